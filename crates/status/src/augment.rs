@@ -1,0 +1,83 @@
+//! The standard conditions, written into an object.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::compute::ComputeError;
+use crate::object::{Object, ObjectError};
+use crate::rules::Rules;
+
+/// Why an object cannot be augmented.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AugmentError {
+    /// The value is no Kubernetes object.
+    #[error("the value {0}")]
+    Object(ObjectError),
+    /// Its status cannot be computed.
+    #[error("no status can be computed")]
+    Compute(#[source] ComputeError),
+    /// `status` or `status.conditions` has another type than it should.
+    #[error("{0} does not have the expected type")]
+    Section(&'static str),
+    /// An item of `status.conditions` is no object.
+    #[error("condition does not have the expected structure")]
+    Condition,
+    /// A field of a condition is missing or no string.
+    #[error("condition {0} does not have the expected type")]
+    Field(&'static str),
+}
+
+/// Judges `object` and writes the conditions that follow into its `status.conditions`.
+///
+/// A condition of that type that is already there is updated: its `lastTransitionTime` moves only when
+/// its status changes. Conditions that are no longer true are left alone, as in kstatus.
+pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
+    let verdict = {
+        let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;
+        rules.judge(&view, now).map_err(AugmentError::Compute)?
+    };
+    // A second is as fine as the API writes times.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+
+    let root = object.as_object_mut().ok_or(AugmentError::Section("the object"))?;
+    let status = root.entry("status").or_insert_with(|| Value::Object(Map::new()));
+    if status.is_null() {
+        *status = Value::Object(Map::new());
+    }
+    let status = status.as_object_mut().ok_or(AugmentError::Section("status"))?;
+    let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+    let conditions = conditions.as_array_mut().ok_or(AugmentError::Section("status.conditions"))?;
+
+    for wanted in &verdict.conditions {
+        let name = wanted.condition.as_str();
+        let mut present = false;
+        for item in conditions.iter_mut() {
+            let condition = item.as_object_mut().ok_or(AugmentError::Condition)?;
+            let kind = condition.get("type").and_then(Value::as_str).ok_or(AugmentError::Field("type"))?;
+            if kind != name {
+                continue;
+            }
+            let status = condition.get("status").and_then(Value::as_str).ok_or(AugmentError::Field("status"))?;
+            if status != "True" {
+                condition.insert("lastTransitionTime".to_owned(), json!(now));
+            }
+            condition.insert("status".to_owned(), json!("True"));
+            condition.insert("lastUpdateTime".to_owned(), json!(now));
+            condition.insert("reason".to_owned(), json!(wanted.reason));
+            condition.insert("message".to_owned(), json!(wanted.message));
+            present = true;
+        }
+        if !present {
+            conditions.push(json!({
+                "type": name,
+                "status": "True",
+                "reason": wanted.reason,
+                "message": wanted.message,
+                "lastUpdateTime": now,
+                "lastTransitionTime": now,
+            }));
+        }
+    }
+    Ok(())
+}

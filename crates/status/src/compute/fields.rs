@@ -1,0 +1,158 @@
+//! Access to fields with the strictness, and the laxness, of kstatus.
+
+use crate::compute::ComputeError;
+use crate::json::{Kind, Value};
+use crate::object::Object;
+
+/// The value at `path`, or `None` where a part of it is missing or the one before is `null`.
+///
+/// # Errors
+/// When something on the way is neither an object nor `null`.
+fn nested<'a>(object: &Object<'a>, path: &'static [&'static str]) -> Result<Option<Value<'a>>, ComputeError> {
+    let mut value = object.root();
+    for (depth, key) in path.iter().enumerate() {
+        match value.kind() {
+            Kind::Object => match value.get(key) {
+                Some(inner) => value = inner,
+                None => return Ok(None),
+            },
+            Kind::Null => return Ok(None),
+            found => {
+                return Err(ComputeError::WrongType { path: &path[..depth], expected: "an object", found });
+            }
+        }
+    }
+    Ok(Some(value))
+}
+
+/// The string at `path`.
+///
+/// # Errors
+/// When there is a value of another type, `null` included.
+pub(super) fn string<'a>(
+    object: &Object<'a>,
+    path: &'static [&'static str],
+) -> Result<Option<Value<'a>>, ComputeError> {
+    match nested(object, path)? {
+        Some(value) if value.kind() != Kind::String => {
+            Err(ComputeError::WrongType { path, expected: "a string", found: value.kind() })
+        }
+        value => Ok(value),
+    }
+}
+
+/// The whole number at `path`.
+///
+/// # Errors
+/// When there is a value of another type, `null` included.
+pub(super) fn integer(object: &Object<'_>, path: &'static [&'static str]) -> Result<Option<i64>, ComputeError> {
+    let Some(value) = nested(object, path)? else { return Ok(None) };
+    let wrong = ComputeError::WrongType { path, expected: "a whole number", found: value.kind() };
+    value.as_i64().map(Some).ok_or(wrong)
+}
+
+/// The array at `path`.
+///
+/// # Errors
+/// When there is a value of another type, `null` included.
+pub(super) fn array<'a>(
+    object: &Object<'a>,
+    path: &'static [&'static str],
+) -> Result<Option<Value<'a>>, ComputeError> {
+    match nested(object, path)? {
+        Some(value) if value.kind() != Kind::Array => {
+            Err(ComputeError::WrongType { path, expected: "an array", found: value.kind() })
+        }
+        value => Ok(value),
+    }
+}
+
+/// The whole number called `key` in `section`, or `default` when it is missing or something else.
+pub(super) fn count(section: Option<Value<'_>>, key: &str, default: i64) -> i64 {
+    section.and_then(|section| section.get(key)).and_then(Value::as_i64).unwrap_or(default)
+}
+
+/// A condition of an object with the four fields that kstatus reads.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectCondition<'a> {
+    kind: Option<Value<'a>>,
+    status: Option<Value<'a>>,
+    reason: Option<Value<'a>>,
+    message: Option<Value<'a>>,
+}
+
+impl<'a> ObjectCondition<'a> {
+    pub(super) fn is(&self, kind: &str, status: &str) -> bool {
+        self.is_type(kind) && self.has_status(status)
+    }
+
+    pub(super) fn is_type(&self, kind: &str) -> bool {
+        self.kind.is_some_and(|value| value.is_str(kind))
+    }
+
+    pub(super) fn has_status(&self, status: &str) -> bool {
+        self.status.is_some_and(|value| value.is_str(status))
+    }
+
+    pub(super) fn has_reason(&self, reason: &str) -> bool {
+        self.reason.is_some_and(|value| value.is_str(reason))
+    }
+
+    pub(super) fn reason(&self) -> String {
+        owned(self.reason)
+    }
+
+    pub(super) fn message(&self) -> String {
+        owned(self.message)
+    }
+}
+
+fn owned(value: Option<Value<'_>>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().into_owned()
+}
+
+/// `status.conditions`.
+///
+/// # Errors
+/// When `status`, the list, a condition or one of its fields has another type than it should; `null`
+/// counts as absent.
+pub(super) fn conditions<'a>(object: &Object<'a>) -> Result<Vec<ObjectCondition<'a>>, ComputeError> {
+    const STATUS: &[&str] = &["status"];
+    const CONDITIONS: &[&str] = &["status", "conditions"];
+
+    let present = |value: Option<Value<'a>>| value.filter(|value| !value.is_null());
+    let Some(status) = present(object.root().get("status")) else { return Ok(Vec::new()) };
+    if status.kind() != Kind::Object {
+        return Err(ComputeError::WrongType { path: STATUS, expected: "an object", found: status.kind() });
+    }
+    let Some(list) = present(status.get("conditions")) else { return Ok(Vec::new()) };
+    let Some(items) = list.items() else {
+        return Err(ComputeError::WrongType { path: CONDITIONS, expected: "an array", found: list.kind() });
+    };
+    items.map(condition).collect()
+}
+
+fn condition(value: Value<'_>) -> Result<ObjectCondition<'_>, ComputeError> {
+    let mut fields = ObjectCondition { kind: None, status: None, reason: None, message: None };
+    if value.is_null() {
+        return Ok(fields);
+    }
+    if value.kind() != Kind::Object {
+        return Err(ComputeError::BadCondition { field: None, found: value.kind() });
+    }
+    for (name, field) in [
+        ("type", &mut fields.kind),
+        ("status", &mut fields.status),
+        ("reason", &mut fields.reason),
+        ("message", &mut fields.message),
+    ] {
+        let found = value.get(name).filter(|value| !value.is_null());
+        if let Some(found) = found
+            && found.kind() != Kind::String
+        {
+            return Err(ComputeError::BadCondition { field: Some(name), found: found.kind() });
+        }
+        *field = found;
+    }
+    Ok(fields)
+}

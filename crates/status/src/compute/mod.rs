@@ -1,0 +1,194 @@
+//! kstatus: the status of an object from the object alone.
+//!
+//! The order of the rules, their reasons and messages are those of `Compute` in kstatus; the first
+//! rule that answers decides. Numbers wrap where Go's do.
+
+mod apiextensions;
+mod apps;
+mod batch;
+mod core;
+mod fields;
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::json::Kind;
+use crate::object::Object;
+use crate::verdict::Verdict;
+use fields::ObjectCondition;
+
+/// Which of the two lines of kstatus to follow where they differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fork {
+    /// `github.com/fluxcd/cli-utils`
+    #[default]
+    Flux,
+    /// `sigs.k8s.io/cli-utils`: a suspended Job is Current.
+    KubernetesSigs,
+}
+
+/// Why no status can be computed: the object is not shaped as its kind is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ComputeError {
+    /// A field has a type it cannot have.
+    WrongType {
+        /// Keys from the root to the field.
+        path: &'static [&'static str],
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: Kind,
+    },
+    /// A condition, or a field of one, has a type it cannot have.
+    BadCondition {
+        /// The field, or `None` for the condition itself.
+        field: Option<&'static str>,
+        /// What it is.
+        found: Kind,
+    },
+    /// A container status is not shaped like one.
+    BadContainerStatus,
+    /// A Pod is in a phase that does not exist.
+    UnknownPhase(String),
+}
+
+impl fmt::Display for ComputeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ComputeError::WrongType { path, expected, found } => {
+                f.write_str("field ")?;
+                for key in *path {
+                    write!(f, ".{key}")?;
+                }
+                write!(f, " should be {expected}, but is {}", name_of(*found))
+            }
+            ComputeError::BadCondition { field: None, found } => {
+                write!(f, "an item of .status.conditions should be an object, but is {}", name_of(*found))
+            }
+            ComputeError::BadCondition { field: Some(field), found } => {
+                write!(f, "field .{field} of a condition should be a string, but is {}", name_of(*found))
+            }
+            ComputeError::BadContainerStatus => {
+                f.write_str("an item of .status.containerStatuses is not shaped like one")
+            }
+            ComputeError::UnknownPhase(phase) => write!(f, "unknown phase {phase}"),
+        }
+    }
+}
+
+impl std::error::Error for ComputeError {}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "a boolean",
+        Kind::Integer => "a whole number",
+        Kind::Float => "a number",
+        Kind::String => "a string",
+        Kind::Array => "an array",
+        Kind::Object => "an object",
+    }
+}
+
+/// What the rule of a kind gets to see.
+struct Subject<'o, 'a> {
+    object: &'o Object<'a>,
+    conditions: Vec<ObjectCondition<'a>>,
+    now: Timestamp,
+    fork: Fork,
+}
+
+impl Subject<'_, '_> {
+    fn spec(&self, key: &str, default: i64) -> i64 {
+        fields::count(self.object.root().get("spec"), key, default)
+    }
+
+    fn status(&self, key: &str, default: i64) -> i64 {
+        fields::count(self.object.root().get("status"), key, default)
+    }
+}
+
+/// A rule for one kind.
+type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
+
+/// The rule for a kind, whatever its version.
+fn rule_for(object: &Object<'_>) -> Option<KindRule> {
+    if !object.has_valid_api_version() {
+        return None;
+    }
+    Some(match (object.group(), object.kind()) {
+        ("", "Service") => core::service,
+        ("", "Pod") => core::pod,
+        ("", "Secret") => |_| Ok(always_ready("builtin/Secret")),
+        ("", "ConfigMap") => |_| Ok(always_ready("builtin/ConfigMap")),
+        ("", "PersistentVolumeClaim") => core::persistent_volume_claim,
+        ("apps", "StatefulSet") => apps::stateful_set,
+        ("apps" | "extensions", "DaemonSet") => apps::daemon_set,
+        ("apps" | "extensions", "Deployment") => apps::deployment,
+        ("apps" | "extensions", "ReplicaSet") => apps::replica_set,
+        ("policy", "PodDisruptionBudget") => |_| {
+            Ok(Verdict::current("AllowedDisruptions has been computed.", "builtin/policy/PodDisruptionBudget"))
+        },
+        ("batch", "CronJob") => |_| Ok(always_ready("builtin/batch/CronJob")),
+        ("batch", "Job") => batch::job,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => apiextensions::custom_resource_definition,
+        _ => return None,
+    })
+}
+
+fn always_ready(rule: &'static str) -> Verdict {
+    Verdict::current("Resource is always ready", rule)
+}
+
+/// The status of `object` as kstatus computes it.
+pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result<Verdict, ComputeError> {
+    let deletion = fields::string(object, &["metadata", "deletionTimestamp"])?;
+    if deletion.is_some_and(|time| !time.is_str("")) {
+        return Ok(terminating());
+    }
+    if let Some(verdict) = generation(object)? {
+        return Ok(verdict);
+    }
+    let conditions = fields::conditions(object)?;
+    for condition in &conditions {
+        if condition.is("Reconciling", "True") {
+            return Ok(Verdict::in_progress(condition.reason(), condition.message(), "generic/conditions"));
+        }
+        if condition.is("Stalled", "True") {
+            return Ok(Verdict::failed(condition.reason(), condition.message(), "generic/conditions"));
+        }
+    }
+    if let Some(rule) = rule_for(object) {
+        return rule(&Subject { object, conditions, now, fork });
+    }
+    for condition in conditions.iter().filter(|condition| condition.is_type("Ready")) {
+        if condition.has_status("True") {
+            return Ok(Verdict::current("Resource is Ready", "generic/ready"));
+        }
+        if condition.has_status("False") || condition.has_status("Unknown") {
+            return Ok(Verdict::in_progress(condition.reason(), condition.message(), "generic/ready"));
+        }
+    }
+    Ok(Verdict::current("Resource is current", "fallback"))
+}
+
+pub(crate) fn terminating() -> Verdict {
+    Verdict::new(crate::Status::Terminating, "Resource scheduled for deletion", "generic/deletion")
+}
+
+/// InProgress while the controller has not seen the newest generation; both numbers must be there.
+fn generation(object: &Object<'_>) -> Result<Option<Verdict>, ComputeError> {
+    let Some(generation) = fields::integer(object, &["metadata", "generation"])? else { return Ok(None) };
+    let Some(observed) = fields::integer(object, &["status", "observedGeneration"])? else { return Ok(None) };
+    if generation == observed {
+        return Ok(None);
+    }
+    Ok(Some(not_observed(object.kind(), generation, observed)))
+}
+
+pub(crate) fn not_observed(kind: &str, generation: i64, observed: i64) -> Verdict {
+    let message = format!("{kind} generation is {generation}, but latest observed generation is {observed}");
+    Verdict::in_progress("LatestGenerationNotObserved", message, "generic/generation")
+}

@@ -1,0 +1,65 @@
+//! Flux' own objects: Kustomization, HelmRelease and the sources.
+//!
+//! While something fails and is retried, Flux says `Ready=False` with the reason and, beside it,
+//! `Reconciling=True` with `ProgressingWithRetry`. Here `Ready` speaks.
+
+use crate::compute::{not_observed, terminating};
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Verdict;
+
+const RULE: &str = "builtin/toolkit.fluxcd.io";
+
+/// Reasons of `Ready=False` that mean waiting for somebody else or for a newer attempt.
+const WAITING: [&str; 3] = ["DependencyNotReady", "Progressing", "HealthCheckCanceled"];
+
+/// Kinds whose controller always writes `Ready`.
+const RECONCILED: [&str; 7] = [
+    "Kustomization",
+    "HelmRelease",
+    "GitRepository",
+    "OCIRepository",
+    "Bucket",
+    "HelmChart",
+    "ExternalArtifact",
+];
+
+/// The verdict on an object of Flux, or `None` when kstatus' generic rules shall decide.
+pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
+    let group = object.group();
+    if group != "toolkit.fluxcd.io" && !group.ends_with(".toolkit.fluxcd.io") {
+        return None;
+    }
+    if !object.text(&["metadata", "deletionTimestamp"]).is_empty() {
+        return Some(terminating());
+    }
+    let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
+    let Some(ready) = object.condition("Ready") else {
+        let waits = RECONCILED.contains(&object.kind()) && !suspended;
+        return waits.then(|| Verdict::in_progress("NotReconciled", "waiting to be reconciled", RULE));
+    };
+    let text = |key| ready.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+    let (reason, message) = (text("reason"), text("message"));
+
+    // Suspending moves the generation and nobody looks any more: the last verdict stands.
+    let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
+    let observed = ready.get("observedGeneration").and_then(Value::as_i64);
+    if let (Some(generation), Some(observed), false) = (generation, observed, suspended)
+        && generation != observed
+    {
+        return Some(Verdict { rule: RULE.into(), ..not_observed(object.kind(), generation, observed) });
+    }
+    match &*text("status") {
+        "True" => {
+            let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
+            if let Some(reconciling) = object.condition("Reconciling").filter(is_true).filter(|_| !suspended) {
+                let text = |key| reconciling.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+                return Some(Verdict::in_progress(text("reason"), text("message"), RULE));
+            }
+            Some(Verdict::current(message, RULE))
+        }
+        "False" if !WAITING.contains(&reason.as_str()) => Some(Verdict::failed(reason, message, RULE)),
+        "False" | "Unknown" => Some(Verdict::in_progress(reason, message, RULE)),
+        _ => None,
+    }
+}

@@ -1,0 +1,37 @@
+//! JSON read the way Kubernetes' own decoder reads it, without building a tree.
+//!
+//! The API machinery is Go: what a controller, kubectl or kstatus sees of an object is what Go's
+//! `encoding/json` (in the fork `sigs.k8s.io/json`) makes of its bytes. A reader that is laxer or
+//! stricter shows another object than the one that is there, so this module follows those rules
+//! exactly:
+//!
+//! * every byte is validated, also in parts nobody asks for;
+//! * of duplicate keys the last one counts, at every level;
+//! * keys are compared after unescaping and are case-sensitive;
+//! * invalid UTF-8 (byte by byte) and lone surrogates read as U+FFFD;
+//! * nesting is accepted to a depth of [`MAX_DEPTH`];
+//! * numbers without fraction and exponent that fit are `i64`, all others `f64`, and a number that
+//!   overflows `f64` is an error.
+//!
+//! [`Parser::parse`] validates a text in one pass and remembers where the members of the root and of
+//! its `metadata`, `spec` and `status` lie; a [`Value`] below that is read where it lies, on demand.
+//!
+//! ```
+//! use taffrail_status::json::Parser;
+//!
+//! let mut parser = Parser::new();
+//! let doc = parser.parse(br#"{"kind":"Pod","spec":{"replicas":1,"replicas":2}}"#)?;
+//! let replicas = doc.root().get("spec").and_then(|spec| spec.get("replicas"));
+//! assert_eq!(replicas.and_then(|value| value.as_i64()), Some(2));
+//! # Ok::<(), taffrail_status::json::Error>(())
+//! ```
+
+mod document;
+mod scan;
+mod string;
+mod value;
+
+pub use document::{Document, OwnedDocument, Parser};
+pub use scan::{Error, ErrorKind, MAX_DEPTH};
+pub use string::write_string;
+pub use value::{Items, Kind, Members, TooDeep, Value};

@@ -1,0 +1,319 @@
+//! A value inside a validated text or a parsed tree, read on demand.
+
+use std::borrow::Cow;
+
+use super::document::Index;
+use super::scan;
+use super::string::unescape;
+
+/// The kinds of JSON values; whole numbers that fit `i64` are told from other numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number without fraction and exponent that fits `i64`
+    Integer,
+    /// Any other number
+    Float,
+    /// A string
+    String,
+    /// An array
+    Array,
+    /// An object
+    Object,
+}
+
+/// A value: a view into a validated text or into a [`serde_json::Value`].
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'a>(Repr<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum Repr<'a> {
+    Text(&'a [u8]),
+    Indexed(&'a [u8], Index<'a>),
+    Tree(&'a serde_json::Value),
+}
+
+/// A value nests too deeply to be built as a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nested too deeply to be rewritten")]
+pub struct TooDeep;
+
+impl<'a> From<&'a serde_json::Value> for Value<'a> {
+    fn from(tree: &'a serde_json::Value) -> Self {
+        Value(Repr::Tree(tree))
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A value of validated text without surrounding white space.
+    pub(super) fn text_of(text: &'a [u8]) -> Value<'a> {
+        Value(Repr::Text(text))
+    }
+
+    pub(super) fn indexed(text: &'a [u8], index: Index<'a>) -> Value<'a> {
+        Value(Repr::Indexed(text, index))
+    }
+
+    /// The JSON text of this value, or `None` for a part of a tree.
+    pub fn text(self) -> Option<&'a [u8]> {
+        match self.0 {
+            Repr::Text(text) | Repr::Indexed(text, _) => Some(text),
+            Repr::Tree(_) => None,
+        }
+    }
+
+    /// Which kind of value this is.
+    pub fn kind(self) -> Kind {
+        match self.0 {
+            Repr::Indexed(..) => Kind::Object,
+            Repr::Text(text) => match text.first() {
+                Some(b'{') => Kind::Object,
+                Some(b'[') => Kind::Array,
+                Some(b'"') => Kind::String,
+                Some(b't' | b'f') => Kind::Bool,
+                Some(b'n') | None => Kind::Null,
+                Some(_) => {
+                    if integer(text).is_some() {
+                        Kind::Integer
+                    } else {
+                        Kind::Float
+                    }
+                }
+            },
+            Repr::Tree(tree) => match tree {
+                serde_json::Value::Null => Kind::Null,
+                serde_json::Value::Bool(_) => Kind::Bool,
+                serde_json::Value::Number(number) if number.is_i64() => Kind::Integer,
+                serde_json::Value::Number(_) => Kind::Float,
+                serde_json::Value::String(_) => Kind::String,
+                serde_json::Value::Array(_) => Kind::Array,
+                serde_json::Value::Object(_) => Kind::Object,
+            },
+        }
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(self) -> bool {
+        match self.0 {
+            Repr::Text(text) => text.first() == Some(&b'n'),
+            Repr::Indexed(..) => false,
+            Repr::Tree(tree) => tree.is_null(),
+        }
+    }
+
+    /// The last member called `key`, if this is an object that has one.
+    pub fn get(self, key: &str) -> Option<Value<'a>> {
+        if let Repr::Tree(tree) = self.0 {
+            return tree.get(key).map(Value::from);
+        }
+        let mut found = None;
+        let mut members = self.members()?;
+        while let Some((raw, value)) = members.next_raw() {
+            if means(raw, key) {
+                found = Some(value);
+            }
+        }
+        found
+    }
+
+    /// The value that a chain of [`Value::get`] leads to.
+    pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
+        path.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// The string, unescaped.
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        match self.0 {
+            Repr::Text([b'"', raw @ .., b'"']) => Some(unescape(raw)),
+            Repr::Tree(serde_json::Value::String(text)) => Some(Cow::Borrowed(text)),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the string `text`.
+    pub fn is_str(self, text: &str) -> bool {
+        match self.0 {
+            Repr::Text([b'"', raw @ .., b'"']) => means(raw, text),
+            Repr::Tree(serde_json::Value::String(own)) => own == text,
+            _ => false,
+        }
+    }
+
+    /// The number, if it is whole and fits.
+    pub fn as_i64(self) -> Option<i64> {
+        match self.0 {
+            Repr::Text(text) => integer(text),
+            Repr::Indexed(..) => None,
+            Repr::Tree(tree) => tree.as_i64(),
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn as_bool(self) -> Option<bool> {
+        match self.0 {
+            Repr::Text(b"true") => Some(true),
+            Repr::Text(b"false") => Some(false),
+            Repr::Tree(tree) => tree.as_bool(),
+            _ => None,
+        }
+    }
+
+    /// The items of an array, in order.
+    pub fn items(self) -> Option<Items<'a>> {
+        match self.0 {
+            Repr::Text(text) if text.first() == Some(&b'[') => Some(Items(ItemsRepr::Text { text, pos: 1 })),
+            Repr::Tree(serde_json::Value::Array(items)) => Some(Items(ItemsRepr::Tree(items.iter()))),
+            _ => None,
+        }
+    }
+
+    /// The members of an object in the order of the text, duplicates included (the last one counts).
+    pub fn members(self) -> Option<Members<'a>> {
+        match self.0 {
+            Repr::Indexed(_, index) => Some(Members(MembersRepr::Indexed(index))),
+            Repr::Text(text) if text.first() == Some(&b'{') => {
+                Some(Members(MembersRepr::Text { text, pos: 1 }))
+            }
+            Repr::Tree(serde_json::Value::Object(map)) => Some(Members(MembersRepr::Tree(map.iter()))),
+            _ => None,
+        }
+    }
+
+    /// Builds a tree, for those who must rewrite a value.
+    ///
+    /// # Errors
+    /// When the value nests deeper than 128 levels: trees are built and dropped by recursion.
+    pub fn to_tree(self) -> Result<serde_json::Value, TooDeep> {
+        self.tree_within(128)
+    }
+
+    fn tree_within(self, levels: u32) -> Result<serde_json::Value, TooDeep> {
+        use serde_json::Value as Tree;
+
+        let inner = levels.checked_sub(1).ok_or(TooDeep)?;
+        Ok(match self.kind() {
+            Kind::Null => Tree::Null,
+            Kind::Bool => Tree::Bool(self.as_bool().unwrap_or_default()),
+            Kind::Integer => Tree::from(self.as_i64().unwrap_or_default()),
+            Kind::Float => Tree::from(self.as_f64().unwrap_or_default()),
+            Kind::String => Tree::String(self.as_str().unwrap_or_default().into_owned()),
+            Kind::Array => {
+                let items = self.items().into_iter().flatten();
+                Tree::Array(items.map(|item| item.tree_within(inner)).collect::<Result<_, _>>()?)
+            }
+            Kind::Object => {
+                let mut map = serde_json::Map::new();
+                for (key, value) in self.members().into_iter().flatten() {
+                    map.insert(key.into_owned(), value.tree_within(inner)?);
+                }
+                Tree::Object(map)
+            }
+        })
+    }
+
+    /// The number as a float.
+    pub fn as_f64(self) -> Option<f64> {
+        match self.0 {
+            Repr::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            Repr::Indexed(..) => None,
+            Repr::Tree(tree) => tree.as_f64(),
+        }
+    }
+}
+
+/// The value of a number literal without fraction and exponent, if it fits.
+fn integer(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether the raw inside of a string means `text`.
+fn means(raw: &[u8], text: &str) -> bool {
+    raw == text.as_bytes() || (raw.contains(&b'\\') && unescape(raw) == text)
+}
+
+/// Iterator over the items of an array.
+#[derive(Debug, Clone)]
+pub struct Items<'a>(ItemsRepr<'a>);
+
+#[derive(Debug, Clone)]
+enum ItemsRepr<'a> {
+    Text { text: &'a [u8], pos: usize },
+    Tree(std::slice::Iter<'a, serde_json::Value>),
+}
+
+/// The position of the next item or key after white space and a comma; the end of a container is no item.
+fn next_start(text: &[u8], pos: usize) -> usize {
+    let pos = scan::whitespace(text, pos);
+    if text.get(pos) == Some(&b',') { scan::whitespace(text, pos + 1) } else { pos }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        match &mut self.0 {
+            ItemsRepr::Text { text, pos } => {
+                let start = next_start(text, *pos);
+                let end = scan::value(text, start, 0).ok()?;
+                *pos = end;
+                Some(Value::text_of(&text[start..end]))
+            }
+            ItemsRepr::Tree(items) => items.next().map(Value::from),
+        }
+    }
+}
+
+/// Iterator over the members of an object.
+#[derive(Debug, Clone)]
+pub struct Members<'a>(MembersRepr<'a>);
+
+#[derive(Debug, Clone)]
+enum MembersRepr<'a> {
+    Text { text: &'a [u8], pos: usize },
+    Indexed(Index<'a>),
+    Tree(serde_json::map::Iter<'a>),
+}
+
+impl<'a> Members<'a> {
+    /// The next member of a text with its key as it stands there; nothing for a tree.
+    fn next_raw(&mut self) -> Option<(&'a [u8], Value<'a>)> {
+        match &mut self.0 {
+            MembersRepr::Text { text, pos } => {
+                let start = next_start(text, *pos);
+                if text.get(start) != Some(&b'"') {
+                    return None;
+                }
+                let key_end = scan::string(text, start).ok()?;
+                let value = scan::colon(text, key_end).ok()?;
+                let end = scan::value(text, value, 0).ok()?;
+                *pos = end;
+                Some((&text[start + 1..key_end - 1], Value::text_of(&text[value..end])))
+            }
+            MembersRepr::Indexed(index) => {
+                let text = index.text;
+                let (member, inner, rest) = index.split()?;
+                *index = rest;
+                let value = match member.indexed {
+                    true => Value::indexed(member.value(text), inner),
+                    false => Value::text_of(member.value(text)),
+                };
+                Some((member.key(text), value))
+            }
+            MembersRepr::Tree(_) => None,
+        }
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Cow<'a, str>, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let MembersRepr::Tree(members) = &mut self.0 {
+            return members.next().map(|(key, value)| (Cow::Borrowed(key.as_str()), Value::from(value)));
+        }
+        self.next_raw().map(|(key, value)| (unescape(key), value))
+    }
+}

@@ -1,0 +1,45 @@
+//! What is the status of this Kubernetes object?
+//!
+//! This crate answers from the object alone, exactly as [kstatus] does: one of six statuses, with a
+//! message, the standard conditions, and the rule that decided. It does no I/O and reads no clock:
+//! the current time is a parameter. No input makes it panic or run without bound.
+//!
+//! ```
+//! use taffrail_status::{Kstatus, Object, Rules, Status, json::Parser};
+//!
+//! let mut parser = Parser::new();
+//! let doc = parser.parse(br#"{
+//!     "apiVersion": "apps/v1", "kind": "Deployment",
+//!     "metadata": {"name": "web", "generation": 2},
+//!     "spec": {"replicas": 3},
+//!     "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}
+//! }"#)?;
+//! let verdict = Kstatus::default().judge(&Object::new(doc.root())?, jiff::Timestamp::UNIX_EPOCH)?;
+//! assert_eq!(verdict.status, Status::InProgress);
+//! assert_eq!(verdict.message, "Available: 2/3");
+//! assert_eq!(verdict.rule, "builtin/apps/Deployment");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`json`] reads objects the way the API machinery does, without building trees.
+//! * [`Rules`] judges an object; [`Kstatus`] is kstatus to the letter, [`Taffrail`] what Taffrail shows.
+//! * [`augment`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
+//! * [`rollup`] finds the object that speaks for many, and counts.
+//!
+//! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
+
+mod augment;
+mod compute;
+mod flux;
+pub mod json;
+mod object;
+pub mod rollup;
+mod rules;
+mod verdict;
+
+pub use augment::{AugmentError, augment};
+pub use compute::{ComputeError, Fork};
+pub use object::{Object, ObjectError};
+pub use rollup::aggregate;
+pub use rules::{Kstatus, Rules, Taffrail};
+pub use verdict::{Condition, ConditionType, Status, UnknownStatus, Verdict};

@@ -1,0 +1,100 @@
+//! Many objects, one answer: which of them speaks, and how many are how.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+
+use crate::verdict::Status;
+
+/// One of the objects that a roll-up ranges over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// Its status.
+    pub status: Status,
+    /// Since when it is not well, where that is known.
+    pub since: Option<Timestamp>,
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+}
+
+impl Subject<'_> {
+    /// Orders by who speaks first: the worse status; then who has not been well for longest (an
+    /// unknown time comes last); then group, kind, namespace and name.
+    pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
+        let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
+        let name = |subject: &Self| (subject.group, subject.kind, subject.namespace, subject.name);
+        self.status
+            .cmp(&other.status)
+            .then_with(|| since(self).cmp(&since(other)))
+            .then_with(|| name(self).cmp(&(other.group, other.kind, other.namespace, other.name)))
+    }
+}
+
+/// The one that speaks for all, or `None` of none.
+///
+/// Its status is the status of the whole. The order of the input does not matter, and worsening one
+/// object never improves the result.
+///
+/// ```
+/// use taffrail_status::{Status, rollup::{Subject, worst}};
+///
+/// let object = |status, name| {
+///     Subject { status, since: None, group: "apps", kind: "Deployment", namespace: "shop", name }
+/// };
+/// let all = [object(Status::Current, "web"), object(Status::Failed, "cart"), object(Status::NotFound, "db")];
+/// assert_eq!(worst(all).map(|subject| subject.name), Some("cart"));
+/// ```
+pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
+    subjects.into_iter().min_by(|one, other| one.speaks_before(other))
+}
+
+/// How many objects have each status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts([usize; Status::ALL.len()]);
+
+impl Counts {
+    /// The number of objects with `status`.
+    pub fn get(&self, status: Status) -> usize {
+        self.0[status as usize]
+    }
+
+    /// The number of all objects.
+    pub fn total(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// Counts one object more.
+    pub fn add(&mut self, status: Status) {
+        self.0[status as usize] += 1;
+    }
+}
+
+impl FromIterator<Status> for Counts {
+    fn from_iter<I: IntoIterator<Item = Status>>(statuses: I) -> Counts {
+        let mut counts = Counts::default();
+        statuses.into_iter().for_each(|status| counts.add(status));
+        counts
+    }
+}
+
+/// kstatus' own roll-up: what a wait for `desired` has come to.
+///
+/// Nothing at all is `desired`; one Failed object is Failed, else one Unknown is Unknown; all at
+/// `desired` is `desired`; anything else is InProgress.
+pub fn aggregate(statuses: &[Status], desired: Status) -> Status {
+    if statuses.contains(&Status::Failed) {
+        Status::Failed
+    } else if statuses.contains(&Status::Unknown) {
+        Status::Unknown
+    } else if statuses.iter().all(|&status| status == desired) {
+        desired
+    } else {
+        Status::InProgress
+    }
+}

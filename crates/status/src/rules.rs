@@ -1,0 +1,46 @@
+//! Who judges an object.
+
+use jiff::Timestamp;
+
+use crate::compute::{ComputeError, Fork, compute};
+use crate::flux;
+use crate::object::Object;
+use crate::verdict::Verdict;
+
+/// A set of rules that gives each object a verdict.
+pub trait Rules: Send + Sync {
+    /// Judges `object` at the time `now`.
+    ///
+    /// # Errors
+    /// When the object is not shaped as its kind is; whoever shows it calls it `Unknown`.
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError>;
+}
+
+/// kstatus, to the letter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kstatus {
+    /// Which line of kstatus to follow.
+    pub fork: Fork,
+}
+
+impl Rules for Kstatus {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        compute(object, now, self.fork)
+    }
+}
+
+/// What Taffrail shows: kstatus (the Flux line), except where it is known to mislead.
+///
+/// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus
+/// calls that InProgress for ever.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taffrail;
+
+impl Rules for Taffrail {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        match flux::judge(object) {
+            Some(verdict) => Ok(verdict),
+            None => compute(object, now, Fork::Flux),
+        }
+    }
+}

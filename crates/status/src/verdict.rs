@@ -1,0 +1,159 @@
+//! A status and why.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+/// The six statuses of kstatus, worst first: `Failed` is the least of them, `Current` the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Reconciling hit an error or made too little progress.
+    Failed,
+    /// The object does not exist.
+    NotFound,
+    /// The status could not be determined.
+    Unknown,
+    /// The object is being deleted.
+    Terminating,
+    /// The actual state has not reached the desired one yet.
+    InProgress,
+    /// The actual state is the desired one.
+    Current,
+}
+
+impl Status {
+    /// All statuses, worst first.
+    pub const ALL: [Status; 6] = [
+        Status::Failed,
+        Status::NotFound,
+        Status::Unknown,
+        Status::Terminating,
+        Status::InProgress,
+        Status::Current,
+    ];
+
+    /// The name used by kstatus and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Failed => "Failed",
+            Status::NotFound => "NotFound",
+            Status::Unknown => "Unknown",
+            Status::Terminating => "Terminating",
+            Status::InProgress => "InProgress",
+            Status::Current => "Current",
+        }
+    }
+
+    /// The word people see in tables, where `Current` is called `Ready`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Current => "Ready",
+            other => other.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A word that names no status.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no status; one of Failed, NotFound, Unknown, Terminating, InProgress, Current (or Ready)")]
+pub struct UnknownStatus(pub String);
+
+impl FromStr for Status {
+    type Err = UnknownStatus;
+
+    /// Reads the names of [`Status::as_str`] and [`Status::word`], whatever their case.
+    fn from_str(text: &str) -> Result<Status, UnknownStatus> {
+        let named = |status: &Status| {
+            status.as_str().eq_ignore_ascii_case(text) || status.word().eq_ignore_ascii_case(text)
+        };
+        Status::ALL.into_iter().find(named).ok_or_else(|| UnknownStatus(text.to_owned()))
+    }
+}
+
+/// The two standard conditions; both are "abnormal-true": absent when all is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConditionType {
+    /// A controller is working on the latest change.
+    Reconciling,
+    /// A controller hit an error or makes too little progress.
+    Stalled,
+}
+
+impl ConditionType {
+    /// The `type` of the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConditionType::Reconciling => "Reconciling",
+            ConditionType::Stalled => "Stalled",
+        }
+    }
+}
+
+/// A standard condition that is true of an object; its `status` is always `"True"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Which of the two.
+    pub condition: ConditionType,
+    /// One word in CamelCase.
+    pub reason: Cow<'static, str>,
+    /// For people.
+    pub message: Cow<'static, str>,
+}
+
+/// What a rule says of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The status.
+    pub status: Status,
+    /// One line for people.
+    pub message: Cow<'static, str>,
+    /// The standard conditions that follow from the status: none, or one.
+    pub conditions: Vec<Condition>,
+    /// Which rule decided, such as `builtin/apps/Deployment`, `generic/ready` or `fallback`.
+    pub rule: Cow<'static, str>,
+}
+
+impl Verdict {
+    /// A verdict without conditions.
+    pub fn new(
+        status: Status,
+        message: impl Into<Cow<'static, str>>,
+        rule: impl Into<Cow<'static, str>>,
+    ) -> Verdict {
+        Verdict { status, message: message.into(), conditions: Vec::new(), rule: rule.into() }
+    }
+
+    pub(crate) fn current(message: impl Into<Cow<'static, str>>, rule: &'static str) -> Verdict {
+        Verdict::new(Status::Current, message, rule)
+    }
+
+    /// `InProgress` with the condition `Reconciling`.
+    pub(crate) fn in_progress(
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+        rule: &'static str,
+    ) -> Verdict {
+        let message = message.into();
+        let condition =
+            Condition { condition: ConditionType::Reconciling, reason: reason.into(), message: message.clone() };
+        Verdict { conditions: vec![condition], ..Verdict::new(Status::InProgress, message, rule) }
+    }
+
+    /// `Failed` with the condition `Stalled`.
+    pub(crate) fn failed(
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+        rule: &'static str,
+    ) -> Verdict {
+        let message = message.into();
+        let condition =
+            Condition { condition: ConditionType::Stalled, reason: reason.into(), message: message.clone() };
+        Verdict { conditions: vec![condition], ..Verdict::new(Status::Failed, message, rule) }
+    }
+}

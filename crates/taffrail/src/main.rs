@@ -1,0 +1,2 @@
+//! The Taffrail command line.
+fn main() {}
