@@ -58,7 +58,8 @@ pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<
             if kind != name {
                 continue;
             }
-            let status = condition.get("status").and_then(Value::as_str).ok_or(AugmentError::Field("status"))?;
+            let status =
+                condition.get("status").and_then(Value::as_str).ok_or(AugmentError::Field("status"))?;
             if status != "True" {
                 condition.insert("lastTransitionTime".to_owned(), json!(now));
             }

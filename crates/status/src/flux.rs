@@ -51,9 +51,12 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     }
     match &*text("status") {
         "True" => {
-            let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
-            if let Some(reconciling) = object.condition("Reconciling").filter(is_true).filter(|_| !suspended) {
-                let text = |key| reconciling.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+            let is_true =
+                |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
+            if let Some(reconciling) = object.condition("Reconciling").filter(is_true).filter(|_| !suspended)
+            {
+                let text =
+                    |key| reconciling.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
                 return Some(Verdict::in_progress(text("reason"), text("message"), RULE));
             }
             Some(Verdict::current(message, RULE))

@@ -38,6 +38,23 @@ impl<'a> Object<'a> {
         Ok(Object { root, api_version: text("apiVersion"), kind })
     }
 
+    /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
+    ///
+    /// The API server leaves `apiVersion` and `kind` out of the items of typed lists; an item
+    /// without them has those of the list.
+    pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
+        let kind = self.kind.strip_suffix("List")?;
+        let items = self.root.get("items")?.items()?;
+        let (api_version, kind) = (self.api_version.clone(), kind.to_owned());
+        Some(items.map(move |root| {
+            let untyped = root.get("kind").is_none() && root.get("apiVersion").is_none();
+            if root.kind() == Kind::Object && untyped && !kind.is_empty() {
+                return Ok(Object { root, api_version: api_version.clone(), kind: Cow::Owned(kind.clone()) });
+            }
+            Object::new(root)
+        }))
+    }
+
     /// The whole object.
     pub fn root(&self) -> Value<'a> {
         self.root

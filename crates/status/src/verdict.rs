@@ -140,8 +140,11 @@ impl Verdict {
         rule: &'static str,
     ) -> Verdict {
         let message = message.into();
-        let condition =
-            Condition { condition: ConditionType::Reconciling, reason: reason.into(), message: message.clone() };
+        let condition = Condition {
+            condition: ConditionType::Reconciling,
+            reason: reason.into(),
+            message: message.clone(),
+        };
         Verdict { conditions: vec![condition], ..Verdict::new(Status::InProgress, message, rule) }
     }
 

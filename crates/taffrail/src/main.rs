@@ -1,2 +1,27 @@
-//! The Taffrail command line.
-fn main() {}
+//! The Taffrail command line: what runs in your clusters, and why not where it does not.
+
+mod cli;
+mod commands;
+mod complaint;
+mod input;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Status(arguments) => commands::status::run(&arguments),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(complaint) => {
+            complaint.print();
+            complaint.exit.into()
+        }
+    }
+}

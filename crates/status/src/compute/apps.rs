@@ -104,8 +104,7 @@ pub(super) fn stateful_set(subject: &Subject<'_, '_>) -> Result<Verdict, Compute
     let ready = subject.status("readyReplicas", 0);
     let current = subject.status("currentReplicas", 0);
     let updated = subject.status("updatedReplicas", 0);
-    let revision =
-        |key| subject.object.at(&["status", key]).and_then(Value::as_str).unwrap_or_default();
+    let revision = |key| subject.object.at(&["status", key]).and_then(Value::as_str).unwrap_or_default();
 
     Ok(if want > replicas {
         lacking(RULE, "LessReplicas", "Replicas", replicas, want)
@@ -136,7 +135,11 @@ pub(super) fn daemon_set(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeEr
     // writes both.
     let kind = subject.object.kind();
     if fields::integer(subject.object, &["metadata", "generation"])?.is_none() {
-        return Ok(Verdict::in_progress("NoGeneration", format!("{kind} metadata.generation not found"), RULE));
+        return Ok(Verdict::in_progress(
+            "NoGeneration",
+            format!("{kind} metadata.generation not found"),
+            RULE,
+        ));
     }
     if fields::integer(subject.object, &["status", "observedGeneration"])?.is_none() {
         let message = format!("{kind} status.observedGeneration not found");

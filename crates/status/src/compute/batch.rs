@@ -20,7 +20,11 @@ pub(super) fn job(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
             return Ok(Verdict::current(message, RULE));
         }
         if condition.is("Failed", "True") {
-            return Ok(Verdict::failed("JobFailed", format!("Job Failed. failed: {failed}/{completions}"), RULE));
+            return Ok(Verdict::failed(
+                "JobFailed",
+                format!("Job Failed. failed: {failed}/{completions}"),
+                RULE,
+            ));
         }
         if subject.fork == Fork::KubernetesSigs && condition.is("Suspended", "True") && suspended() {
             return Ok(Verdict::current("Job is suspended", RULE));

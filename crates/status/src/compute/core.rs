@@ -45,7 +45,11 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
             }
             let looping = crash_looping(subject)?;
             if looping.is_empty() {
-                return Ok(Verdict::in_progress("PodRunningNotReady", "Pod is running but is not Ready", RULE));
+                return Ok(Verdict::in_progress(
+                    "PodRunningNotReady",
+                    "Pod is running but is not Ready",
+                    RULE,
+                ));
             }
             let message = format!("Containers in CrashLoop state: {}", looping.join(","));
             Ok(Verdict::failed("ContainerCrashLooping", message, RULE))

@@ -45,7 +45,10 @@ pub(super) fn string<'a>(
 ///
 /// # Errors
 /// When there is a value of another type, `null` included.
-pub(super) fn integer(object: &Object<'_>, path: &'static [&'static str]) -> Result<Option<i64>, ComputeError> {
+pub(super) fn integer(
+    object: &Object<'_>,
+    path: &'static [&'static str],
+) -> Result<Option<i64>, ComputeError> {
     let Some(value) = nested(object, path)? else { return Ok(None) };
     let wrong = ComputeError::WrongType { path, expected: "a whole number", found: value.kind() };
     value.as_i64().map(Some).ok_or(wrong)

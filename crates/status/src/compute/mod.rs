@@ -129,7 +129,10 @@ fn rule_for(object: &Object<'_>) -> Option<KindRule> {
         ("apps" | "extensions", "Deployment") => apps::deployment,
         ("apps" | "extensions", "ReplicaSet") => apps::replica_set,
         ("policy", "PodDisruptionBudget") => |_| {
-            Ok(Verdict::current("AllowedDisruptions has been computed.", "builtin/policy/PodDisruptionBudget"))
+            Ok(Verdict::current(
+                "AllowedDisruptions has been computed.",
+                "builtin/policy/PodDisruptionBudget",
+            ))
         },
         ("batch", "CronJob") => |_| Ok(always_ready("builtin/batch/CronJob")),
         ("batch", "Job") => batch::job,

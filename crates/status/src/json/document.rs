@@ -73,12 +73,23 @@ impl Parser {
 
     /// Validates `text`, which must be exactly one JSON value with optional white space around it.
     pub fn parse<'a>(&'a mut self, text: &'a [u8]) -> Result<Document<'a>, Error> {
-        let root = self.index(text)?;
-        Ok(Document { text: root, members: &self.members })
+        let (document, rest) = self.parse_first(text)?;
+        if let Some(&found) = rest.first() {
+            return Err(trailing(text.len() - rest.len(), found));
+        }
+        Ok(document)
     }
 
-    /// Fills the index; returns the text without surrounding white space.
-    fn index<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], Error> {
+    /// Validates the first value of `text`; returns it with what follows it and white space.
+    ///
+    /// Texts of several values one after the other are read with it.
+    pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
+        let (root, rest) = self.index(text)?;
+        Ok((Document { text: root, members: &self.members }, rest))
+    }
+
+    /// Fills the index; returns the first value of the text and what follows it, without white space.
+    fn index<'a>(&mut self, text: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Error> {
         self.members.clear();
         if u32::try_from(text.len()).is_err() {
             return Err(Error { offset: 0, kind: ErrorKind::TooLong });
@@ -89,14 +100,9 @@ impl Parser {
             Some(b'{') => self.object(trimmed, 0, 0),
             _ => scan::value(trimmed, 0, 0),
         };
-        let shift = |error: Error| Error { offset: error.offset + start, ..error };
-        let end = end.map_err(shift)?;
+        let end = end.map_err(|error| Error { offset: error.offset + start, ..error })?;
         let rest = scan::whitespace(trimmed, end);
-        if let Some(&found) = trimmed.get(rest) {
-            let kind = ErrorKind::UnexpectedByte { found, expected: "nothing after the value" };
-            return Err(Error { offset: start + rest, kind });
-        }
-        Ok(&trimmed[..end])
+        Ok((&trimmed[..end], &trimmed[rest..]))
     }
 
     /// Validates the object at `pos` and indexes its members; `depth` objects are around it.
@@ -131,6 +137,10 @@ impl Parser {
     }
 }
 
+fn trailing(offset: usize, found: u8) -> Error {
+    Error { offset, kind: ErrorKind::UnexpectedByte { found, expected: "nothing after the value" } }
+}
+
 /// Whether the members of the root's member `key` are indexed too.
 ///
 /// An escaped key may mean one of the three; indexing one too many is harmless.
@@ -154,7 +164,10 @@ impl OwnedDocument {
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();
-        let trimmed = parser.index(&text)?;
+        let (trimmed, rest) = parser.index(&text)?;
+        if let Some(&found) = rest.first() {
+            return Err(trailing(text.len() - rest.len(), found));
+        }
         let text = if trimmed.len() == text.len() { text } else { trimmed.into() };
         Ok(OwnedDocument { text, members: parser.members.into_boxed_slice() })
     }

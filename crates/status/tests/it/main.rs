@@ -1,1 +1,28 @@
-//! Integration tests of the status core.
+//! Tests of the status core from the outside.
+
+mod augment;
+mod flux;
+mod golden;
+mod json;
+mod kstatus;
+mod rollup;
+
+use jiff::Timestamp;
+use taffrail_status::json::Parser;
+use taffrail_status::{Object, Rules, Verdict};
+
+/// The time at which objects are judged where the time does not matter.
+const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
+
+/// Judges the object in `text`, both from its text and from a parsed tree: they must agree.
+fn judge(rules: &dyn Rules, text: &str) -> Result<Verdict, String> {
+    let mut parser = Parser::new();
+    let document = parser.parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    let object = Object::new(document.root()).map_err(|error| error.to_string())?;
+    let verdict = rules.judge(&object, NOW).map_err(|error| error.to_string());
+    if let Ok(tree) = serde_json::from_str::<serde_json::Value>(text) {
+        let object = Object::new((&tree).into()).map_err(|error| error.to_string())?;
+        assert_eq!(rules.judge(&object, NOW).map_err(|error| error.to_string()), verdict, "{text}");
+    }
+    verdict
+}

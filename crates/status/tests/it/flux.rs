@@ -1,0 +1,66 @@
+//! Flux' own objects: `Ready` speaks, also while Flux retries.
+
+use serde_json::{Value, json};
+use taffrail_status::{Object, Rules, Status, Taffrail};
+
+use super::NOW;
+
+fn kustomization(spec: Value, conditions: Value) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "shop", "generation": 2}, "spec": spec,
+        "status": {"observedGeneration": 1, "conditions": conditions},
+    })
+}
+
+fn ready(status: &str, reason: &str) -> Value {
+    json!({"type": "Ready", "status": status, "reason": reason, "message": "of Ready", "observedGeneration": 2})
+}
+
+fn judge(object: &Value) -> (Status, String) {
+    let verdict = Taffrail.judge(&Object::new(object.into()).unwrap(), NOW).unwrap();
+    (verdict.status, verdict.message.into_owned())
+}
+
+#[test]
+fn ready_speaks_by_its_own_generation() {
+    let retrying = json!({"type": "Reconciling", "status": "True", "reason": "ProgressingWithRetry", "message": "retrying"});
+    let of_ready = "of Ready".to_owned();
+    for (conditions, expected) in [
+        (json!([ready("True", "ReconciliationSucceeded")]), (Status::Current, of_ready.clone())),
+        (json!([retrying, ready("False", "HealthCheckFailed")]), (Status::Failed, of_ready.clone())),
+        (json!([retrying, ready("False", "DependencyNotReady")]), (Status::InProgress, of_ready.clone())),
+        (json!([ready("False", "Progressing")]), (Status::InProgress, of_ready.clone())),
+        (json!([ready("Unknown", "Progressing")]), (Status::InProgress, of_ready)),
+        (json!([ready("True", "X"), retrying]), (Status::InProgress, "retrying".to_owned())),
+        (json!([]), (Status::InProgress, "waiting to be reconciled".to_owned())),
+    ] {
+        assert_eq!(judge(&kustomization(json!({}), conditions.clone())), expected, "{conditions}");
+    }
+}
+
+#[test]
+fn a_generation_that_nobody_looked_at_is_in_progress_unless_suspended() {
+    let mut old = ready("False", "BuildFailed");
+    old["observedGeneration"] = json!(1);
+    assert_eq!(judge(&kustomization(json!({}), json!([old]))).0, Status::InProgress);
+    assert_eq!(judge(&kustomization(json!({"suspend": true}), json!([old]))).0, Status::Failed);
+}
+
+#[test]
+fn deletion_beats_all_and_other_groups_are_left_to_kstatus() {
+    let mut object = kustomization(json!({}), json!([ready("False", "BuildFailed")]));
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(judge(&object).0, Status::Terminating);
+    object["metadata"]["deletionTimestamp"].take();
+    let mut other = kustomization(json!({}), json!([ready("False", "BuildFailed")]));
+    other["apiVersion"] = json!("kustomize.example.com/v1");
+    other["metadata"]["generation"] = json!(1);
+    assert_eq!(judge(&other).0, Status::InProgress);
+}
+
+#[test]
+fn static_objects_without_status_are_current() {
+    let provider = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider"});
+    assert_eq!(judge(&provider).0, Status::Current);
+}

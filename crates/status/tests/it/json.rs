@@ -1,0 +1,217 @@
+//! JSON is read as Go reads it.
+
+use proptest::prelude::*;
+use taffrail_status::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, write_string};
+
+fn error(text: &[u8]) -> Option<ErrorKind> {
+    let owned = OwnedDocument::parse(text).err().map(|error| error.kind);
+    let borrowed = Parser::new().parse(text).err().map(|error| error.kind);
+    assert_eq!(owned, borrowed);
+    borrowed
+}
+
+/// The string at `metadata.name`.
+fn name(text: &[u8]) -> String {
+    let document = OwnedDocument::parse(text).unwrap();
+    document.root().at(&["metadata", "name"]).unwrap().as_str().unwrap().into_owned()
+}
+
+#[test]
+fn every_byte_is_validated() {
+    for text in [
+        &b""[..],
+        b" ",
+        b"{",
+        b"{}x",
+        b"{}{}",
+        b"{\"a\"}",
+        b"{\"a\":}",
+        b"{\"a\":1,}",
+        b"{,}",
+        b"{a:1}",
+        b"{'a':1}",
+        b"[1,]",
+        b"[1 2]",
+        b"[1}",
+        b"{\"a\":1]",
+        b"tru",
+        b"nul",
+        b"True",
+        b"+1",
+        b"01",
+        b"1.",
+        b".5",
+        b"1e",
+        b"1e+",
+        b"-",
+        b"NaN",
+        b"\"",
+        b"\"\n\"",
+        b"\"\x00\"",
+        b"\"12345678\x1f\"",
+        b"\"\\x\"",
+        b"\"\\u12\"",
+        b"\"\\u123g\"",
+        b"\"\\",
+        b"\xef\xbb\xbf{}",
+        b"{\"metadata\":{\"managedFields\":[{\"f:x\":{,}}]}}",
+        b"{} // comment",
+        b"\x0b{}",
+    ] {
+        assert!(error(text).is_some(), "accepted {:?}", text.escape_ascii().to_string());
+    }
+    for text in [
+        &b"{}"[..],
+        b" \t\r\n[ ] ",
+        b"null",
+        b"-0",
+        b"-0.0e-0",
+        b"\"\x7f\xff\xfe\"",
+        b"\"\\u0000\\ud800\\/\"",
+        b"{\"\":{\"\":[]}}",
+    ] {
+        assert_eq!(error(text), None, "refused {:?}", text.escape_ascii().to_string());
+    }
+}
+
+#[test]
+fn numbers_beyond_a_float_are_refused_and_beyond_an_integer_are_floats() {
+    assert_eq!(error(b"{\"x\":1e309}"), Some(ErrorKind::NumberOutOfRange));
+    assert_eq!(error(b"{\"x\":[-1e999]}"), Some(ErrorKind::NumberOutOfRange));
+    assert_eq!(error(format!("1{}", "0".repeat(309)).as_bytes()), Some(ErrorKind::NumberOutOfRange));
+    assert_eq!(error(format!("1{}", "0".repeat(308)).as_bytes()), None);
+    assert_eq!(error(b"1e-999"), None);
+    for (text, kind, number) in [
+        ("9223372036854775807", Kind::Integer, Some(i64::MAX)),
+        ("9223372036854775808", Kind::Float, None),
+        ("-9223372036854775808", Kind::Integer, Some(i64::MIN)),
+        ("-0", Kind::Integer, Some(0)),
+        ("1.0", Kind::Float, None),
+        ("1e0", Kind::Float, None),
+    ] {
+        let document = OwnedDocument::parse(text.as_bytes()).unwrap();
+        assert_eq!((document.root().kind(), document.root().as_i64()), (kind, number), "{text}");
+    }
+}
+
+#[test]
+fn nesting_is_accepted_as_deep_as_go_does() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("{\"status\":", "}"), ("[{\"spec\":", "}]")] {
+        let levels = open.matches(['[', '{']).count();
+        let nested = |depth: usize| {
+            let times = depth / levels;
+            format!("{}{}{}", open.repeat(times), "1", close.repeat(times))
+        };
+        let deepest = MAX_DEPTH as usize;
+        assert_eq!(error(nested(deepest).as_bytes()), None, "{open}");
+        assert_eq!(error(nested(deepest + levels).as_bytes()), Some(ErrorKind::TooDeep), "{open}");
+    }
+    let mixed = format!("{}{}", "[{\"a\":".repeat(100), "}]".repeat(100));
+    assert!(matches!(error(mixed.as_bytes()), Some(ErrorKind::UnexpectedByte { .. })));
+}
+
+#[test]
+fn deep_values_are_not_built_as_trees() {
+    let text = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    let document = OwnedDocument::parse(text.into_bytes()).unwrap();
+    assert!(document.root().to_tree().is_err());
+}
+
+#[test]
+fn the_last_of_duplicate_keys_counts_at_every_level() {
+    let text = br#"{"metadata":{"name":"no"},"m\u0065tadata":{"name":"no","name":"yes"}}"#;
+    assert_eq!(name(text), "yes");
+    // The last one replaces the others, it is not merged with them.
+    let document =
+        OwnedDocument::parse(&br#"{"metadata":{"name":"a","uid":"b"},"metadata":{"name":"c"}}"#[..]).unwrap();
+    assert!(document.root().at(&["metadata", "uid"]).is_none());
+    let document =
+        OwnedDocument::parse(&br#"{"status":{"c":[{"x":{"y":1,"y":2}}]},"Status":3}"#[..]).unwrap();
+    let item = document.root().at(&["status", "c"]).unwrap().items().unwrap().next().unwrap();
+    assert_eq!(item.at(&["x", "y"]).unwrap().as_i64(), Some(2));
+}
+
+#[test]
+fn strings_are_repaired_as_go_repairs_them() {
+    for (raw, meant) in [
+        (&br#"a\u00e9\n\/\"\\b"#[..], "aé\n/\"\\b"),
+        (br"\ud83d\ude00", "😀"),
+        (br"\ud83d", "\u{fffd}"),
+        (br"\ude00\ud83d", "\u{fffd}\u{fffd}"),
+        (br"\ud83d\u0041", "\u{fffd}A"),
+        (br"\ud83dx", "\u{fffd}x"),
+        (br"\ud83d\n", "\u{fffd}\n"),
+        // One replacement for each byte, not for each broken sequence.
+        (b"\xe2\x82x", "\u{fffd}\u{fffd}x"),
+        (b"\xf0\x9f\x98", "\u{fffd}\u{fffd}\u{fffd}"),
+        (b"\xff\\n\xc3\xa9\xed\xa0\x80", "\u{fffd}\né\u{fffd}\u{fffd}\u{fffd}"),
+    ] {
+        let text = [&br#"{"metadata":{"name":""#[..], raw, br#""}}"#].concat();
+        assert_eq!(name(&text), meant, "{}", raw.escape_ascii());
+    }
+}
+
+#[test]
+fn texts_of_several_values_are_read_one_by_one() {
+    let mut parser = Parser::new();
+    let (first, rest) = parser.parse_first(b" {\"a\":1}\n [2] x").unwrap();
+    assert_eq!(first.root().get("a").unwrap().as_i64(), Some(1));
+    assert_eq!(rest, b"[2] x");
+    let mut parser = Parser::new();
+    let error = parser.parse(b"{} []").unwrap_err();
+    assert_eq!(error.offset, 3);
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let keys =
+        prop_oneof![Just("metadata".to_owned()), Just("spec".to_owned()), Just("status".to_owned()), ".*"];
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        ".*".prop_map(Into::into),
+    ];
+    leaf.prop_recursive(5, 64, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+            prop::collection::vec((keys.clone(), inner), 0..6)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_is_what_was_written(tree in json(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&tree) } else { serde_json::to_string(&tree) };
+        let document = OwnedDocument::parse(text.unwrap().into_bytes()).unwrap();
+        prop_assert_eq!(document.root().to_tree().unwrap(), tree);
+    }
+
+    #[test]
+    fn what_is_accepted_is_json(tree in json(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let mut text = serde_json::to_vec(&tree).unwrap();
+        let at = at.index(text.len());
+        if cut { text.truncate(at) } else { text[at] = byte }
+        let accepted = error(&text).is_none();
+        // serde_json refuses lone surrogates and invalid UTF-8, which Go repairs, and nothing else.
+        if let Ok(valid) = std::str::from_utf8(&text) && !valid.contains("\\u") {
+            prop_assert_eq!(accepted, serde_json::from_str::<serde_json::Value>(valid).is_ok(), "{}", valid);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm(text in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'\\')], 0..200)) {
+        if let Ok(document) = OwnedDocument::parse(text) {
+            let _ = document.root().to_tree();
+        }
+    }
+
+    #[test]
+    fn written_strings_are_read_back(text in ".*") {
+        let mut out = Vec::new();
+        write_string(&text, &mut out);
+        prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+    }
+}

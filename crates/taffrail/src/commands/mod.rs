@@ -1,0 +1,3 @@
+//! The commands, a file each.
+
+pub(crate) mod status;

@@ -1,0 +1,202 @@
+//! Chunks in, answers out.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use taffrail_status::json::{Parser, write_string};
+use taffrail_status::{Object, Rules, Status, Verdict, augment};
+
+use super::now;
+use crate::cli::{StatusArguments, StatusOutput};
+use crate::input::{self, Chunk, Parsed, Shape};
+
+/// What the answers to a chunk consist of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON lines, ready to be written.
+    Lines,
+    /// Rows, for whoever lays them out.
+    Rows,
+    /// Objects with the standard conditions added.
+    Augmented,
+}
+
+impl From<&StatusArguments> for Form {
+    fn from(arguments: &StatusArguments) -> Form {
+        match arguments.output {
+            _ if arguments.augment => Form::Augmented,
+            StatusOutput::Jsonl | StatusOutput::Json | StatusOutput::Yaml => Form::Lines,
+            StatusOutput::Table | StatusOutput::Wide | StatusOutput::Name => Form::Rows,
+        }
+    }
+}
+
+/// An object and its verdict.
+pub(super) struct Row {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+}
+
+/// Something that could not be read or judged.
+pub(super) struct Miss {
+    pub(super) line: u64,
+    pub(super) text: String,
+}
+
+/// The answers to a chunk.
+pub(super) struct Answers {
+    pub(super) source: Arc<str>,
+    /// JSON lines, when those were asked for.
+    pub(super) lines: Vec<u8>,
+    pub(super) rows: Vec<Row>,
+    pub(super) misses: Vec<Miss>,
+    /// The misses stand in `lines` too.
+    pub(super) told: bool,
+    pub(super) all_current: bool,
+}
+
+pub(super) struct Judge {
+    pub(super) rules: Box<dyn Rules>,
+    pub(super) now: Option<Timestamp>,
+    pub(super) form: Form,
+}
+
+impl Judge {
+    pub(super) fn chunk(&self, chunk: &Chunk, parser: &mut Parser) -> Answers {
+        let mut answers = Answers {
+            source: chunk.source.clone(),
+            lines: Vec::new(),
+            rows: Vec::new(),
+            misses: Vec::new(),
+            told: self.form == Form::Lines,
+            all_current: true,
+        };
+        if self.form != Form::Rows {
+            answers.lines.reserve(chunk.text.len() / 2);
+        }
+        let now = now(self.now);
+        // Each line must have an answer; of other shapes what is no object is told beside the answers.
+        let exact = matches!(chunk.shape, Shape::Lines { .. });
+        answers.told &= exact;
+        input::each(chunk, parser, |parsed| self.one(parsed, now, exact, &mut answers));
+        answers
+    }
+
+    fn one(&self, parsed: Parsed<'_>, now: Timestamp, exact: bool, answers: &mut Answers) {
+        let line = parsed.line;
+        let miss = |text: String, answers: &mut Answers| {
+            answers.all_current = false;
+            answers.misses.push(Miss { line, text });
+        };
+        let object = match parsed.object {
+            Ok(object) => object,
+            Err(fault) => {
+                let text = fault.to_string();
+                if self.form == Form::Lines && exact {
+                    write_line(None, Err(&text), &mut answers.lines);
+                }
+                return miss(text, answers);
+            }
+        };
+        if self.form == Form::Augmented {
+            match self.augmented(&object, now) {
+                Ok(text) => {
+                    answers.lines.extend_from_slice(text.as_bytes());
+                    answers.lines.push(b'\n');
+                }
+                Err(text) => miss(format!("{}: {text}", reference(&object)), answers),
+            }
+            return;
+        }
+        let verdict = self.rules.judge(&object, now);
+        answers.all_current &= matches!(&verdict, Ok(verdict) if verdict.status == Status::Current);
+        if self.form == Form::Lines {
+            match verdict {
+                Ok(verdict) => write_line(Some(&object), Ok(&verdict), &mut answers.lines),
+                Err(error) => {
+                    let text = error.to_string();
+                    write_line(Some(&object), Err(&text), &mut answers.lines);
+                    miss(text, answers);
+                }
+            }
+            return;
+        }
+        let verdict = verdict.unwrap_or_else(|error| {
+            miss(format!("{}: {error}", reference(&object)), answers);
+            Verdict::new(Status::Unknown, error.to_string(), "")
+        });
+        answers.rows.push(Row {
+            group: object.group().to_owned(),
+            version: object.version().to_owned(),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().into_owned(),
+            name: object.name().into_owned(),
+            verdict,
+        });
+    }
+
+    fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
+        let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
+        if let Some(map) = tree.as_object_mut() {
+            // Items of typed lists say neither.
+            map.entry("apiVersion").or_insert_with(|| object.api_version().into());
+            map.entry("kind").or_insert_with(|| object.kind().into());
+        }
+        augment(&mut tree, &*self.rules, now).map_err(|error| error.to_string())?;
+        Ok(tree.to_string())
+    }
+}
+
+/// How people write an object: `Kind namespace/name`.
+fn reference(object: &Object<'_>) -> String {
+    let (namespace, name) = (object.namespace(), object.name());
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{} {namespace}{slash}{name}", object.kind())
+}
+
+/// Appends the JSON line for an object, or for something that is none.
+///
+/// Written by hand: this is most of the work on small objects.
+fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
+    let field = |name: &[u8], text: &str, out: &mut Vec<u8>| {
+        out.extend_from_slice(name);
+        write_string(text, out);
+    };
+    match object {
+        Some(object) => {
+            field(b"{\"group\":", object.group(), out);
+            field(b",\"version\":", object.version(), out);
+            field(b",\"kind\":", object.kind(), out);
+            field(b",\"namespace\":", &object.namespace(), out);
+            field(b",\"name\":", &object.name(), out);
+        }
+        None => {
+            let empty = br#"{"group":"","version":"","kind":"","namespace":"","name":"""#;
+            out.extend_from_slice(empty);
+        }
+    }
+    let verdict = match verdict {
+        Ok(verdict) => verdict,
+        Err(error) => {
+            let unknown = br#","status":"Unknown","message":"","conditions":[],"error":"#;
+            field(unknown, error, out);
+            return out.extend_from_slice(b"}\n");
+        }
+    };
+    field(b",\"status\":", verdict.status.as_str(), out);
+    field(b",\"message\":", &verdict.message, out);
+    out.extend_from_slice(b",\"conditions\":[");
+    for (at, condition) in verdict.conditions.iter().enumerate() {
+        let start: &[u8] = if at == 0 { b"{\"type\":" } else { b",{\"type\":" };
+        field(start, condition.condition.as_str(), out);
+        field(b",\"status\":\"True\",\"reason\":", &condition.reason, out);
+        field(b",\"message\":", &condition.message, out);
+        out.push(b'}');
+    }
+    field(b"],\"rule\":", &verdict.rule, out);
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,177 @@
+//! `taffrail status`: objects' statuses from manifests.
+//!
+//! The input is cut into chunks that are judged on their own, by as many threads as there are jobs;
+//! the answers come in the order of the input. However long the input is, only a few chunks are in
+//! memory at a time.
+
+mod judge;
+mod print;
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use jiff::Timestamp;
+use taffrail_status::{Fork, Kstatus, Rules, Taffrail};
+
+use crate::cli::{KstatusFork, RuleSet, StatusArguments, StatusOutput};
+use crate::complaint::{Complaint, Exit};
+use crate::input::{self, Chunk, Chunks, Source};
+use judge::{Answers, Judge};
+use print::Printer;
+
+pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
+    if arguments.files.is_empty() {
+        let complaint = Complaint::usage("nothing to judge");
+        return Err(complaint.hint("name files or folders with -f, or pipe objects in with -f -"));
+    }
+    if arguments.augment
+        && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
+    {
+        return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
+    }
+    let (sources, complaints) = input::sources(&arguments.files, arguments.recursive);
+    let mut printer = Printer::new(arguments);
+    for complaint in complaints {
+        printer.complain(complaint);
+    }
+    let judge = Judge { rules: rules(arguments), now: arguments.now, form: arguments.into() };
+    let jobs = arguments.jobs.map_or_else(processors, NonZeroUsize::get);
+    if jobs == 1 {
+        in_turn(arguments, &sources, &judge, &mut printer)?;
+    } else {
+        side_by_side(arguments, &sources, &judge, &mut printer, jobs)?;
+    }
+    printer.finish(arguments.exit_status)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn rules(arguments: &StatusArguments) -> Box<dyn Rules> {
+    match (arguments.rules, arguments.kstatus_fork) {
+        (RuleSet::Taffrail, _) => Box::new(Taffrail),
+        (RuleSet::Kstatus, KstatusFork::Flux) => Box::new(Kstatus { fork: Fork::Flux }),
+        (RuleSet::Kstatus, KstatusFork::KubernetesSigs) => Box::new(Kstatus { fork: Fork::KubernetesSigs }),
+    }
+}
+
+/// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.
+fn chunks(
+    arguments: &StatusArguments,
+    sources: &[Source],
+    mut consume: impl FnMut(Result<Chunk, Complaint>) -> Result<(), Enough>,
+) -> Result<(), Enough> {
+    for source in sources {
+        let name = source.name();
+        let mut chunks = match source.open() {
+            Ok(reader) => Chunks::new(reader, &name, arguments.input.shape()),
+            Err(complaint) => {
+                consume(Err(complaint))?;
+                continue;
+            }
+        };
+        loop {
+            match chunks.next() {
+                Ok(Some(chunk)) => consume(Ok(chunk))?,
+                Ok(None) => break,
+                Err(error) => {
+                    consume(Err(Complaint::unreadable(format!("cannot read {name}")).because(&error)))?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody wants more: the reader of the answer is gone, or writing failed.
+struct Enough;
+
+fn in_turn(
+    arguments: &StatusArguments,
+    sources: &[Source],
+    judge: &Judge,
+    printer: &mut Printer,
+) -> Result<(), Complaint> {
+    let mut parser = taffrail_status::json::Parser::new();
+    let mut result = Ok(());
+    let _ = chunks(arguments, sources, |chunk| {
+        let more = match chunk {
+            Ok(chunk) => printer.print(judge.chunk(&chunk, &mut parser)),
+            Err(complaint) => {
+                printer.complain(complaint);
+                Ok(true)
+            }
+        };
+        match more {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Enough),
+            Err(complaint) => {
+                result = Err(complaint);
+                Err(Enough)
+            }
+        }
+    });
+    result
+}
+
+/// Chunk `n` goes to thread `n % jobs`, and the answers are taken in the same turn.
+fn side_by_side(
+    arguments: &StatusArguments,
+    sources: &[Source],
+    judge: &Judge,
+    printer: &mut Printer,
+    jobs: usize,
+) -> Result<(), Complaint> {
+    type Work = Result<Chunk, Complaint>;
+    type Done = Result<Answers, Complaint>;
+    const AHEAD: usize = 2;
+
+    std::thread::scope(|scope| {
+        let mut inputs: Vec<SyncSender<Work>> = Vec::new();
+        let mut outputs: Vec<Receiver<Done>> = Vec::new();
+        for _ in 0..jobs {
+            let (input, work) = sync_channel::<Work>(AHEAD);
+            let (done, output) = sync_channel::<Done>(AHEAD);
+            inputs.push(input);
+            outputs.push(output);
+            scope.spawn(move || {
+                let mut parser = taffrail_status::json::Parser::new();
+                for chunk in work {
+                    let answers = chunk.map(|chunk| judge.chunk(&chunk, &mut parser));
+                    if done.send(answers).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        scope.spawn(move || {
+            let mut turn = inputs.iter().cycle();
+            let _ = chunks(arguments, sources, |chunk| match turn.next() {
+                Some(input) => input.send(chunk).map_err(|_| Enough),
+                None => Err(Enough),
+            });
+        });
+        for turn in 0.. {
+            match outputs[turn % jobs].recv() {
+                Ok(Ok(answers)) => {
+                    if !printer.print(answers)? {
+                        break;
+                    }
+                }
+                Ok(Err(complaint)) => printer.complain(complaint),
+                // This thread got no chunk in its turn: there are no more.
+                Err(_) => break,
+            }
+        }
+        // Threads that wait to hand over what nobody wants any more end here.
+        drop(outputs);
+        Ok(())
+    })
+}
+
+/// The time objects are judged at.
+fn now(fixed: Option<Timestamp>) -> Timestamp {
+    fixed.unwrap_or_else(Timestamp::now)
+}

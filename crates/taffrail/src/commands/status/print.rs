@@ -1,0 +1,233 @@
+//! Answers in the form that was asked for.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::judge::{Answers, Miss, Row};
+use crate::cli::{StatusArguments, StatusOutput};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::style;
+use crate::output::table::{Cell, Table};
+
+/// How many misses are told one by one; the rest is counted.
+const TOLD: usize = 20;
+
+type Out = Box<dyn Write>;
+
+/// Writes answers as they come and remembers how the command ends.
+pub(super) struct Printer {
+    form: Form,
+    exit: Exit,
+    all_current: bool,
+    /// The reader of the answer is gone.
+    closed: bool,
+    misses: usize,
+}
+
+enum Form {
+    Table(Box<Table<Out>>, bool),
+    Names(Out),
+    Lines(Out),
+    Items(Out, ItemStyle, usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemStyle {
+    Json { kind: &'static str },
+    Yaml { kind: &'static str },
+}
+
+impl Printer {
+    pub(super) fn new(arguments: &StatusArguments) -> Printer {
+        let kind = if arguments.augment { "v1 List" } else { "cli.taffrail.dev/v1alpha1 StatusList" };
+        let raw = || Box::new(io::stdout()) as Out;
+        let form = match arguments.output {
+            StatusOutput::Table | StatusOutput::Wide => {
+                let wide = arguments.output == StatusOutput::Wide;
+                let mut header = vec!["NAMESPACE", "KIND", "NAME", "STATUS", "MESSAGE"];
+                if wide {
+                    header = vec![
+                        "NAMESPACE",
+                        "APIVERSION",
+                        "KIND",
+                        "NAME",
+                        "STATUS",
+                        "REASON",
+                        "RULE",
+                        "MESSAGE",
+                    ];
+                }
+                let screen = if wide { None } else { crate::output::screen() };
+                Form::Table(Box::new(Table::new(Box::new(anstream::stdout()), header, screen)), wide)
+            }
+            StatusOutput::Name => Form::Names(raw()),
+            StatusOutput::Jsonl => Form::Lines(raw()),
+            StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
+            StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
+        };
+        Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0 }
+    }
+
+    /// Tells of something that could not be read.
+    pub(super) fn complain(&mut self, complaint: Complaint) {
+        self.exit = self.exit.max(complaint.exit);
+        self.all_current = false;
+        complaint.print();
+    }
+
+    /// Writes the answers to one chunk; false when nobody reads them any more.
+    pub(super) fn print(&mut self, answers: Answers) -> Result<bool, Complaint> {
+        self.all_current &= answers.all_current;
+        if !answers.misses.is_empty() {
+            self.exit = self.exit.max(Exit::Incomplete);
+        }
+        // Machines that asked for lines have them in the answer.
+        let told = answers.told && matches!(self.form, Form::Lines(_));
+        if !told {
+            for miss in &answers.misses {
+                self.miss(&answers.source, miss);
+            }
+        }
+        let result = self.form.write(&answers);
+        self.check(result)?;
+        Ok(!self.closed)
+    }
+
+    fn check(&mut self, result: io::Result<()>) -> Result<(), Complaint> {
+        self.closed |= result.is_err();
+        written(result)
+    }
+
+    fn miss(&mut self, source: &str, miss: &Miss) {
+        self.misses += 1;
+        if self.misses <= TOLD {
+            Complaint::unreadable(format!("{source}:{}: {}", miss.line, miss.text)).print();
+        }
+    }
+
+    pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, Complaint> {
+        if self.misses > TOLD {
+            Complaint::unreadable(format!("… and {} more", self.misses - TOLD)).print();
+        }
+        let empty = match &self.form {
+            Form::Table(table, _) => table.is_empty(),
+            _ => false,
+        };
+        if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
+            // As kubectl: silence on an empty answer would look like a failure.
+            let _ = writeln!(io::stderr(), "No objects found.");
+        }
+        if !self.closed {
+            written(self.form.finish())?;
+        }
+        if exit_status && !self.all_current {
+            self.exit = self.exit.max(Exit::No);
+        }
+        Ok(self.exit)
+    }
+}
+
+impl Form {
+    fn write(&mut self, answers: &Answers) -> io::Result<()> {
+        match self {
+            Form::Table(table, wide) => answers.rows.iter().try_for_each(|row| table.row(cells(row, *wide))),
+            Form::Names(out) => answers.rows.iter().try_for_each(|row| {
+                let dot = if row.group.is_empty() { "" } else { "." };
+                writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
+            }),
+            Form::Lines(out) => out.write_all(&answers.lines),
+            Form::Items(out, style, count) => {
+                for line in answers.lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                    style.item(out, *count, line)?;
+                    *count += 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Form::Table(table, _) => table.finish(),
+            Form::Names(mut out) | Form::Lines(mut out) => out.flush(),
+            Form::Items(mut out, style, count) => {
+                style.end(&mut out, count)?;
+                out.flush()
+            }
+        }
+    }
+}
+
+impl ItemStyle {
+    fn start(self, out: &mut Out) -> io::Result<()> {
+        match self {
+            ItemStyle::Json { kind } => {
+                let (version, kind) = kind.split_once(' ').unwrap_or(("", kind));
+                write!(out, "{{\n  \"apiVersion\": \"{version}\",\n  \"kind\": \"{kind}\",\n  \"items\": [")
+            }
+            ItemStyle::Yaml { kind } => {
+                let (version, kind) = kind.split_once(' ').unwrap_or(("", kind));
+                write!(out, "apiVersion: {version}\nkind: {kind}\nitems:")
+            }
+        }
+    }
+
+    /// Writes the `count`th item, given as one line of JSON.
+    fn item(self, out: &mut Out, count: usize, line: &[u8]) -> io::Result<()> {
+        if count == 0 {
+            self.start(out)?;
+        }
+        // Our own JSON is read back for its layout only; should that fail it is written as it is.
+        let tree: Option<serde_json::Value> = serde_json::from_slice(line).ok();
+        let text = String::from_utf8_lossy(line);
+        match self {
+            ItemStyle::Json { .. } => {
+                let pretty = tree.and_then(|tree| serde_json::to_string_pretty(&tree).ok());
+                let text = pretty.as_deref().unwrap_or(&text);
+                let comma = if count == 0 { "" } else { "," };
+                write!(out, "{comma}\n    {}", text.replace('\n', "\n    "))
+            }
+            ItemStyle::Yaml { .. } => {
+                let yaml = tree.and_then(|tree| serde_saphyr::to_string(&tree).ok());
+                let text = yaml.as_deref().unwrap_or(&text).trim_end();
+                write!(out, "\n- {}", text.replace('\n', "\n  "))
+            }
+        }
+    }
+
+    fn end(self, out: &mut Out, count: usize) -> io::Result<()> {
+        if count == 0 {
+            self.start(out)?;
+        }
+        match self {
+            ItemStyle::Json { .. } if count == 0 => writeln!(out, "]\n}}"),
+            ItemStyle::Json { .. } => writeln!(out, "\n  ]\n}}"),
+            ItemStyle::Yaml { .. } if count == 0 => writeln!(out, " []"),
+            ItemStyle::Yaml { .. } => writeln!(out),
+        }
+    }
+}
+
+fn cells(row: &Row, wide: bool) -> Vec<Cell> {
+    let status = Cell::styled(row.verdict.status.word(), style(row.verdict.status));
+    if !wide {
+        return vec![
+            Cell::new(&row.namespace),
+            Cell::new(&row.kind),
+            Cell::new(&row.name),
+            status,
+            Cell::new(&row.verdict.message),
+        ];
+    }
+    let slash = if row.group.is_empty() { "" } else { "/" };
+    let reason = row.verdict.conditions.first().map(|condition| &*condition.reason).unwrap_or_default();
+    vec![
+        Cell::new(&row.namespace),
+        Cell::new(format!("{}{slash}{}", row.group, row.version)),
+        Cell::new(&row.kind),
+        Cell::new(&row.name),
+        status,
+        Cell::new(reason),
+        Cell::new(&row.verdict.rule),
+        Cell::new(&row.verdict.message),
+    ]
+}

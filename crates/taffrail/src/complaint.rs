@@ -1,0 +1,91 @@
+//! What goes wrong, told to the user, and how the process ends.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// How a command ended. The greater of two wins, in the order: usage, incomplete, no, yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Answered; where a question was asked, the answer is yes.
+    Yes,
+    /// The answer is no.
+    No,
+    /// Something that was asked for could not be read.
+    Incomplete,
+    /// The command line makes no sense.
+    Usage,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Yes => 0,
+            Exit::No => 1,
+            Exit::Usage => 2,
+            Exit::Incomplete => 3,
+        })
+    }
+}
+
+/// Something that failed: what, on what, why, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) exit: Exit,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Complaint {
+    /// Something that was asked for and could not be read.
+    pub(crate) fn unreadable(what: impl Display) -> Complaint {
+        Complaint { exit: Exit::Incomplete, what: what.to_string(), hint: None }
+    }
+
+    /// A command line that makes no sense.
+    pub(crate) fn usage(what: impl Display) -> Complaint {
+        Complaint { exit: Exit::Usage, what: what.to_string(), hint: None }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
+        Complaint { hint: Some(hint.into()), ..self }
+    }
+
+    /// Adds `error` and everything that caused it.
+    pub(crate) fn because(mut self, error: &dyn Error) -> Complaint {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some errors repeat their cause in their own text.
+            if !self.what.ends_with(&text) {
+                self.what.push_str(": ");
+                self.what.push_str(&text);
+            }
+            cause = error.source();
+        }
+        self
+    }
+
+    /// Tells it on stderr.
+    pub(crate) fn print(&self) {
+        let style = anstyle::AnsiColor::Red.on_default().bold();
+        let mut stderr = anstream::stderr().lock();
+        // Nobody is left to be told that stderr is closed.
+        let _ = writeln!(stderr, "{style}error{style:#}: {}", crate::output::printable(&self.what));
+        if let Some(hint) = &self.hint {
+            let style = anstyle::Style::new().bold();
+            let _ = writeln!(stderr, "{style} hint{style:#}: {hint}");
+        }
+    }
+}
+
+/// The end of the reader of our output is the end of the work, not a failure.
+pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Complaint> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Complaint::unreadable("cannot write the answer").because(&error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,170 @@
+//! The objects of a chunk.
+
+use std::fmt;
+
+use taffrail_status::json::{self, Parser, Value};
+use taffrail_status::{Object, ObjectError};
+
+use super::chunks::{Chunk, Shape, count_lines};
+use super::yaml;
+
+/// Why a piece of input is no object.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Json(json::Error),
+    Object(ObjectError),
+    Yaml(String),
+    /// Not text at all; the offset of the first byte that tells.
+    Binary(usize),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Json(error) => write!(f, "not JSON: {error}"),
+            Fault::Object(ObjectError::NoKind) => f.write_str("object has no kind"),
+            Fault::Object(error) => write!(f, "value {error}"),
+            Fault::Yaml(message) => write!(f, "not YAML: {message}"),
+            Fault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
+        }
+    }
+}
+
+/// A piece of input: the line it starts on, and the object or what is wrong with it.
+pub(crate) struct Parsed<'a> {
+    pub(crate) line: u64,
+    pub(crate) object: Result<Object<'a>, Fault>,
+}
+
+/// Calls `consume` with each object of a chunk, in order; lists stand for their items.
+pub(crate) fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
+    match chunk.shape {
+        Shape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
+        Shape::Json => values(chunk, parser, &mut consume),
+        Shape::Yaml => documents(chunk, &mut consume),
+    }
+}
+
+fn lines(chunk: &Chunk, exact: bool, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_>)) {
+    for (line, text) in (chunk.line..).zip(split_lines(&chunk.text)) {
+        if !exact && text.trim_ascii().is_empty() {
+            continue;
+        }
+        match parser.parse(text) {
+            Ok(document) if exact => {
+                let object = Object::new(document.root()).map_err(Fault::Object);
+                consume(Parsed { line, object });
+            }
+            Ok(document) => value(document.root(), line, consume),
+            Err(error) => consume(Parsed { line, object: Err(Fault::Json(error)) }),
+        }
+    }
+}
+
+/// The lines of a text; a line end at its end begins no line.
+fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (line, after) = match memchr::memchr(b'\n', rest) {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        rest = after;
+        Some(line)
+    })
+}
+
+fn values(chunk: &Chunk, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_>)) {
+    let mut rest = chunk.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&chunk.text);
+    let mut line = chunk.line;
+    while !rest.trim_ascii_start().is_empty() {
+        match parser.parse_first(rest) {
+            Ok((document, after)) => {
+                let blank = rest.len() - rest.trim_ascii_start().len();
+                value(document.root(), line + count_lines(&rest[..blank]), consume);
+                line += count_lines(&rest[..rest.len() - after.len()]);
+                rest = after;
+            }
+            Err(error) => {
+                // Where the next value starts cannot be known.
+                let line = line + count_lines(&rest[..error.offset.min(rest.len())]);
+                return consume(Parsed { line, object: Err(Fault::Json(error)) });
+            }
+        }
+    }
+}
+
+fn documents(chunk: &Chunk, consume: &mut impl FnMut(Parsed<'_>)) {
+    let mut start = 0;
+    let mut line = chunk.line;
+    while start < chunk.text.len() {
+        let end = next_document(&chunk.text, start);
+        document(&chunk.text[start..end], line, consume);
+        line += count_lines(&chunk.text[start..end]);
+        start = end;
+    }
+}
+
+/// Where the document after the one at `start` begins: the next line that starts with `---`.
+fn next_document(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(end) = text[at..].iter().position(|&byte| byte == b'\n') {
+        at += end + 1;
+        if text[at..].starts_with(b"---") {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
+    let text = match std::str::from_utf8(text) {
+        Ok(text) if !text.contains('\0') => text,
+        Ok(text) => {
+            let fault = Fault::Binary(text.find('\0').unwrap_or_default());
+            return consume(Parsed { line, object: Err(fault) });
+        }
+        Err(error) => {
+            let fault = Fault::Binary(error.valid_up_to());
+            return consume(Parsed { line, object: Err(fault) });
+        }
+    };
+    let is_blank = |row: &str| {
+        let row = row.trim();
+        row.is_empty() || row.starts_with('#') || row == "---" || row == "..."
+    };
+    let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
+    match yaml::document(text) {
+        Ok(serde_json::Value::Null) => {}
+        Ok(tree) => value(Value::from(&tree), line + blank as u64, consume),
+        Err(error) => {
+            let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
+            consume(Parsed { line, object: Err(Fault::Yaml(error.message)) });
+        }
+    }
+}
+
+/// An object, the items of a list, or the items of an array.
+fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
+    if let Some(items) = root.items() {
+        for item in items {
+            consume(Parsed { line, object: Object::new(item).map_err(Fault::Object) });
+        }
+        return;
+    }
+    let object = match Object::new(root) {
+        Ok(object) => object,
+        Err(error) => return consume(Parsed { line, object: Err(Fault::Object(error)) }),
+    };
+    match object.items() {
+        Some(items) => {
+            for item in items {
+                consume(Parsed { line, object: item.map_err(Fault::Object) });
+            }
+        }
+        None => consume(Parsed { line, object: Ok(object) }),
+    }
+}

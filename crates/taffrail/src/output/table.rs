@@ -1,0 +1,163 @@
+//! Columns, as kubectl prints them.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::printable;
+
+/// Rows that decide the widths of the columns; later rows are printed as they come.
+const MEASURED: usize = 1000;
+
+const GAP: usize = 3;
+
+/// One field of a row.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// Text in its column; `-` stands for nothing.
+    pub(crate) fn new(text: impl AsRef<str>) -> Cell {
+        Cell::styled(text, Style::new())
+    }
+
+    pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Cell {
+        let text = printable(text.as_ref());
+        let text = if text.is_empty() { "-".to_owned() } else { text.into_owned() };
+        Cell { text, style }
+    }
+}
+
+/// A table that is printed while it is filled, in bounded memory.
+pub(crate) struct Table<W> {
+    out: W,
+    header: Vec<&'static str>,
+    waiting: Vec<Vec<Cell>>,
+    widths: Option<Vec<usize>>,
+    /// Columns of the terminal; the last column is cut to fit. `None` never cuts.
+    screen: Option<usize>,
+}
+
+impl<W: Write> Table<W> {
+    pub(crate) fn new(out: W, header: Vec<&'static str>, screen: Option<usize>) -> Table<W> {
+        Table { out, header, waiting: Vec::new(), widths: None, screen }
+    }
+
+    pub(crate) fn row(&mut self, row: Vec<Cell>) -> io::Result<()> {
+        if self.widths.is_some() {
+            return self.print(&row);
+        }
+        self.waiting.push(row);
+        if self.waiting.len() == MEASURED { self.start() } else { Ok(()) }
+    }
+
+    /// Whether no row has come.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.widths.is_none() && self.waiting.is_empty()
+    }
+
+    /// Prints what still waits; a table without rows prints nothing.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if self.widths.is_none() && !self.waiting.is_empty() {
+            self.start()?;
+        }
+        self.out.flush()
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        let mut widths: Vec<usize> = self.header.iter().map(|title| title.width()).collect();
+        for row in &self.waiting {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        self.widths = Some(widths);
+        let bold = Style::new().bold();
+        let header: Vec<Cell> = self.header.iter().map(|title| Cell::styled(title, bold)).collect();
+        self.print(&header)?;
+        for row in std::mem::take(&mut self.waiting) {
+            self.print(&row)?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, row: &[Cell]) -> io::Result<()> {
+        let widths = self.widths.as_deref().unwrap_or_default();
+        let mut used = 0;
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let last = at + 1 == row.len();
+            let text = match self.screen {
+                Some(screen) if last => cut(&cell.text, screen.saturating_sub(used)),
+                _ => cell.text.clone(),
+            };
+            let width = text.width();
+            let style = cell.style;
+            line.push_str(&format!("{style}{text}{style:#}"));
+            if !last {
+                let column = widths.get(at).copied().unwrap_or_default().max(width) + GAP;
+                line.extend(std::iter::repeat_n(' ', column - width));
+                used += column;
+            }
+        }
+        writeln!(self.out, "{}", line.trim_end())
+    }
+}
+
+/// Cuts `text` to a number of columns; what is cut shows an ellipsis. Less than a few columns are
+/// useless, so then the line wraps.
+fn cut(text: &str, columns: usize) -> String {
+    const USELESS: usize = 10;
+
+    if columns < USELESS || text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut width = 1;
+    let mut out = String::new();
+    for character in text.chars() {
+        width += character.width().unwrap_or(0);
+        if width > columns {
+            break;
+        }
+        out.push(character);
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(screen: Option<usize>, rows: &[[&str; 2]]) -> String {
+        let mut out = Vec::new();
+        let mut table = Table::new(&mut out, vec!["NAME", "MESSAGE"], screen);
+        for row in rows {
+            table.row(row.iter().map(Cell::new).collect()).unwrap();
+        }
+        table.finish().unwrap();
+        String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
+    }
+
+    #[test]
+    fn columns_align_and_nothing_is_a_dash() {
+        let text = print(None, &[["web", ""], ["größer-名", "well"]]);
+        assert_eq!(text, "NAME         MESSAGE\nweb          -\ngrößer-名    well\n");
+    }
+
+    #[test]
+    fn the_last_column_is_cut_to_the_screen() {
+        let text = print(Some(20), &[["web", "a message longer than that"]]);
+        assert_eq!(text, "NAME   MESSAGE\nweb    a message lo…\n");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = print(None, &[["web", "one\n\x1b[2Jtwo\tthree"]]);
+        assert_eq!(text, "NAME   MESSAGE\nweb    one \u{fffd}[2Jtwo three\n");
+    }
+}
