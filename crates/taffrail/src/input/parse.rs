@@ -22,8 +22,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Json(error) => write!(f, "not JSON: {error}"),
-            Fault::Object(ObjectError::NoKind) => f.write_str("object has no kind"),
-            Fault::Object(error) => write!(f, "value {error}"),
+            Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
+            Fault::Object(error) => write!(f, "object {error}"),
             Fault::Yaml(message) => write!(f, "not YAML: {message}"),
             Fault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
         }
