@@ -152,6 +152,11 @@ impl ControlPlane {
         self.state.members.get(index).map(|member| member.server.as_str())
     }
 
+    /// The path of a program of this build: `kubectl`, `helm`, `kube-apiserver`, …
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.path(name)
+    }
+
     /// What runs.
     pub fn processes(&self) -> &[ProcessRecord] {
         &self.state.processes
