@@ -102,11 +102,11 @@ struct Subject<'o, 'a> {
 
 impl Subject<'_, '_> {
     fn spec(&self, key: &str, default: i64) -> i64 {
-        fields::count(self.object.root().get("spec"), key, default)
+        fields::count(self.object.section("spec"), key, default)
     }
 
     fn status(&self, key: &str, default: i64) -> i64 {
-        fields::count(self.object.root().get("status"), key, default)
+        fields::count(self.object.section("status"), key, default)
     }
 }
 
