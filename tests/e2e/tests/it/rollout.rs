@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use xtask::examples::apply_source;
 use xtask::kube::ControlPlane;
 
 use crate::harness::{CLUSTER, apps, example, plane};
@@ -38,7 +39,7 @@ metadata:
 spec:
   interval: 10m
   prune: true
-  sourceRef: {kind: GitRepository, name: fleet}
+  sourceRef: {kind: GitRepository, name: fleet, namespace: flux-system}
 status:
   observedGeneration: 1
   lastAppliedRevision: main@sha1:3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613
@@ -77,7 +78,7 @@ fn follow(plane: &ControlPlane) {
         let before = is_complete(plane);
         let apps = apps(plane.kubeconfig(), &["--context", CLUSTER]);
         let row = apps.row(CLUSTER, "flux-kustomization", "rollout", "rollout");
-        row.is("/objects", 2).is("/sync/applied", "main@sha1:3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613");
+        row.is("/objects", 2).is("/sync/state", "Synced");
         if before {
             row.is("/health", "Current").has("/message", "Applied revision");
             break;
@@ -94,6 +95,7 @@ fn follow(plane: &ControlPlane) {
 #[test]
 fn two_hundred_replicas_are_right_at_every_moment() {
     let Some(plane) = plane() else { return };
+    apply_source(plane, CLUSTER).expect("the source is applied");
     plane.create_namespace(CLUSTER, "rollout").expect("a namespace");
     plane.apply_with_status(CLUSTER, MANIFESTS).expect("the manifests are applied");
     follow(plane);
