@@ -118,6 +118,8 @@ contexts:
   context: {cluster: good, user: gcp}
 - name: no-command
   context: {cluster: good, user: no-command}
+- name: user-no
+  context: {cluster: good, user: n}
 - name: twice
   context: {cluster: good}
 - name: twice
@@ -157,7 +159,7 @@ users:
     let good = config.current().unwrap();
     assert_eq!((good.name(), good.namespace()), ("good", "team"));
     assert_eq!(good.server(), "https://api.example:6443/k8s/clusters/c-1");
-    assert_eq!(config.names().count(), 17);
+    assert_eq!(config.names().count(), 18);
 
     let line = |name: &str| {
         let at = |what: &str| 1 + text[..text.find(what).unwrap()].lines().count();
@@ -202,6 +204,7 @@ users:
             "user \"gcp\" has auth-provider \"gcp\", which Kubernetes has replaced by exec plugins",
         ),
         ("no-command", user_line("no-command"), "exec of user \"no-command\" has no command"),
+        ("user-no", context_line("user-no"), "its user is not text: put it in quotes"),
         ("twice", context_line("twice"), "it is defined twice in this file"),
     ] {
         let error = config.context(name).unwrap_err();

@@ -112,6 +112,25 @@ async fn secrets_are_listed_as_metadata_or_not_at_all() {
 }
 
 #[tokio::test]
+async fn the_copy_of_a_secret_among_its_annotations_is_left_out() {
+    let server = Server::start(|_| {
+        Reply::json(
+            200,
+            r#"{"kind":"PartialObjectMetadataList","metadata":{},"items":[{"metadata":{"name":"a",
+               "annotations":{"x":"1","kubectl.kubernetes.io\/last-applied-configuration":"{\"data\":\"cw==\"}"},
+               "labels":{"l":"\u00e9"}}}]}"#,
+        )
+    })
+    .await;
+    let listing =
+        server.cluster(LONG).await.list(&ListRequest::all(&resource("", "Secret", "secrets"))).await.unwrap();
+    assert_eq!(
+        text(&listing.objects[0]),
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","annotations":{"x":"1"},"labels":{"l":"\u00e9"}}}"#
+    );
+}
+
+#[tokio::test]
 async fn pages_follow_one_another_and_selectors_are_escaped() {
     let server = Server::start(|seen| {
         if seen.query.contains("continue=next%2Bpage") {
