@@ -153,7 +153,7 @@ fn servers_that_hang_cost_no_more_than_the_timeout() {
 fn an_exec_plugin_that_hangs_or_fails() {
     let with_plugin = |command: &str, argument: &str| {
         let exec = format!(
-            "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {command}, args: [\"{argument}\"]}}"
+            "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: \"{command}\", args: [\"{argument}\"]}}"
         );
         kubeconfig(&[("cloud", "http://127.0.0.1:1")]).replace("token: secret-token", &exec)
     };
