@@ -140,9 +140,13 @@ type Declaring = (&'static str, &'static str, &'static str, &'static str);
 
 const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
 
-/// What declares apps, and their sources, in the versions that Flux has served longest.
-const DECLARING: [Declaring; 8] = [
+/// What declares apps, and the sources of Flux, in the versions that are served most.
+const DECLARING: [Declaring; 12] = [
+    ("argoproj.io", "v1alpha1", "Application", "applications"),
+    ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
+    ("configsync.gke.io", "v1beta1", "RootSync", "rootsyncs"),
     ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    ("kpt.dev", "v1alpha1", "ResourceGroup", "resourcegroups"),
     ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
     (FLUX_SOURCES, "v1", "Bucket", "buckets"),
     (FLUX_SOURCES, "v1", "ExternalArtifact", "externalartifacts"),
