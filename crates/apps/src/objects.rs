@@ -37,6 +37,7 @@ pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
 
 /// The answer to "is this object there?".
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a view that lives as long as one question")]
 pub enum Lookup<'a> {
     /// It is.
     Found(Observed<'a>),

@@ -14,6 +14,9 @@ pub enum ObjectError {
     /// `kind` is missing, empty or no string.
     #[error("has no kind")]
     NoKind,
+    /// `apiVersion` is neither `version` nor `group/version`; the API machinery then reads no kind either.
+    #[error("has an apiVersion that is not group/version")]
+    BadApiVersion,
 }
 
 /// A Kubernetes object: a JSON object that says its kind.
@@ -21,7 +24,12 @@ pub enum ObjectError {
 pub struct Object<'a> {
     root: Value<'a>,
     api_version: Cow<'a, str>,
+    /// Where group and version meet in `api_version`; `None` when that is not `group/version`.
+    slash: Option<usize>,
     kind: Cow<'a, str>,
+    metadata: Option<Value<'a>>,
+    spec: Option<Value<'a>>,
+    status: Option<Value<'a>>,
 }
 
 impl<'a> Object<'a> {
@@ -30,12 +38,41 @@ impl<'a> Object<'a> {
         if root.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        let text = |key| root.get(key).and_then(Value::as_str).unwrap_or_default();
-        let kind: Cow<'a, str> = text("kind");
-        if kind.is_empty() {
+        let object = Object::untyped(root);
+        if object.kind.is_empty() {
             return Err(ObjectError::NoKind);
         }
-        Ok(Object { root, api_version: text("apiVersion"), kind })
+        if object.slash.is_none() && object.api_version.contains('/') {
+            return Err(ObjectError::BadApiVersion);
+        }
+        Ok(object)
+    }
+
+    /// An object whose kind may be missing.
+    fn untyped(root: Value<'a>) -> Object<'a> {
+        let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
+        let [api_version, kind, metadata, spec, status] = root.pick(keys);
+        let text = |value: Option<Value<'a>>| value.and_then(Value::as_str).unwrap_or_default();
+        let object = Object {
+            root,
+            api_version: Cow::Borrowed(""),
+            slash: None,
+            kind: text(kind),
+            metadata,
+            spec,
+            status,
+        };
+        object.with_api_version(text(api_version))
+    }
+
+    fn with_api_version(mut self, api_version: Cow<'a, str>) -> Object<'a> {
+        let mut slashes = api_version.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+        self.slash = match (slashes.next(), slashes.next()) {
+            (Some((at, _)), None) => Some(at),
+            _ => None,
+        };
+        self.api_version = api_version;
+        self
     }
 
     /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
@@ -49,7 +86,8 @@ impl<'a> Object<'a> {
         Some(items.map(move |root| {
             let untyped = root.get("kind").is_none() && root.get("apiVersion").is_none();
             if root.kind() == Kind::Object && untyped && !kind.is_empty() {
-                return Ok(Object { root, api_version: api_version.clone(), kind: Cow::Owned(kind.clone()) });
+                let (api_version, kind) = (api_version.clone(), Cow::Owned(kind.clone()));
+                return Ok(Object { kind, ..Object::untyped(root).with_api_version(api_version) });
             }
             Object::new(root)
         }))
@@ -65,28 +103,17 @@ impl<'a> Object<'a> {
         &self.api_version
     }
 
-    /// The API group; empty for the core group and for an `apiVersion` that is not `group/version`.
+    /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
-        self.group_version().0
+        self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
     /// The version within the group.
     pub fn version(&self) -> &str {
-        self.group_version().1
-    }
-
-    fn group_version(&self) -> (&str, &str) {
-        match self.api_version.split_once('/') {
-            None => ("", &self.api_version),
-            Some((_, version)) if version.contains('/') => ("", ""),
-            Some(parts) => parts,
+        match self.slash {
+            Some(slash) => &self.api_version[slash + 1..],
+            None => &self.api_version,
         }
-    }
-
-    /// Whether `apiVersion` has the form `version` or `group/version`; if not, kstatus knows no rule
-    /// for the kind.
-    pub(crate) fn has_valid_api_version(&self) -> bool {
-        self.api_version.bytes().filter(|&byte| byte == b'/').count() <= 1
     }
 
     /// The kind; never empty.
@@ -94,19 +121,35 @@ impl<'a> Object<'a> {
         &self.kind
     }
 
+    /// `metadata`.
+    pub fn metadata(&self) -> Option<Value<'a>> {
+        self.metadata
+    }
+
     /// `metadata.name`, or empty.
     pub fn name(&self) -> Cow<'a, str> {
-        self.text(&["metadata", "name"])
+        self.metadata.and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default()
     }
 
     /// `metadata.namespace`, or empty.
     pub fn namespace(&self) -> Cow<'a, str> {
-        self.text(&["metadata", "namespace"])
+        self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
     /// The value at a path of keys.
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
-        self.root.at(path)
+        let (first, rest) = path.split_first()?;
+        self.section(first)?.at(rest)
+    }
+
+    /// A member of the whole object.
+    pub(crate) fn section(&self, key: &str) -> Option<Value<'a>> {
+        match key {
+            "metadata" => self.metadata,
+            "spec" => self.spec,
+            "status" => self.status,
+            _ => self.root.get(key),
+        }
     }
 
     /// The string at a path of keys, or empty.

@@ -9,8 +9,9 @@ use crate::object::Object;
 /// # Errors
 /// When something on the way is neither an object nor `null`.
 fn nested<'a>(object: &Object<'a>, path: &'static [&'static str]) -> Result<Option<Value<'a>>, ComputeError> {
-    let mut value = object.root();
-    for (depth, key) in path.iter().enumerate() {
+    let Some((first, rest)) = path.split_first() else { return Ok(None) };
+    let Some(mut value) = object.section(first) else { return Ok(None) };
+    for (depth, key) in (1..).zip(rest) {
         match value.kind() {
             Kind::Object => match value.get(key) {
                 Some(inner) => value = inner,
@@ -124,38 +125,33 @@ pub(super) fn conditions<'a>(object: &Object<'a>) -> Result<Vec<ObjectCondition<
     const CONDITIONS: &[&str] = &["status", "conditions"];
 
     let present = |value: Option<Value<'a>>| value.filter(|value| !value.is_null());
-    let Some(status) = present(object.root().get("status")) else { return Ok(Vec::new()) };
+    let Some(status) = present(object.section("status")) else { return Ok(Vec::new()) };
     if status.kind() != Kind::Object {
         return Err(ComputeError::WrongType { path: STATUS, expected: "an object", found: status.kind() });
     }
     let Some(list) = present(status.get("conditions")) else { return Ok(Vec::new()) };
-    let Some(items) = list.items() else {
+    let Some(rows) = list.rows(CONDITION) else {
         return Err(ComputeError::WrongType { path: CONDITIONS, expected: "an array", found: list.kind() });
     };
-    items.map(condition).collect()
+    let mut conditions = Vec::with_capacity(8);
+    for row in rows {
+        let fields = match row {
+            Ok(fields) => fields.map(present),
+            Err(value) if value.is_null() => [None; 4],
+            Err(value) => return Err(ComputeError::BadCondition { field: None, found: value.kind() }),
+        };
+        for (name, value) in CONDITION.into_iter().zip(fields) {
+            if let Some(value) = value
+                && value.kind() != Kind::String
+            {
+                return Err(ComputeError::BadCondition { field: Some(name), found: value.kind() });
+            }
+        }
+        let [kind, status, reason, message] = fields;
+        conditions.push(ObjectCondition { kind, status, reason, message });
+    }
+    Ok(conditions)
 }
 
-fn condition(value: Value<'_>) -> Result<ObjectCondition<'_>, ComputeError> {
-    let mut fields = ObjectCondition { kind: None, status: None, reason: None, message: None };
-    if value.is_null() {
-        return Ok(fields);
-    }
-    if value.kind() != Kind::Object {
-        return Err(ComputeError::BadCondition { field: None, found: value.kind() });
-    }
-    for (name, field) in [
-        ("type", &mut fields.kind),
-        ("status", &mut fields.status),
-        ("reason", &mut fields.reason),
-        ("message", &mut fields.message),
-    ] {
-        let found = value.get(name).filter(|value| !value.is_null());
-        if let Some(found) = found
-            && found.kind() != Kind::String
-        {
-            return Err(ComputeError::BadCondition { field: Some(name), found: found.kind() });
-        }
-        *field = found;
-    }
-    Ok(fields)
-}
+/// The fields of a condition that kstatus reads.
+const CONDITION: [&str; 4] = ["type", "status", "reason", "message"];

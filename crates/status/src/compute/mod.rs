@@ -102,11 +102,11 @@ struct Subject<'o, 'a> {
 
 impl Subject<'_, '_> {
     fn spec(&self, key: &str, default: i64) -> i64 {
-        fields::count(self.object.root().get("spec"), key, default)
+        fields::count(self.object.section("spec"), key, default)
     }
 
     fn status(&self, key: &str, default: i64) -> i64 {
-        fields::count(self.object.root().get("status"), key, default)
+        fields::count(self.object.section("status"), key, default)
     }
 }
 
@@ -115,9 +115,6 @@ type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
 /// The rule for a kind, whatever its version.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
-    if !object.has_valid_api_version() {
-        return None;
-    }
     Some(match (object.group(), object.kind()) {
         ("", "Service") => core::service,
         ("", "Pod") => core::pod,

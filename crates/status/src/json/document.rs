@@ -1,6 +1,7 @@
 //! A validated text with an index of the members that status rules ask for.
 
 use super::scan::{self, Error, ErrorKind};
+use super::string::means;
 use super::value::Value;
 
 /// Where a key and its value lie in the text.
@@ -8,19 +9,46 @@ use super::value::Value;
 pub(super) struct Member {
     key: (u32, u32),
     value: (u32, u32),
+    tag: Tag,
     /// Position in the index after this member and its own indexed members.
     next: u32,
     /// The value is an object whose members follow in the index.
-    pub(super) indexed: bool,
+    indexed: bool,
+}
+
+/// The first eight bytes of a key, zero-padded: tells most keys from others at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tag(u64);
+
+impl Tag {
+    /// The tag of a key that may mean anything, because it starts with an escape.
+    const ANY: Tag = Tag(u64::MAX);
+
+    #[inline(always)]
+    fn of(key: &str) -> Tag {
+        if let Some(word) = key.as_bytes().first_chunk() {
+            return Tag(u64::from_le_bytes(*word));
+        }
+        let mut word = 0;
+        for byte in key.bytes().rev() {
+            word = word << 8 | u64::from(byte);
+        }
+        Tag(word)
+    }
+
+    #[inline(always)]
+    fn may_be(self, wanted: Tag) -> bool {
+        self == wanted || self == Tag::ANY
+    }
 }
 
 impl Member {
     /// The key as it stands in the text, without its quotes.
-    pub(super) fn key<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    fn key<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.key.0 as usize..self.key.1 as usize]
     }
 
-    pub(super) fn value<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    fn value<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.value.0 as usize..self.value.1 as usize]
     }
 }
@@ -28,20 +56,73 @@ impl Member {
 /// The members of one object, each possibly followed by members of its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Index<'a> {
-    pub(super) text: &'a [u8],
+    text: &'a [u8],
     members: &'a [Member],
     /// Position in the whole index of `members[0]`.
     base: u32,
+    /// Members may have members of their own in between.
+    nested: bool,
 }
 
 impl<'a> Index<'a> {
-    /// The first member, its own members (empty unless indexed), and the siblings after it.
-    pub(super) fn split(self) -> Option<(&'a Member, Index<'a>, Index<'a>)> {
+    /// The raw key and the value of the first member; what is left are the members after it.
+    pub(super) fn next(&mut self) -> Option<(&'a [u8], Value<'a>)> {
         let first = self.members.first()?;
-        let next = (first.next - self.base) as usize;
-        let inner = Index { text: self.text, members: &self.members[1..next], base: self.base + 1 };
-        let rest = Index { text: self.text, members: &self.members[next..], base: first.next };
-        Some((first, inner, rest))
+        let value = self.value(0)?;
+        self.members = &self.members[(first.next - self.base) as usize..];
+        self.base = first.next;
+        Some((first.key(self.text), value))
+    }
+
+    /// The value of the member at a position.
+    fn value(&self, at: usize) -> Option<Value<'a>> {
+        let member = self.members.get(at)?;
+        let text = member.value(self.text);
+        if !member.indexed {
+            return Some(Value::text_of(text));
+        }
+        let next = (member.next - self.base) as usize;
+        let members = &self.members[at + 1..next];
+        Some(Value::indexed(
+            text,
+            Index { text: self.text, members, base: self.base + at as u32 + 1, nested: false },
+        ))
+    }
+
+    /// The value of the last member called `key`.
+    pub(super) fn get(&self, key: &str) -> Option<Value<'a>> {
+        let wanted = Tag::of(key);
+        let is_it = |member: &Member| member.tag.may_be(wanted) && means(member.key(self.text), key);
+        if !self.nested {
+            return self.value(self.members.iter().rposition(is_it)?);
+        }
+        let mut found = None;
+        let mut at = 0;
+        while let Some(member) = self.members.get(at) {
+            if is_it(member) {
+                found = Some(at);
+            }
+            at = (member.next - self.base) as usize;
+        }
+        self.value(found?)
+    }
+
+    /// The values of the last members called as `keys` say.
+    #[inline]
+    pub(super) fn pick<const N: usize>(&self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+        let wanted = keys.map(Tag::of);
+        let mut found = [None; N];
+        let mut at = 0;
+        while let Some(member) = self.members.get(at) {
+            for slot in 0..N {
+                if member.tag.may_be(wanted[slot]) && means(member.key(self.text), keys[slot]) {
+                    found[slot] = self.value(at);
+                    break;
+                }
+            }
+            at = (member.next - self.base) as usize;
+        }
+        found
     }
 }
 
@@ -112,22 +193,30 @@ impl Parser {
             return Ok(pos + 1);
         }
         loop {
-            scan::expect(text, pos, b'"', "a key in double quotes")?;
-            let key_end = scan::string(text, pos)?;
+            let (key_end, word) = scan::tagged_key(text, pos)?;
             let key = (pos as u32 + 1, key_end as u32 - 1);
             let start = scan::colon(text, key_end)?;
             let at = self.members.len();
+            let tag = word.map_or(Tag::ANY, Tag);
             let indexed = depth == 0 && text.get(start) == Some(&b'{') && wanted(&text[pos + 1..key_end - 1]);
-            self.members.push(Member { key, value: (0, 0), next: 0, indexed });
-            let end = if indexed {
-                self.object(text, start, depth + 1)?
-            } else {
-                scan::value(text, start, depth + 1)?
+            let mut member = Member { key, value: (start as u32, 0), tag, next: at as u32 + 1, indexed };
+            let end = match text.get(start) {
+                Some(b'"') => scan::string(text, start)?,
+                Some(b'-' | b'0'..=b'9') => scan::number(text, start)?,
+                Some(b'{') if indexed => {
+                    self.members.push(member);
+                    let end = self.object(text, start, depth + 1)?;
+                    member.next = self.members.len() as u32;
+                    end
+                }
+                _ => scan::value(text, start, depth + 1)?,
             };
-            let next = self.members.len() as u32;
-            let member = &mut self.members[at];
-            member.value = (start as u32, end as u32);
-            member.next = next;
+            member.value.1 = end as u32;
+            if indexed {
+                self.members[at] = member;
+            } else {
+                self.members.push(member);
+            }
             pos = scan::whitespace(text, end);
             match text.get(pos) {
                 Some(b',') => pos = scan::whitespace(text, pos + 1),
@@ -152,7 +241,7 @@ impl<'a> Document<'a> {
     /// The one value of the text.
     pub fn root(&self) -> Value<'a> {
         if self.text.first() == Some(&b'{') {
-            Value::indexed(self.text, Index { text: self.text, members: self.members, base: 0 })
+            Value::indexed(self.text, Index { text: self.text, members: self.members, base: 0, nested: true })
         } else {
             Value::text_of(self.text)
         }

@@ -33,5 +33,5 @@ mod value;
 
 pub use document::{Document, OwnedDocument, Parser};
 pub use scan::{Error, ErrorKind, MAX_DEPTH};
-pub use string::write_string;
+pub use string::{write_escaped, write_string};
 pub use value::{Items, Kind, Members, TooDeep, Value};

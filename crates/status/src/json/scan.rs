@@ -69,7 +69,15 @@ fn unexpected(text: &[u8], offset: usize, expected: &'static str) -> Error {
 
 /// The first position at or after `pos` that is not white space.
 #[inline(always)]
-pub(super) fn whitespace(text: &[u8], mut pos: usize) -> usize {
+pub(super) fn whitespace(text: &[u8], pos: usize) -> usize {
+    match text.get(pos) {
+        // Most JSON is written without.
+        Some(byte) if *byte > b' ' => pos,
+        _ => skip_whitespace(text, pos),
+    }
+}
+
+fn skip_whitespace(text: &[u8], mut pos: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(pos) {
         pos += 1;
     }
@@ -203,6 +211,28 @@ pub(super) fn colon(text: &[u8], pos: usize) -> Result<usize, Error> {
     Ok(whitespace(text, pos + 1))
 }
 
+/// Validates the key whose opening quote is at `pos`; returns the position after its closing quote, and
+/// its first eight bytes, zero-padded, unless there is an escape among them.
+#[inline(always)]
+pub(super) fn tagged_key(text: &[u8], pos: usize) -> Result<(usize, Option<u64>), Error> {
+    if text.get(pos) != Some(&b'"') {
+        return Err(unexpected(text, pos, "a key in double quotes"));
+    }
+    let Some(word) = text.get(pos + 1..).and_then(|rest| rest.first_chunk::<8>()) else {
+        return Ok((string(text, pos)?, None));
+    };
+    let word = u64::from_le_bytes(*word);
+    let marks = special(word);
+    if marks == 0 {
+        return Ok((string(text, pos + 8)?, Some(word)));
+    }
+    let bits = marks.trailing_zeros() & !7;
+    if (word >> bits) as u8 == b'"' {
+        return Ok((pos + 2 + (bits / 8) as usize, Some(word & ((1 << bits) - 1))));
+    }
+    Ok((string(text, pos)?, None))
+}
+
 /// Requires `byte` at `pos`.
 pub(super) fn expect(text: &[u8], pos: usize, byte: u8, expected: &'static str) -> Result<usize, Error> {
     if text.get(pos) == Some(&byte) { Ok(pos + 1) } else { Err(unexpected(text, pos, expected)) }
@@ -215,12 +245,31 @@ const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// backslash and control characters. Only the lowest mark is exact: borrows run upwards.
 #[inline(always)]
 fn special(word: u64) -> u64 {
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let is_quote = quote.wrapping_sub(ONES) & !quote;
-    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
-    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
-    (is_quote | is_backslash | is_control) & HIGHS
+    // Flipping the bit 2 maps control characters to themselves and the quote to the number after them.
+    let quote_or_control = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
+    let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+    (quote_or_control | backslash) & !word & HIGHS
+}
+
+/// Whether a JSON string may hold these eight bytes as they are, and all of them are ASCII.
+#[inline(always)]
+pub(super) fn plain_ascii(word: [u8; 8]) -> bool {
+    let word = u64::from_le_bytes(word);
+    special(word) | (word & HIGHS) == 0
+}
+
+/// The position of the first byte at or after `pos` that ends a run of plain string characters, or
+/// one of the last few bytes of the text.
+#[inline(always)]
+fn plain(text: &[u8], mut pos: usize) -> usize {
+    while let Some(word) = text.get(pos..).and_then(|rest| rest.first_chunk::<8>()) {
+        let marks = special(u64::from_le_bytes(*word));
+        if marks != 0 {
+            return pos + (marks.trailing_zeros() / 8) as usize;
+        }
+        pos += 8;
+    }
+    pos
 }
 
 /// Validates the string whose opening quote is at `pos`; returns the position after its closing quote.
@@ -228,14 +277,7 @@ fn special(word: u64) -> u64 {
 pub(super) fn string(text: &[u8], pos: usize) -> Result<usize, Error> {
     let mut pos = pos + 1;
     loop {
-        while let Some(word) = text.get(pos..).and_then(|rest| rest.first_chunk::<8>()) {
-            let marks = special(u64::from_le_bytes(*word));
-            if marks != 0 {
-                pos += (marks.trailing_zeros() / 8) as usize;
-                break;
-            }
-            pos += 8;
-        }
+        pos = plain(text, pos);
         match text.get(pos) {
             Some(b'"') => return Ok(pos + 1),
             Some(b'\\') => pos = escape(text, pos)?,
@@ -287,7 +329,7 @@ fn digits(text: &[u8], mut pos: usize) -> Result<usize, Error> {
 }
 
 /// Validates the number at `pos`; returns its end.
-fn number(text: &[u8], start: usize) -> Result<usize, Error> {
+pub(super) fn number(text: &[u8], start: usize) -> Result<usize, Error> {
     // Without an exponent a number needs more digits than this to overflow a 64-bit float.
     const SURELY_FINITE: usize = 300;
 

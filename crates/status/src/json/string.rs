@@ -2,10 +2,31 @@
 
 use std::borrow::Cow;
 
+use super::scan::plain_ascii;
+
+/// Whether the raw inside of a string means `text`.
+#[inline]
+pub(super) fn means(raw: &[u8], text: &str) -> bool {
+    let text = text.as_bytes();
+    if raw.len() <= text.len() {
+        return raw == text;
+    }
+    // Escapes only ever lengthen, and the first one stands where the two differ.
+    let differ = raw.iter().zip(text).position(|(one, other)| one != other).unwrap_or(text.len());
+    raw[differ] == b'\\' && unescape(raw).as_bytes() == text
+}
+
+/// Whether the raw inside of a string holds an escape.
+#[inline]
+fn escaped(raw: &[u8]) -> bool {
+    const SHORT: usize = 24;
+    if raw.len() < SHORT { raw.contains(&b'\\') } else { memchr::memchr(b'\\', raw).is_some() }
+}
+
 /// Decodes the inside of a valid JSON string (without its quotes) as Go does: escapes resolved, lone
 /// surrogates and each byte of invalid UTF-8 replaced by U+FFFD.
 pub(super) fn unescape(raw: &[u8]) -> Cow<'_, str> {
-    if !raw.contains(&b'\\')
+    if !escaped(raw)
         && let Ok(text) = std::str::from_utf8(raw)
     {
         return Cow::Borrowed(text);
@@ -65,38 +86,84 @@ fn code_unit(rest: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// What a byte of a string is written as: itself (0), a two-character escape, `\u00..` (`u`), or
+/// perhaps the start of U+2028 or U+2029 (0xe2).
+const ESCAPES: [u8; 256] = {
+    let mut escapes = [0; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        escapes[control] = b'u';
+        control += 1;
+    }
+    escapes[0x08] = b'b';
+    escapes[b'\t' as usize] = b't';
+    escapes[b'\n' as usize] = b'n';
+    escapes[0x0c] = b'f';
+    escapes[b'\r' as usize] = b'r';
+    escapes[b'"' as usize] = b'"';
+    escapes[b'\\' as usize] = b'\\';
+    escapes[0xe2] = 0xe2;
+    escapes
+};
+
+/// Whether a string may stand in JSON as it is, and is ASCII.
+#[inline]
+pub(super) fn is_plain_ascii(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return bytes.iter().all(|&byte| ESCAPES[usize::from(byte)] == 0 && byte.is_ascii());
+    };
+    bytes.as_chunks::<8>().0.iter().all(|word| plain_ascii(*word)) && plain_ascii(*last)
+}
+
 /// Appends `text` to `out` as a JSON string with its quotes.
 ///
 /// Only what JSON requires is escaped (no `<`, `>` and `&`), plus U+2028 and U+2029, as Go's encoder does.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    write_escaped(text, out);
+    out.push(b'"');
+}
+
+/// Appends `text` to `out` as it stands inside a JSON string; see [`write_string`].
+#[inline]
+pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
+    if is_plain_ascii(text.as_bytes()) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        escape(text.as_bytes(), out);
+    }
+}
+
+fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
 
-    out.push(b'"');
-    let bytes = text.as_bytes();
     let mut start = 0;
     for (at, &byte) in bytes.iter().enumerate() {
-        let escaped: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0x08 => b"\\b",
-            0x0c => b"\\f",
-            0..0x20 => &[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]],
-            // The third byte of U+2028 and U+2029.
-            0xa8 | 0xa9 if at >= 2 && bytes[at - 2..at] == [0xe2, 0x80] => {
-                out.extend_from_slice(&bytes[start..at - 2]);
-                start = at + 1;
-                out.extend_from_slice(if byte == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                continue;
+        let escape = ESCAPES[usize::from(byte)];
+        if escape == 0 {
+            continue;
+        }
+        let mut width = 1;
+        let mut coded = [b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+        let escaped: &[u8] = match escape {
+            b'u' => &coded,
+            0xe2 => match bytes.get(at + 1..at + 3) {
+                Some([0x80, last @ (0xa8 | 0xa9)]) => {
+                    width = 3;
+                    coded = *b"\\u2028";
+                    coded[5] += last & 1;
+                    &coded
+                }
+                _ => continue,
+            },
+            escape => {
+                coded[1] = escape;
+                &coded[..2]
             }
-            _ => continue,
         };
         out.extend_from_slice(&bytes[start..at]);
         out.extend_from_slice(escaped);
-        start = at + 1;
+        start = at + width;
     }
     out.extend_from_slice(&bytes[start..]);
-    out.push(b'"');
 }

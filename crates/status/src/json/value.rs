@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::document::Index;
 use super::scan;
-use super::string::unescape;
+use super::string::{is_plain_ascii, means, unescape, write_escaped};
 
 /// The kinds of JSON values; whole numbers that fit `i64` are told from other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,17 +106,22 @@ impl<'a> Value<'a> {
 
     /// The last member called `key`, if this is an object that has one.
     pub fn get(self, key: &str) -> Option<Value<'a>> {
-        if let Repr::Tree(tree) = self.0 {
-            return tree.get(key).map(Value::from);
-        }
-        let mut found = None;
-        let mut members = self.members()?;
-        while let Some((raw, value)) = members.next_raw() {
-            if means(raw, key) {
-                found = Some(value);
+        match self.0 {
+            Repr::Indexed(_, index) => index.get(key),
+            _ => {
+                let [found] = self.pick([key]);
+                found
             }
         }
-        found
+    }
+
+    /// The last members called as `keys` say, found in one pass.
+    pub(crate) fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+        match self.0 {
+            Repr::Tree(tree) => keys.map(|key| tree.get(key).map(Value::from)),
+            Repr::Indexed(_, index) => index.pick(keys),
+            Repr::Text(_) => self.members().map_or([None; N], |mut members| members.pick(keys)),
+        }
     }
 
     /// The value that a chain of [`Value::get`] leads to.
@@ -130,6 +135,14 @@ impl<'a> Value<'a> {
             Repr::Text([b'"', raw @ .., b'"']) => Some(unescape(raw)),
             Repr::Tree(serde_json::Value::String(text)) => Some(Cow::Borrowed(text)),
             _ => None,
+        }
+    }
+
+    /// Appends the string, as it stands inside a JSON string, to `out`; nothing if this is no string.
+    pub fn write_escaped(self, out: &mut Vec<u8>) {
+        match self.0 {
+            Repr::Text([b'"', raw @ .., b'"']) if is_plain_ascii(raw) => out.extend_from_slice(raw),
+            _ => write_escaped(&self.as_str().unwrap_or_default(), out),
         }
     }
 
@@ -168,6 +181,12 @@ impl<'a> Value<'a> {
             Repr::Tree(serde_json::Value::Array(items)) => Some(Items(ItemsRepr::Tree(items.iter()))),
             _ => None,
         }
+    }
+
+    /// The objects of an array, each as the values of its last members called as `keys` say; what is no
+    /// object is given back as it is.
+    pub(crate) fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
+        Some(Rows { items: self.items()?, keys })
     }
 
     /// The members of an object in the order of the text, duplicates included (the last one counts).
@@ -229,11 +248,6 @@ fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Whether the raw inside of a string means `text`.
-fn means(raw: &[u8], text: &str) -> bool {
-    raw == text.as_bytes() || (raw.contains(&b'\\') && unescape(raw) == text)
-}
-
 /// Iterator over the items of an array.
 #[derive(Debug, Clone)]
 pub struct Items<'a>(ItemsRepr<'a>);
@@ -266,6 +280,33 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
+/// Iterator over the objects of an array; see [`Value::rows`].
+pub(crate) struct Rows<'a, 'k, const N: usize> {
+    items: Items<'a>,
+    keys: [&'k str; N],
+}
+
+impl<'a, const N: usize> Iterator for Rows<'a, '_, N> {
+    type Item = Result<[Option<Value<'a>>; N], Value<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // In a text the members are read at once: to find the end of an object first is to read it twice.
+        if let ItemsRepr::Text { text, pos } = &mut self.items.0 {
+            let start = next_start(text, *pos);
+            if text.get(start) == Some(&b'{') {
+                let mut members = Members(MembersRepr::Text { text, pos: start + 1 });
+                let found = members.pick(self.keys);
+                if let MembersRepr::Text { pos: end, .. } = members.0 {
+                    *pos = scan::whitespace(text, end) + 1;
+                }
+                return Some(Ok(found));
+            }
+        }
+        let item = self.items.next()?;
+        Some(if item.kind() == Kind::Object { Ok(item.pick(self.keys)) } else { Err(item) })
+    }
+}
+
 /// Iterator over the members of an object.
 #[derive(Debug, Clone)]
 pub struct Members<'a>(MembersRepr<'a>);
@@ -278,6 +319,19 @@ enum MembersRepr<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// Reads to the end; the values of the last members called as `keys` say.
+    fn pick<const N: usize>(&mut self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+        let mut found = [None; N];
+        while let Some((raw, value)) = self.next_raw() {
+            for (key, found) in keys.iter().zip(&mut found) {
+                if means(raw, key) {
+                    *found = Some(value);
+                }
+            }
+        }
+        found
+    }
+
     /// The next member of a text with its key as it stands there; nothing for a tree.
     fn next_raw(&mut self) -> Option<(&'a [u8], Value<'a>)> {
         match &mut self.0 {
@@ -292,16 +346,7 @@ impl<'a> Members<'a> {
                 *pos = end;
                 Some((&text[start + 1..key_end - 1], Value::text_of(&text[value..end])))
             }
-            MembersRepr::Indexed(index) => {
-                let text = index.text;
-                let (member, inner, rest) = index.split()?;
-                *index = rest;
-                let value = match member.indexed {
-                    true => Value::indexed(member.value(text), inner),
-                    false => Value::text_of(member.value(text)),
-                };
-                Some((member.key(text), value))
-            }
+            MembersRepr::Indexed(index) => index.next(),
             MembersRepr::Tree(_) => None,
         }
     }

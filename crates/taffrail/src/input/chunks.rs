@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 /// How much is read at once, and about how large a piece is.
-const PIECE: usize = 256 << 10;
+const PIECE: usize = 64 << 10;
 
 /// The longest line or YAML document that is read; one that is longer is no Kubernetes object.
 const LONGEST: usize = 256 << 20;
@@ -106,12 +106,12 @@ impl Chunks {
 
 /// The number of line ends in `text`.
 pub(super) fn count_lines(text: &[u8]) -> u64 {
-    text.iter().filter(|&&byte| byte == b'\n').count() as u64
+    memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 /// The position after the last line end at or after `from`.
 fn last_line(text: &[u8], from: usize) -> Option<usize> {
-    text[from..].iter().rposition(|&byte| byte == b'\n').map(|at| from + at + 1)
+    memchr::memrchr(b'\n', &text[from..]).map(|at| from + at + 1)
 }
 
 /// The position of the last line at or after `from` that starts a YAML document.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::json::{Parser, write_string};
+use taffrail_status::json::{Parser, write_escaped};
 use taffrail_status::{Object, Rules, Status, Verdict, augment};
 
 use super::now;
@@ -140,12 +140,7 @@ impl Judge {
     }
 
     fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
-        let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
-        if let Some(map) = tree.as_object_mut() {
-            // Items of typed lists say neither.
-            map.entry("apiVersion").or_insert_with(|| object.api_version().into());
-            map.entry("kind").or_insert_with(|| object.kind().into());
-        }
+        let mut tree = input::tree(object)?;
         augment(&mut tree, &*self.rules, now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())
     }
@@ -162,41 +157,45 @@ fn reference(object: &Object<'_>) -> String {
 ///
 /// Written by hand: this is most of the work on small objects.
 fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
-    let field = |name: &[u8], text: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(name);
-        write_string(text, out);
+    let text = |before: &str, text: &str, out: &mut Vec<u8>| {
+        out.extend_from_slice(before.as_bytes());
+        write_escaped(text, out);
+    };
+    let raw = |before: &str, text: &str, out: &mut Vec<u8>| {
+        out.extend_from_slice(before.as_bytes());
+        out.extend_from_slice(text.as_bytes());
     };
     match object {
         Some(object) => {
-            field(b"{\"group\":", object.group(), out);
-            field(b",\"version\":", object.version(), out);
-            field(b",\"kind\":", object.kind(), out);
-            field(b",\"namespace\":", &object.namespace(), out);
-            field(b",\"name\":", &object.name(), out);
+            text(r#"{"group":""#, object.group(), out);
+            text(r#"","version":""#, object.version(), out);
+            text(r#"","kind":""#, object.kind(), out);
+            for (before, key) in [(r#"","namespace":""#, "namespace"), (r#"","name":""#, "name")] {
+                out.extend_from_slice(before.as_bytes());
+                if let Some(value) = object.metadata().and_then(|metadata| metadata.get(key)) {
+                    value.write_escaped(out);
+                }
+            }
         }
-        None => {
-            let empty = br#"{"group":"","version":"","kind":"","namespace":"","name":"""#;
-            out.extend_from_slice(empty);
-        }
+        None => raw(r#"{"group":"","version":"","kind":"","namespace":"","name":""#, "", out),
     }
     let verdict = match verdict {
         Ok(verdict) => verdict,
         Err(error) => {
-            let unknown = br#","status":"Unknown","message":"","conditions":[],"error":"#;
-            field(unknown, error, out);
-            return out.extend_from_slice(b"}\n");
+            text(r#"","status":"Unknown","message":"","conditions":[],"error":""#, error, out);
+            return out.extend_from_slice(b"\"}\n");
         }
     };
-    field(b",\"status\":", verdict.status.as_str(), out);
-    field(b",\"message\":", &verdict.message, out);
-    out.extend_from_slice(b",\"conditions\":[");
+    raw(r#"","status":""#, verdict.status.as_str(), out);
+    text(r#"","message":""#, &verdict.message, out);
+    raw(r#"","conditions":["#, "", out);
     for (at, condition) in verdict.conditions.iter().enumerate() {
-        let start: &[u8] = if at == 0 { b"{\"type\":" } else { b",{\"type\":" };
-        field(start, condition.condition.as_str(), out);
-        field(b",\"status\":\"True\",\"reason\":", &condition.reason, out);
-        field(b",\"message\":", &condition.message, out);
-        out.push(b'}');
+        let before = if at == 0 { r#"{"type":""# } else { r#",{"type":""# };
+        raw(before, condition.condition.as_str(), out);
+        text(r#"","status":"True","reason":""#, &condition.reason, out);
+        text(r#"","message":""#, &condition.message, out);
+        raw(r#""}"#, "", out);
     }
-    field(b"],\"rule\":", &verdict.rule, out);
-    out.extend_from_slice(b"}\n");
+    text(r#"],"rule":""#, &verdict.rule, out);
+    out.extend_from_slice(b"\"}\n");
 }
