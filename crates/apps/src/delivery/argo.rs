@@ -42,8 +42,10 @@ fn application(
         _ => text(object.root(), &["status", "operationState", "message"]).unwrap_or_default(),
     };
     // What a hook made comes and goes; what waits for pruning is still there.
-    let managed = |resource: &Value<'_>| resource.get("hook").and_then(Value::as_bool) != Some(true);
-    let resources = object.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten();
+    let managed =
+        |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
+    let resources =
+        object.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten().enumerate();
     Declaration {
         home,
         destination: place(fleet, home, object, found),

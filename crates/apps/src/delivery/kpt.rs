@@ -48,7 +48,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
 /// The objects of a ResourceGroup, its subgroups included.
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]).and_then(Value::items).into_iter().flatten();
-    let mut objects = declared_objects(list("resources"), home, group.key, found);
+    let mut objects = declared_objects(list("resources").enumerate(), home, group.key, found);
     let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
     let subgroups = list("subgroups").filter_map(subgroup);
     objects.extend(subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name)));

@@ -157,15 +157,15 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
 }
 
 /// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
-/// reported and left out.
+/// reported, by their place in the list, and left out.
 fn declared_objects<'v>(
-    entries: impl Iterator<Item = Value<'v>>,
+    entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
     declaring: &ObjectKey,
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
     let mut objects = Vec::new();
-    for (number, entry) in entries.enumerate() {
+    for (number, entry) in entries {
         let field = |name| text(entry, &[name]);
         let (Some(kind), Some(name)) = (field("kind"), field("name")) else {
             let ObjectKey { kind, .. } = declaring;

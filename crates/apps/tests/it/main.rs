@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
 
+mod argo;
+mod claims;
 mod dump;
 mod flux;
 mod golden;
@@ -9,6 +11,7 @@ mod helm;
 mod identity;
 mod inventory;
 mod reads;
+mod resource_groups;
 mod server;
 mod snapshot;
 mod view;

@@ -2,8 +2,12 @@
 
 use std::fs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps};
+use taffrail_apps::{
+    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, wanted_elsewhere,
+};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, cluster, documents};
@@ -223,4 +227,56 @@ fn an_item_says_what_it_is() {
     }
     assert!(read.document(b"{\"metadata\"}").is_err());
     assert!(read.document(b"").is_err());
+}
+
+#[test]
+fn objects_that_another_cluster_delivers_are_read_afterwards() {
+    let labelled = |name: String| {
+        let mut object = object("apps/v1", "Deployment", "shop", &name);
+        object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+        object
+    };
+    for (count, lists_again) in [(3, 0), (40, 1)] {
+        let ids: Vec<String> =
+            (0..count).map(|number| format!("shop_web-{number}_apps_Deployment")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
+                      contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
+        let mut app = kustomization("v1", &ids);
+        app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
+        let mut secret = object("v1", "Secret", "flux-system", "edge");
+        secret["data"] = json!({"value": STANDARD.encode(config)});
+
+        let asked = Asked { follow: true, ..Asked::default() };
+        let (hub, log) = Server::new(vec![app, secret]).read("hub", &asked);
+        assert_eq!(values_of_secrets(&log), ["/api/v1/namespaces/flux-system/secrets/edge"]);
+        let (_, unasked) = Server::new(hub_objects(&ids)).read("hub", &Asked::default());
+        assert_eq!(values_of_secrets(&unasked), [""; 0]);
+
+        let mut objects: Vec<Value> = (0..count)
+            .map(|number| object("apps/v1", "Deployment", "shop", &format!("web-{number}")))
+            .collect();
+        objects.push(labelled("labelled".to_owned()));
+        let server = Server::new(objects);
+        let (mut edge, _) = server.read("edge", &asked);
+        edge.add_server("https://edge");
+        assert_eq!(apps(&[&hub, &edge], &Taffrail, NOW).apps[0].health, Status::Unknown);
+
+        let wanted = wanted_elsewhere(&[&hub, &edge]);
+        assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
+        assert_eq!(wanted["edge"].len(), count);
+        let asked = Asked { objects: wanted["edge"].clone(), ..asked };
+        let log = server.go_on(&mut edge, &asked);
+        assert_eq!(lists(&log, "Deployment").len(), lists_again);
+        let list = apps(&[&hub, &edge], &Taffrail, NOW);
+        assert_eq!(&*list.apps[0].app.name, "shop");
+        assert_eq!(list.apps[0].counts.get(Status::Unknown), 0, "{}", list.apps[0].message);
+        assert!(wanted_elsewhere(&[&hub, &edge]).is_empty());
+    }
+}
+
+fn hub_objects(ids: &[&str]) -> Vec<Value> {
+    let mut app = kustomization("v1", ids);
+    app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
+    vec![app, object("v1", "Secret", "flux-system", "edge")]
 }

@@ -115,17 +115,23 @@ impl Server {
     /// Reads all that the plan says.
     pub(crate) fn read(&self, name: &str, asked: &Asked) -> (Snapshot, Log) {
         let mut snapshot = Snapshot::live(name, NOW);
+        let log = self.go_on(&mut snapshot, asked);
+        (snapshot, log)
+    }
+
+    /// Reads what the plan says is still to be read.
+    pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
         let mut log = Log(Vec::new());
         loop {
-            let reads = next_reads(&snapshot, asked);
+            let reads = next_reads(snapshot, asked);
             if reads.is_empty() {
-                return (snapshot, log);
+                return log;
             }
             assert!(log.0.len() < 10, "the plan has no end: {reads:?}");
             for read in &reads {
                 snapshot.answer(read, self.answer(read));
             }
-            if log.0.is_empty() {
+            if snapshot.kinds().is_none() {
                 snapshot.set_kinds(self.catalog());
             }
             log.0.push(reads);
