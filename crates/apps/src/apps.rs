@@ -141,7 +141,7 @@ impl Judge<'_, '_> {
         let cluster = app.cluster().unwrap_or(app.home);
         let resources: Vec<Resource> =
             app.objects.iter().map(|key| self.resource(&app.destination, key)).collect();
-        let declaring = app.declaring.as_ref().map(|key| self.judge(self.fleet.objects(app.home), key));
+        let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
         let mut speaker = resources.iter().min_by(|one, other| one.subject().speaks_before(&other.subject()));
         let unreadable = self.unknown_objects(&app);
@@ -201,6 +201,18 @@ impl Judge<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
+        let own = self.judge(self.fleet.objects(app.home), key);
+        if app.unseen && own.status == Status::Current {
+            return Resource {
+                status: Status::InProgress,
+                message: "waiting to be reconciled".to_owned(),
+                ..own
+            };
+        }
+        own
     }
 
     fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {

@@ -214,6 +214,7 @@ impl<'a> Reader<'_, 'a> {
             key: AppKey::of(delivery, namespace, name, Some(self.object())),
             declaring: Some(self.observed.key.clone()),
             objects: Vec::new(),
+            unseen: false,
             unreadable: None,
             sync,
             suspended: self.is_suspended(),

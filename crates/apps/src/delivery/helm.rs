@@ -201,6 +201,7 @@ pub(crate) fn declare(
             name: (*name).to_owned(),
             declaring: None,
             objects,
+            unseen: false,
             unreadable: None,
             sync,
             suspended: false,

@@ -60,6 +60,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, claims: &Claims) -> Vec<De
         name,
         declaring: None,
         objects,
+        unseen: false,
         unreadable: None,
         sync: Sync::unknown(),
         suspended: false,
