@@ -76,6 +76,8 @@ pub(crate) struct Declarations {
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
     pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
+    pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
 }

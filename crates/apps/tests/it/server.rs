@@ -146,7 +146,8 @@ impl Log {
 
     /// No kind is listed twice in a namespace, and no object is read twice.
     pub(crate) fn assert_no_repetition(&self) {
-        let reads: Vec<&Read> = self.all().collect();
+        let mut reads: Vec<&Read> = self.all().collect();
+        reads.sort_by_key(|read| matches!(read.target, Target::Object(_)));
         for (at, read) in reads.iter().enumerate() {
             for other in &reads[at + 1..] {
                 let same_kind = (&read.group, &read.kind) == (&other.group, &other.kind);
@@ -163,6 +164,12 @@ impl Log {
                     }
                     (Target::Object(one), Target::Object(two)) => {
                         assert!(one != two || read.namespace != other.namespace, "read twice: {read:?}");
+                    }
+                    (Target::List { labels: None }, Target::Object(_))
+                        if read.body == Body::Whole && other.body == Body::Whole =>
+                    {
+                        let apart = read.namespace.is_some() && read.namespace != other.namespace;
+                        assert!(apart, "read by name though it was listed: {other:?}");
                     }
                     _ => {}
                 }
