@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn columns_align_and_nothing_is_a_dash() {
         let text = print(None, &[["web", ""], ["größer-名", "well"]]);
-        assert_eq!(text, "NAME         MESSAGE\nweb          -\ngrößer-名    well\n");
+        assert_eq!(text, "NAME        MESSAGE\nweb         -\ngrößer-名   well\n");
     }
 
     #[test]
