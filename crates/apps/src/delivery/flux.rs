@@ -188,13 +188,8 @@ impl<'a> Reader<'_, 'a> {
                 found.definitions.insert(cluster);
                 Declaration { objects, ..declaration }
             }
-            Err(why) => {
-                let scope = Scope::Object(key.clone());
-                let message = format!("Helm release {} cannot be read: {why}", key.path());
-                found.report(
-                    cluster,
-                    ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
-                );
+            Err(error) => {
+                let message = found.unreadable(cluster, &key, &error);
                 Declaration { unreadable: Some((key, message)), ..declaration }
             }
         }

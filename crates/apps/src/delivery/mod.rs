@@ -122,6 +122,19 @@ impl Declarations {
         release
     }
 
+    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+        let message = format!("Helm release {} cannot be read: {error}", key.path());
+        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+            let scope = Scope::Object(key.clone());
+            self.report(
+                cluster,
+                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
+            );
+        }
+        message
+    }
+
     fn report(&mut self, cluster: usize, error: ScopeError) {
         self.errors.push((cluster, error));
     }

@@ -194,6 +194,22 @@ fn what_may_not_be_listed_is_unknown_and_named() {
 }
 
 #[test]
+fn a_release_whose_secret_may_not_be_read_is_unknown_and_reported_once() {
+    let plain = dump::release("data", "pg", 1, "deployed", "");
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let mut server = Server::new(vec![plain, release, dump::release("shop", "db", 1, "deployed", "")]);
+    server.forbidden.push("get /Secret");
+    let (live, _) = server.read("cluster", &Asked::default());
+    let list = apps(&[&live], &Taffrail, NOW);
+    let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.health)).collect();
+    assert_eq!(rows, [("pg", Status::Unknown), ("db", Status::Unknown)]);
+    assert!(list.apps[0].message.contains("secrets is forbidden"), "{}", list.apps[0].message);
+    let errors: Vec<_> = list.errors.iter().map(|error| error.error.scope.to_string()).collect();
+    assert_eq!(errors, ["/Secret/data/sh.helm.release.v1.pg.v1", "/Secret/shop/sh.helm.release.v1.db.v1"]);
+}
+
+#[test]
 fn bare_pods_of_a_label_group_are_read_whole() {
     let mut pod = object("v1", "Pod", "wiki", "bare");
     pod["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});

@@ -9,7 +9,7 @@ use super::dump::NOW;
 
 pub(crate) struct Server {
     pub(crate) objects: Vec<Value>,
-    /// Kinds that are refused: `group/Kind`.
+    /// Kinds that are refused: `group/Kind`, or `get group/Kind` for single objects.
     pub(crate) forbidden: Vec<&'static str>,
     /// Versions other than those that the objects have, by `group/Kind`: the only ones that are served.
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
@@ -69,7 +69,9 @@ impl Server {
 
     pub(crate) fn answer(&self, read: &Read) -> Answer {
         let kind = format!("{}/{}", read.group, read.kind);
-        if self.forbidden.contains(&kind.as_str()) {
+        let single = matches!(read.target, Target::Object(_)).then(|| format!("get {kind}"));
+        let refused = |forbidden: &&str| *forbidden == kind || Some(*forbidden) == single.as_deref();
+        if self.forbidden.iter().any(refused) {
             return Answer::Forbidden { message: format!("{} is forbidden", read.plural) };
         }
         let of_kind =
