@@ -10,7 +10,7 @@ use crate::delivery::{Declaration, Declarations, Destination, time};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, ObjectKey};
-use crate::objects::{Lookup, Objects, ScopeError, suffices};
+use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
 /// A declared object and its status.
@@ -238,7 +238,8 @@ impl Judge<'_, '_> {
             }
         };
         if !suffices(&observed) {
-            let message = format!("only the metadata of {} {} was read", key.kind, key.path());
+            let why = why_unread(objects, key).map(|why| format!(": {why}")).unwrap_or_default();
+            let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }
         match self.rules.judge(&observed.object, self.now) {

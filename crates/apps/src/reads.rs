@@ -286,6 +286,14 @@ impl<'p> Plan<'p> {
                 self.wanted(catalog, served, keys, &mut reads);
             }
         }
+        let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !found.definitions.is_empty()
+            && !wanted.contains_key(&definition)
+            && self.snapshot.listed(&definition, None) == Listed::No
+            && let Some(served) = catalog.get(&definition)
+        {
+            reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
+        }
         if self.asked.label_groups {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {

@@ -6,7 +6,7 @@ use taffrail_status::json::Value;
 use super::{Condition, Declaration, Declarations, Destination, kpt, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
-use crate::objects::{Lookup, Observed, Scope, ScopeError};
+use crate::objects::{Lookup, Observed};
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";
@@ -45,11 +45,6 @@ fn reconciler(
         Lookup::Absent => Vec::new(),
         Lookup::Unobserved(why) => {
             let message = format!("ResourceGroup {} cannot be read: {why}", inventory.path());
-            let scope = Scope::Object(inventory.clone());
-            found.report(
-                home,
-                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
-            );
             found.lacking.insert((home, inventory.clone()));
             unreadable = Some((inventory, message));
             Vec::new()

@@ -76,6 +76,8 @@ pub(crate) struct Declarations {
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
     pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
+    pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
 }
@@ -118,6 +120,19 @@ impl Declarations {
             self.lacking.insert((cluster, key.clone()));
         }
         release
+    }
+
+    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+        let message = format!("Helm release {} cannot be read: {error}", key.path());
+        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+            let scope = Scope::Object(key.clone());
+            self.report(
+                cluster,
+                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
+            );
+        }
+        message
     }
 
     fn report(&mut self, cluster: usize, error: ScopeError) {

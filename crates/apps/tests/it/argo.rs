@@ -181,6 +181,13 @@ fn an_application_that_nobody_looked_at_is_in_progress_but_does_not_hold_up_its_
     );
 }
 
+#[test]
+fn an_application_that_is_deleted_before_anybody_looked_at_it_is_terminating() {
+    let mut app = application("shop", here(), json!({}));
+    app["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:00:00Z");
+    assert_eq!(row(app).health, Status::Terminating);
+}
+
 fn cluster_secret(name: &str, server: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",

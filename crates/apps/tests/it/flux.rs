@@ -290,6 +290,27 @@ fn without_inventory_the_objects_are_those_of_the_release() {
     assert_eq!(keys, ["apps/Deployment/shop/db", "/Secret/shop/db"]);
     assert_eq!(row.health, Status::NotFound);
 
+    // Definitions are no part of a release; helm-controller labels those that it applies.
+    let definition = |name: &str, namespace: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name, "labels": {
+                "helm.toolkit.fluxcd.io/name": "db", "helm.toolkit.fluxcd.io/namespace": namespace,
+            }},
+        })
+    };
+    let list = apps_of(&holding(
+        "prod",
+        &[
+            helm_release(json!({}), history()),
+            newest.clone(),
+            definition("a.example.com", "shop"),
+            definition("b.example.com", "wiki"),
+        ],
+    ));
+    let keys: Vec<&str> = list.apps[0].resources.iter().map(|resource| &*resource.key.name).collect();
+    assert_eq!(keys, ["db", "db", "a.example.com"]);
+
     // The storage is elsewhere, and the release has another name.
     let spec = json!({"releaseName": "store", "targetNamespace": "shop", "storageNamespace": "flux-system"});
     let mut named = release("shop", "store", 1, "deployed", MANIFEST);

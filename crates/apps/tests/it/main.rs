@@ -1,6 +1,7 @@
 //! Tests of the apps crate from the outside.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
 mod argo;
 mod claims;

@@ -10,7 +10,7 @@ use taffrail_apps::{
 };
 use taffrail_status::{Status, Taffrail};
 
-use super::dump::{NOW, cluster, documents};
+use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
 use super::server::{Log, Server};
 
@@ -145,6 +145,35 @@ fn kinds_in_older_versions_cost_one_round() {
 }
 
 #[test]
+fn a_source_in_an_older_version_is_read_once() {
+    let mut app = kustomization("v1", &[]);
+    app["spec"]["sourceRef"] = json!({"kind": "OCIRepository", "name": "fleet"});
+    let mut source = object("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "flux-system", "fleet");
+    source["status"] = json!({"artifact": {"revision": "latest@sha256:1"}});
+    let (live, log) = Server::new(vec![app, source]).read("cluster", &Asked::default());
+    log.assert_no_repetition();
+    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].sync.desired.as_deref(), Some("latest@sha256:1"));
+}
+
+#[test]
+fn definitions_of_a_chart_are_read_by_their_label() {
+    let mut definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "a.example.com");
+    definition["metadata"]["labels"] =
+        json!({"helm.toolkit.fluxcd.io/name": "db", "helm.toolkit.fluxcd.io/namespace": "shop"});
+    let other = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "b.example.com");
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["status"] = json!({"conditions": []});
+    let storage = dump::release("shop", "db", 1, "deployed", "");
+    let server = Server::new(vec![definition, other, release, storage]);
+    let (live, log) = server.read("cluster", &Asked::default());
+    log.assert_no_repetition();
+    let read: Vec<_> = log.all().filter(|read| read.kind == "CustomResourceDefinition").collect();
+    let [read] = read.as_slice() else { panic!("{read:?}") };
+    assert_eq!(read.target, Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()) });
+    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].counts.total(), 1);
+}
+
+#[test]
 fn what_may_not_be_listed_is_unknown_and_named() {
     let mut server = Server::new(vec![
         kustomization("v1", &["shop_web_apps_Deployment", "shop_settings__ConfigMap"]),
@@ -162,6 +191,22 @@ fn what_may_not_be_listed_is_unknown_and_named() {
     let errors: Vec<_> =
         list.errors.iter().map(|error| (error.error.scope.to_string(), &*error.error.reason)).collect();
     assert_eq!(errors, [("apps/Deployment".to_owned(), "Forbidden")]);
+}
+
+#[test]
+fn a_release_whose_secret_may_not_be_read_is_unknown_and_reported_once() {
+    let plain = dump::release("data", "pg", 1, "deployed", "");
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let mut server = Server::new(vec![plain, release, dump::release("shop", "db", 1, "deployed", "")]);
+    server.forbidden.push("get /Secret");
+    let (live, _) = server.read("cluster", &Asked::default());
+    let list = apps(&[&live], &Taffrail, NOW);
+    let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.health)).collect();
+    assert_eq!(rows, [("pg", Status::Unknown), ("db", Status::Unknown)]);
+    assert!(list.apps[0].message.contains("secrets is forbidden"), "{}", list.apps[0].message);
+    let errors: Vec<_> = list.errors.iter().map(|error| error.error.scope.to_string()).collect();
+    assert_eq!(errors, ["/Secret/data/sh.helm.release.v1.pg.v1", "/Secret/shop/sh.helm.release.v1.db.v1"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::dump::NOW;
 
 pub(crate) struct Server {
     pub(crate) objects: Vec<Value>,
-    /// Kinds that are refused: `group/Kind`.
+    /// Kinds that are refused: `group/Kind`, or `get group/Kind` for single objects.
     pub(crate) forbidden: Vec<&'static str>,
     /// Versions other than those that the objects have, by `group/Kind`: the only ones that are served.
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
@@ -69,7 +69,9 @@ impl Server {
 
     pub(crate) fn answer(&self, read: &Read) -> Answer {
         let kind = format!("{}/{}", read.group, read.kind);
-        if self.forbidden.contains(&kind.as_str()) {
+        let single = matches!(read.target, Target::Object(_)).then(|| format!("get {kind}"));
+        let refused = |forbidden: &&str| *forbidden == kind || Some(*forbidden) == single.as_deref();
+        if self.forbidden.iter().any(refused) {
             return Answer::Forbidden { message: format!("{} is forbidden", read.plural) };
         }
         let of_kind =
@@ -146,7 +148,8 @@ impl Log {
 
     /// No kind is listed twice in a namespace, and no object is read twice.
     pub(crate) fn assert_no_repetition(&self) {
-        let reads: Vec<&Read> = self.all().collect();
+        let mut reads: Vec<&Read> = self.all().collect();
+        reads.sort_by_key(|read| matches!(read.target, Target::Object(_)));
         for (at, read) in reads.iter().enumerate() {
             for other in &reads[at + 1..] {
                 let same_kind = (&read.group, &read.kind) == (&other.group, &other.kind);
@@ -163,6 +166,12 @@ impl Log {
                     }
                     (Target::Object(one), Target::Object(two)) => {
                         assert!(one != two || read.namespace != other.namespace, "read twice: {read:?}");
+                    }
+                    (Target::List { labels: None }, Target::Object(_))
+                        if read.body == Body::Whole && other.body == Body::Whole =>
+                    {
+                        let apart = read.namespace.is_some() && read.namespace != other.namespace;
+                        assert!(apart, "read by name though it was listed: {other:?}");
                     }
                     _ => {}
                 }
