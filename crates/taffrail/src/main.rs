@@ -17,6 +17,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Get(arguments) => commands::get::run(&arguments),
+        Command::App(arguments) => commands::app::run(&arguments),
+        Command::Tree(arguments) => commands::tree::run(&arguments),
+        Command::Events(arguments) => commands::events::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
     };
     match outcome {

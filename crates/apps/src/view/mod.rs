@@ -4,8 +4,11 @@
 
 mod apps;
 mod clusters;
+mod detail;
+mod events;
 mod resources;
 pub mod text;
+mod tree;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,7 +17,10 @@ use taffrail_status::rollup;
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow};
+pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
+pub use events::{EventList, EventRow};
 pub use resources::{ResourceList, ResourceRow};
+pub use tree::{AppTree, Relation, TreeList, TreeNode, TreeShape};
 
 use crate::apps::AppError;
 use crate::freshness::Freshness;

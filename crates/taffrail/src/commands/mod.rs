@@ -1,4 +1,8 @@
 //! The commands, a file each.
 
+pub(crate) mod app;
+pub(crate) mod events;
 pub(crate) mod get;
+mod named;
 pub(crate) mod status;
+pub(crate) mod tree;
