@@ -52,6 +52,9 @@ pub struct App {
     pub app: AppRef,
     /// What it has in common with the same app in other clusters.
     pub key: AppKey,
+    /// Whether its objects are in one of the clusters that were asked. Where they are not, the target is the home,
+    /// and what has the same name there is something else.
+    pub in_reach: bool,
     /// The object that declares it, in its home, where there is one that has a status.
     pub declaring: Option<ObjectKey>,
     /// The status of its objects and its declaring object, rolled up, when they were last observed.
@@ -177,6 +180,7 @@ impl Judge<'_, '_> {
                 name: app.name,
             },
             key: app.key,
+            in_reach: matches!(app.destination, Destination::Cluster(_)),
             declaring: app.declaring,
             health,
             message,

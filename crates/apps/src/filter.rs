@@ -164,7 +164,7 @@ impl Filter {
     /// Leaves the objects in the apps of `list` that are wanted.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         for app in &mut list.apps {
-            let objects = of_name(clusters, &app.app.target);
+            let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
             let wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
@@ -215,10 +215,36 @@ impl Filter {
     }
 }
 
+/// What people write for kinds that they name often.
+const SHORT: [(&str, &str); 20] = [
+    ("cj", "cronjob"),
+    ("cm", "configmap"),
+    ("crd", "customresourcedefinition"),
+    ("deploy", "deployment"),
+    ("ds", "daemonset"),
+    ("ep", "endpoints"),
+    ("gitrepo", "gitrepository"),
+    ("hpa", "horizontalpodautoscaler"),
+    ("hr", "helmrelease"),
+    ("ing", "ingress"),
+    ("ks", "kustomization"),
+    ("netpol", "networkpolicy"),
+    ("ns", "namespace"),
+    ("pdb", "poddisruptionbudget"),
+    ("po", "pod"),
+    ("pvc", "persistentvolumeclaim"),
+    ("rs", "replicaset"),
+    ("sa", "serviceaccount"),
+    ("sts", "statefulset"),
+    ("svc", "service"),
+];
+
 /// Whether a kind was meant by `Deployment`, `deployments`, `deployment.apps`.
-fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
+pub fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
     let (wanted, group) = wanted.split_once('.').map_or((wanted, None), |(kind, group)| (kind, Some(group)));
     let (wanted, kind) = (wanted.to_lowercase(), key.kind.to_lowercase());
+    let short = SHORT.iter().find(|(short, _)| *short == wanted);
+    let wanted = short.map_or(wanted, |(_, kind)| (*kind).to_owned());
     let singular = kind == wanted;
     let plural = wanted.strip_suffix("es").or_else(|| wanted.strip_suffix('s')).is_some_and(|stem| {
         kind == stem

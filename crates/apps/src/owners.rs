@@ -7,12 +7,11 @@ use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use crate::identity::ObjectKey;
-use crate::objects::{Lookup, Objects};
+use crate::objects::{Objects, Observed};
 
 /// The dependents of all objects of one cluster, by the UID of their controller: one pass over the cluster,
 /// whatever is asked of it later.
 pub(crate) struct Owners<'a> {
-    objects: &'a dyn Objects,
     dependents: HashMap<Cow<'a, str>, Vec<&'a ObjectKey>>,
 }
 
@@ -24,18 +23,18 @@ impl<'a> Owners<'a> {
                 dependents.entry(uid).or_default().push(observed.key);
             }
         }
-        Owners { objects, dependents }
+        Owners { dependents }
     }
 
     /// The objects that an object controls, by kind and name.
-    pub(crate) fn dependents(&self, owner: &ObjectKey) -> impl Iterator<Item = &'a ObjectKey> + use<'a, '_> {
-        let uid = match self.objects.get(owner) {
-            Lookup::Found(observed) => observed.object.text(&["metadata", "uid"]),
-            Lookup::Absent | Lookup::Unobserved(_) => Cow::Borrowed(""),
-        };
+    pub(crate) fn dependents(
+        &self,
+        owner: &Observed<'_>,
+    ) -> impl Iterator<Item = &'a ObjectKey> + use<'a, '_> {
+        let uid = owner.object.text(&["metadata", "uid"]);
         // Nothing is owned across namespaces: the API's garbage collector takes such a reference for a mistake.
-        let namespace = owner.namespace.clone();
-        let found = if uid.is_empty() { None } else { self.dependents.get(&uid) };
+        let namespace = owner.key.namespace.clone();
+        let found = if uid.is_empty() { None } else { self.dependents.get(&*uid) };
         found
             .into_iter()
             .flatten()

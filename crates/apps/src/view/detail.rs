@@ -166,7 +166,8 @@ fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> A
     let source = app.source.as_ref();
     let branch = source.and_then(|source| source.reference.clone());
     let declares_it = |other: &&App| {
-        other.app.target == app.app.home
+        other.in_reach
+            && other.app.target == app.app.home
             && app.declaring.as_ref().is_some_and(|own| other.resources.iter().any(|it| it.key == *own))
     };
     let parent = list.apps.iter().find(declares_it);

@@ -183,9 +183,14 @@ impl Given {
         }
     }
 
-    /// The message without what differs each time: back-off times, addresses, counts.
+    /// The message without what differs each time: numbers, and spans such as `5m0s`.
     fn likeness(&self) -> String {
-        self.message.chars().filter(|character| !character.is_ascii_digit()).collect()
+        let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
+        let is_span = |word: &str| {
+            word.contains(|character: char| character.is_ascii_digit()) && word.chars().all(in_span)
+        };
+        let words = self.message.split_whitespace().map(|word| if is_span(word) { "#" } else { word });
+        words.collect::<Vec<_>>().join(" ")
     }
 }
 

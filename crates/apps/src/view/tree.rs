@@ -206,13 +206,17 @@ impl<'a> Forest<'a> {
         if let Some(declaring) = &app.declaring {
             found.insert((&*app.app.home, declaring.clone()));
         }
+        if !app.in_reach {
+            return found;
+        }
         let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| resource.key.clone()).collect();
         let cluster = &*app.app.target;
         while let Some(key) = waiting.pop() {
             if found.insert((cluster, key.clone()))
                 && let Some(ground) = self.clusters.get(cluster)
             {
-                waiting.extend(ground.owners.dependents(&key).cloned());
+                let observed = self::found(ground.objects, &key);
+                waiting.extend(observed.iter().flat_map(|it| ground.owners.dependents(it)).cloned());
             }
         }
         found
@@ -249,28 +253,32 @@ impl<'a> Forest<'a> {
             node.note = Some(TOO_DEEP.to_owned());
             return node;
         }
-        if app.app.target != app.app.home {
+        if relation != Relation::App && app.app.target != app.app.home {
             let place = format!("in cluster {}", app.app.target);
             node.note = Some(node.note.map_or(place.clone(), |note| format!("{note}, {place}")));
         }
         let cluster = &*app.app.target;
+        let ground = self.clusters.get(cluster).filter(|_| app.in_reach);
         let declared: HashSet<&ObjectKey> = app.resources.iter().map(|resource| &resource.key).collect();
         for resource in &app.resources {
             // Who is told to deliver itself is the root of the tree, no branch.
             let is_self = Some(&resource.key) == app.declaring.as_ref() && app.app.home == cluster;
-            if is_self {
+            if is_self && app.in_reach {
                 continue;
             }
-            if let Some(inner) = self.declaring.get(&(cluster, &resource.key)) {
+            let inner = ground.and_then(|_| self.declaring.get(&(cluster, &resource.key)));
+            if let Some(inner) = inner {
                 node.children.push(self.app(inner, Relation::Declared, seen, depth + 1));
             } else if !self.shape.compact {
                 let mut child = declared_node(app, resource);
-                if let Some(ground) = self.clusters.get(cluster) {
+                if let Some(ground) = ground {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at).map(time);
-                    if seen.objects.insert((cluster, resource.key.clone())) {
+                    if let Some(observed) = &observed
+                        && seen.objects.insert((cluster, resource.key.clone()))
+                    {
                         let below = Below { forest: self, app, ground, declared: &declared };
-                        below.add(&mut child, &resource.key, seen, depth + 1);
+                        below.add(&mut child, observed, seen, depth + 1);
                     }
                 }
                 node.children.push(child);
@@ -291,7 +299,7 @@ struct Below<'b, 'a> {
 }
 
 impl<'a> Below<'_, 'a> {
-    fn add(&self, node: &mut TreeNode, owner: &ObjectKey, seen: &mut Seen<'a>, depth: usize) {
+    fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut Seen<'a>, depth: usize) {
         for key in self.ground.owners.dependents(owner) {
             // What is declared as well has its own branch.
             if self.declared.contains(key) {
@@ -305,7 +313,7 @@ impl<'a> Below<'_, 'a> {
                 && let Some(observed) = found(self.ground.objects, key)
             {
                 let mut child = self.owned(&observed);
-                self.add(&mut child, key, seen, depth + 1);
+                self.add(&mut child, &observed, seen, depth + 1);
                 node.children.push(child);
             }
         }
@@ -370,65 +378,87 @@ fn created_at(observed: &Observed<'_>) -> Option<Timestamp> {
 /// Lets equal children share a line, at all levels.
 pub(super) fn fold(node: &mut TreeNode) {
     node.children.iter_mut().for_each(fold);
-    let mut groups: HashMap<Likeness, usize> = HashMap::new();
-    for likeness in node.children.iter().filter_map(likeness) {
-        *groups.entry(likeness).or_default() += 1;
+    let likenesses: Vec<Option<Likeness<'_>>> = node.children.iter().map(likeness).collect();
+    let mut groups: HashMap<&Likeness<'_>, Group> = HashMap::new();
+    for likeness in likenesses.iter().flatten() {
+        groups.entry(likeness).or_default().count += 1;
     }
-    let mut shown: HashMap<Likeness, usize> = HashMap::new();
-    let mut children = Vec::with_capacity(node.children.len());
-    for child in std::mem::take(&mut node.children) {
-        let Some(likeness) = likeness(&child) else {
-            children.push(child);
-            continue;
+    let fates = likenesses.iter().map(|likeness| {
+        let Some((likeness, group)) = likeness.as_ref().and_then(|it| Some((it, groups.get_mut(it)?))) else {
+            return Fate::Kept;
         };
-        let count = groups.get(&likeness).copied().unwrap_or_default();
         let kept = if likeness.note.is_some() { 0 } else { SHOWN };
+        group.met += 1;
         // One line in place of one line is no gain.
-        if count < kept + 2 {
-            children.push(child);
-            continue;
+        if group.count < kept + 2 || group.met <= kept {
+            Fate::Kept
+        } else if group.met == kept + 1 {
+            Fate::Folded { count: group.count - kept, kept }
+        } else {
+            Fate::Gone
         }
-        let place = shown.entry(likeness).or_default();
-        *place += 1;
-        if *place <= kept {
-            children.push(child);
-        } else if *place == kept + 1 {
-            children.push(folded(child, count - kept, kept));
-        }
-    }
-    node.children = children;
+    });
+    let fates: Vec<Fate> = fates.collect();
+    let children = std::mem::take(&mut node.children).into_iter().zip(fates);
+    node.children = children
+        .filter_map(|(child, fate)| match fate {
+            Fate::Kept => Some(child),
+            Fate::Folded { count, kept } => Some(folded(child, count, kept)),
+            Fate::Gone => None,
+        })
+        .collect();
+}
+
+/// Children that are alike: how many there are, and how many of them were met.
+#[derive(Default)]
+struct Group {
+    count: usize,
+    met: usize,
+}
+
+/// What becomes of a child when equal ones share a line.
+enum Fate {
+    Kept,
+    /// It makes room for the line for `count`, where `kept` have their own.
+    Folded {
+        count: usize,
+        kept: usize,
+    },
+    Gone,
 }
 
 /// What children have in common that share a line.
 #[derive(PartialEq, Eq, Hash)]
-struct Likeness {
+struct Likeness<'n> {
     relation: Relation,
-    group: String,
-    kind: String,
-    namespace: String,
+    group: &'n str,
+    kind: &'n str,
+    namespace: &'n str,
     status: &'static str,
     message: String,
-    note: Option<String>,
+    note: Option<&'n str>,
     has_children: bool,
 }
 
 /// `None` of a child that is like no other: an app, or an object with something below that is not well.
-fn likeness(node: &TreeNode) -> Option<Likeness> {
+fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     let object = node.object.as_ref()?;
     if node.app.is_some() || !node.children.iter().all(is_well) {
         return None;
     }
-    let well = node.status == Status::Current.as_str();
-    // Numbers and the own name differ where all else is the same.
-    let message = node.message.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), "");
+    let message = match node.status == Status::Current.as_str() {
+        true => String::new(),
+        // Numbers and the own name differ where all else is the same.
+        false => node.message.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), ""),
+    };
     Some(Likeness {
         relation: node.relation,
-        group: object.group.clone(),
-        kind: object.kind.clone(),
-        namespace: object.namespace.clone(),
+        group: &object.group,
+        kind: &object.kind,
+        namespace: &object.namespace,
         status: node.status,
-        message: if well { String::new() } else { message },
-        note: node.note.clone(),
+        message,
+        note: node.note.as_deref(),
         has_children: !node.children.is_empty(),
     })
 }

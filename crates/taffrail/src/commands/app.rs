@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
-use taffrail_apps::{App, AppList};
+use taffrail_apps::{App, AppList, SyncState};
 use taffrail_status::{Status, Taffrail};
 
 use super::{get, named};
@@ -47,7 +47,12 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
     let colour = style(app.effective());
     let health = text::health(app, now);
-    writeln!(out, "{bold}{}{bold:#}{}: {colour}{health}{colour:#}", app.app, printable(&place))?;
+    // Suspended is said beside the health already, and of labels nobody keeps revisions.
+    let sync = match app.sync.state {
+        SyncState::Unknown | SyncState::Suspended => String::new(),
+        state => format!(", {}", if state == SyncState::Failed { "sync Failed" } else { state.as_str() }),
+    };
+    writeln!(out, "{bold}{}{bold:#}{}: {colour}{health}{colour:#}{sync}", app.app, printable(&place))?;
     if app.effective() != Status::Current {
         let worst = app.worst.as_ref().map(|worst| format!("{} {}: ", worst.kind, worst.path()));
         // Many messages name their object themselves.
@@ -55,8 +60,9 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
         writeln!(out, "{}", printable(&message))?;
     }
-    if !matches!(app.sync.state.as_str(), "Synced") && app.said != app.message && !app.said.is_empty() {
-        writeln!(out, "{}: {}", app.sync.state, printable(&text::revision(&app.said)))?;
+    let troubled = matches!(app.sync.state, SyncState::Failed | SyncState::Unknown) && !app.said.is_empty();
+    if troubled && (app.said != app.message || app.effective() == Status::Current) {
+        writeln!(out, "Sync: {}", printable(&text::revision(&app.said)))?;
     }
 
     writeln!(out, "\n{bold}Application details:{bold:#}")?;

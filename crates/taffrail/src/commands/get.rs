@@ -1,6 +1,6 @@
 //! `taffrail get`: the lists of apps, clusters and objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
     if let Some(namespace) = &arguments.namespace {
         list.apps.retain(|app| app.app.namespace == *namespace);
     }
+    check_kinds(&filter.kinds, &list)?;
     filter.apps(&mut list, &fleet.clusters());
     match arguments.what {
         What::Apps => filter.by_status(&mut list),
@@ -101,6 +102,22 @@ pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Com
             let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
             Err(complaint.hint(format!("there are: {}", names.join(", "))))
         }
+    }
+}
+
+/// A kind of which no app has an object may be a misspelled one.
+fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
+    let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
+    let missing = |wanted: &&String| !keys().any(|key| filter::is_kind(wanted, key));
+    match wanted.iter().find(missing) {
+        // What could not be read may be of that kind.
+        Some(wrong) if list.errors.is_empty() => {
+            let kinds: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            let complaint = Complaint::usage(format!("no app declares an object of kind '{wrong}'"));
+            Err(complaint.hint(format!("there are: {}", kinds.join(", "))))
+        }
+        _ => Ok(()),
     }
 }
 

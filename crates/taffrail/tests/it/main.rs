@@ -1,9 +1,15 @@
 //! The command line as a person and a program meet it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
+
+mod app;
 mod bad_clusters;
+mod events;
+mod filters;
 mod get;
 mod manifests;
 mod status;
+mod tree;
 
 use std::io::Write;
 use std::path::Path;
@@ -56,6 +62,12 @@ fn run(mut command: Command, input: &[u8]) -> Answer {
 /// Runs taffrail with some input.
 fn taffrail(arguments: &[&str], input: &str) -> Answer {
     run(command(arguments), input.as_bytes())
+}
+
+/// Asks `command` of a golden case.
+fn of_case(command: &[&str], name: &str, arguments: &[&str]) -> Answer {
+    let (from, now) = get::case(name);
+    taffrail(&[command, &["--from", &from, "--now", &now], arguments].concat(), "")
 }
 
 /// The golden cases of apps, which are the same for the crate and for the command.
