@@ -83,7 +83,7 @@ pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
             Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
                 app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
             }),
-            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(|app| here(&app)),
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
         }
     };
     list.errors.iter().filter(concerns).cloned().collect()
