@@ -1,0 +1,4 @@
+//! One file a task.
+
+pub(crate) mod kube;
+pub(crate) mod tryout;
