@@ -23,12 +23,20 @@ enum Task {
     Kube(tasks::kube::Kube),
     /// Start a control plane with example apps and show them with Taffrail.
     Try(tasks::tryout::Try),
+    #[command(subcommand)]
+    Bench(tasks::bench::Bench),
+    Fuzz(tasks::fuzz::Fuzz),
+    #[command(hide = true)]
+    Measure(tasks::bench::Measure),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Kube(task) => task.run(),
         Task::Try(task) => task.run(),
+        Task::Bench(task) => task.run(),
+        Task::Fuzz(task) => task.run(),
+        Task::Measure(task) => task.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -95,6 +95,15 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Applies manifests, and then the status of those that have one in the text, as a cluster looks when the
+    /// controllers of their kinds have done their work.
+    pub fn apply_with_status(&self, context: &str, manifests: &str) -> Result<()> {
+        self.apply(context, manifests)?;
+        let with_status: Vec<&str> =
+            documents(manifests).filter(|document| document.contains("\nstatus:")).collect();
+        if with_status.is_empty() { Ok(()) } else { self.apply_status(context, &with_status.join("\n---\n")) }
+    }
+
     /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`.
     pub fn wait(&self, context: &str, arguments: &[&str]) -> Result<()> {
         let timeout: &[&str] = if arguments.iter().any(|argument| argument.starts_with("--timeout")) {
@@ -110,5 +119,21 @@ impl ControlPlane {
     pub fn create_namespace(&self, context: &str, name: &str) -> Result<()> {
         self.apply(context, &format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n"))?;
         self.wait(context, &["--for=create", "serviceaccount/default", "-n", name])
+    }
+}
+
+/// The documents of a YAML text in which `---` stands on lines of its own.
+fn documents(manifests: &str) -> impl Iterator<Item = &str> {
+    manifests.split("\n---\n").map(|document| document.trim_start_matches("---\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::documents;
+
+    #[test]
+    fn documents_are_parted_by_lines_of_their_own() {
+        let parts: Vec<&str> = documents("---\na: 1\n---\nb: |\n  ---\n  c\n").collect();
+        assert_eq!(parts, ["a: 1", "b: |\n  ---\n  c\n"]);
     }
 }

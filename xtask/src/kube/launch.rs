@@ -44,10 +44,6 @@ impl<'a> Launcher<'a> {
         fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
         let kubeconfig = match &options.kubeconfig {
             None => folder.join("kubeconfig"),
-            Some(file) if file.exists() && !state::is_marked(file) => bail!(
-                "{} exists and was not written by `cargo xtask kube`: it would be overwritten. Name another file",
-                file.display()
-            ),
             Some(file) => std::path::absolute(file)
                 .with_context(|| format!("cannot make {} an absolute path", file.display()))?,
         };

@@ -55,6 +55,23 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether they can be met at all: asked before anything is built for them.
+    fn check(&self) -> Result<()> {
+        state::folder(&self.name)?;
+        if self.clusters == 0 {
+            bail!("a control plane has at least one cluster, and 0 were asked for");
+        }
+        match &self.kubeconfig {
+            Some(file) if file.exists() && !state::is_marked(file) => bail!(
+                "{} exists and was not written by `cargo xtask kube`: it would be overwritten. Name another file",
+                file.display()
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A control plane that is ready.
 ///
 /// One that was made by [`ControlPlane::start`] ends when the value is dropped, and also when the process that holds it
@@ -78,6 +95,7 @@ impl ControlPlane {
     ///
     /// Anything left over under the same name is ended first.
     pub fn start(options: &Options) -> Result<Self> {
+        options.check()?;
         let programs = Programs::ensure()?;
         let _lock = state::lock(&options.name)?;
         state::discard(&options.name)?;
@@ -91,6 +109,7 @@ impl ControlPlane {
     ///
     /// The second value says whether it was running already.
     pub fn up(options: &Options) -> Result<(Self, bool)> {
+        options.check()?;
         let programs = Programs::ensure()?;
         let _lock = state::lock(&options.name)?;
         if let Some(state) = state::load(&options.name)? {
@@ -152,6 +171,11 @@ impl ControlPlane {
         self.state.members.get(index).map(|member| member.server.as_str())
     }
 
+    /// The path of a program of this build: `kubectl`, `helm`, `kube-apiserver`, …
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.path(name)
+    }
+
     /// What runs.
     pub fn processes(&self) -> &[ProcessRecord] {
         &self.state.processes
@@ -172,12 +196,16 @@ impl Drop for ControlPlane {
         }
         drop(owned.guard.stdin.take());
         let _ = owned.guard.wait();
+        // Names of control planes that end with a process are used once.
+        state::forget_lock(&self.state.name);
     }
 }
 
 /// Ends what runs under this name and removes its folder. Says how many processes were ended; none is no error.
 pub fn down(name: &str) -> Result<usize> {
     let _lock = state::lock(name)?;
+    // What a start that failed left for a person to read.
+    let _ = fs::remove_dir_all(failed_logs(name)?);
     state::discard(name)
 }
 
@@ -197,9 +225,6 @@ fn launch(
     options: &Options,
     guard: Option<process::Guard>,
 ) -> Result<(RunState, Vec<Child>, Option<Child>)> {
-    if options.clusters == 0 {
-        bail!("a control plane has at least one cluster, and 0 were asked for");
-    }
     let launcher = Launcher::new(programs, options, guard)?;
     match launcher.run() {
         Ok(()) => launcher.finish(),
@@ -215,10 +240,15 @@ fn launch(
     }
 }
 
+/// Where the logs of a start that failed are kept.
+fn failed_logs(name: &str) -> Result<PathBuf> {
+    Ok(state::folder(name)?.with_extension("failed-logs"))
+}
+
 /// Moves the logs out of a folder that is about to go: without them a failed start cannot be understood.
 fn keep_logs(name: &str) -> Option<PathBuf> {
     let logs = state::folder(name).ok()?.join("logs");
-    let kept = state::root().ok()?.join(format!("{name}.failed-logs"));
+    let kept = failed_logs(name).ok()?;
     let _ = fs::remove_dir_all(&kept);
     fs::rename(logs, &kept).ok()?;
     Some(kept)

@@ -95,7 +95,8 @@ pub(super) fn end(pid: u32, program: &str, folder: &Path) -> Result<bool> {
 /// A process that ends others when this one is gone, however it went.
 ///
 /// It reads pids from a pipe that only this process can write to. When the pipe closes it kills those that still have the
-/// folder among their arguments, and removes the folder.
+/// folder among their arguments, and removes the folder
+/// and its lock.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
@@ -108,7 +109,7 @@ while read -r pid; do pids="$pids $pid"; done
 for pid in $pids; do
   if grep -q -a -F -e "$1" "/proc/$pid/cmdline" 2>/dev/null; then kill -9 "$pid" 2>/dev/null; fi
 done
-rm -rf -- "$1"
+rm -rf -- "$1" "$1.lock"
 "#;
 
     /// Starts to watch over a folder.

@@ -106,8 +106,8 @@ pub(super) fn folder(name: &str) -> Result<PathBuf> {
     Ok(root()?.join(name))
 }
 
-/// Held while a control plane is started or ended, so that two commands do not do so at once. The file stays: removing it
-/// would let two processes hold a lock of the same name.
+/// Held while a control plane is started or ended, so that two commands do not do so at once. The file stays where a name
+/// is used again: removing it would let two processes hold a lock of the same name.
 pub(super) fn lock(name: &str) -> Result<File> {
     let folder = folder(name)?;
     let root = root()?;
@@ -116,6 +116,13 @@ pub(super) fn lock(name: &str) -> Result<File> {
     let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     Ok(file)
+}
+
+/// Removes the lock of a name that nobody will use again.
+pub(super) fn forget_lock(name: &str) {
+    if let Ok(folder) = folder(name) {
+        let _ = fs::remove_file(folder.with_extension("lock"));
+    }
 }
 
 /// What is written about the control plane of this name.

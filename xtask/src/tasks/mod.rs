@@ -1,4 +1,6 @@
 //! One file a task.
 
+pub(crate) mod bench;
+pub(crate) mod fuzz;
 pub(crate) mod kube;
 pub(crate) mod tryout;

@@ -69,7 +69,9 @@ impl<W: Write> Table<W> {
     }
 
     fn start(&mut self) -> io::Result<()> {
+        let columns = self.waiting.first().map_or(self.header.len(), Vec::len);
         let mut widths: Vec<usize> = self.header.iter().map(|title| title.width()).collect();
+        widths.resize(columns, 0);
         for row in &self.waiting {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.width());
@@ -78,7 +80,9 @@ impl<W: Write> Table<W> {
         self.widths = Some(widths);
         let bold = Style::new().bold();
         let header: Vec<Cell> = self.header.iter().map(|title| Cell::styled(title, bold)).collect();
-        self.print(&header)?;
+        if !self.header.is_empty() {
+            self.print(&header)?;
+        }
         for row in std::mem::take(&mut self.waiting) {
             self.print(&row)?;
         }

@@ -140,12 +140,7 @@ impl Judge {
     }
 
     fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
-        let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
-        if let Some(map) = tree.as_object_mut() {
-            // Items of typed lists say neither.
-            map.entry("apiVersion").or_insert_with(|| object.api_version().into());
-            map.entry("kind").or_insert_with(|| object.kind().into());
-        }
+        let mut tree = input::tree(object)?;
         augment(&mut tree, &*self.rules, now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())
     }

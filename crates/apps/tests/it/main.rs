@@ -1,0 +1,6 @@
+//! Tests of the apps crate from the outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its case fails")]
+
+mod dump;
+mod golden;
