@@ -294,7 +294,11 @@ impl<'e> Case<'e> {
 
     /// Examines the objects of those names that are there.
     pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Finding> {
-        let there = names.into_iter().filter_map(|name| self.get(name).found());
+        let there = names.into_iter().filter_map(|name| {
+            // Not every field says whether its target is cluster-scoped.
+            let in_cluster = || self.evidence.get(&name.group, &name.kind, "", &name.name).found();
+            self.get(name).found().or_else(in_cluster)
+        });
         there.filter_map(|object| self.examine(&object)).collect()
     }
 

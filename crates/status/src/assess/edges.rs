@@ -101,6 +101,14 @@ pub const EDGES: &[Edge] = &[
     edge(("discovery.k8s.io", "EndpointSlice"), POD, By::Reference { at: "endpoints[].targetRef" }),
     edge(("", "Endpoints"), POD, By::Reference { at: "subsets[].notReadyAddresses[].targetRef" }),
     edge(("policy", "PodDisruptionBudget"), ("apps", "Deployment"), By::Selector),
+    // Crossplane, cert-manager and Cluster API name what they are made of in fields.
+    edge(ANY, ANY, By::Reference { at: "spec.resourceRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.resourceRefs[]" }),
+    edge(ANY, ANY, By::Reference { at: "spec.crossplane.resourceRefs[]" }),
+    edge(ANY, ("cert-manager.io", "Issuer"), By::Reference { at: "spec.issuerRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.infrastructureRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.controlPlaneRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.bootstrap.configRef" }),
     edge(KUSTOMIZATION, KUSTOMIZATION, By::Reference { at: "spec.dependsOn[]" }),
     edge(KUSTOMIZATION, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
     edge(HELM_RELEASE, HELM_RELEASE, By::Reference { at: "spec.dependsOn[]" }),
@@ -119,6 +127,8 @@ pub struct Reference {
 }
 
 /// The objects that `object` names in its fields, each once.
+///
+/// Where a field does not say whether its target is cluster-scoped, the target has the namespace of `object`.
 pub fn references(object: &Object<'_>) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
@@ -132,7 +142,7 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
         }
     };
     let home = object.namespace();
-    for edge in EDGES.iter().filter(|edge| edge.from == (object.group(), object.kind())) {
+    for edge in EDGES.iter().filter(|edge| edge.from == ANY || edge.from == (object.group(), object.kind())) {
         let text = |value: Value<'_>, key: &str| {
             value.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
         };
@@ -151,10 +161,14 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
             }
             By::Reference { at } => {
                 for value in walk(object.root(), at) {
-                    let [api_version, named, namespace, name] =
-                        ["apiVersion", "kind", "namespace", "name"].map(|key| text(value, key));
-                    let own = api_version.split_once('/').map(|(group, _)| group);
-                    let group = if api_version.is_empty() { group } else { own.unwrap_or_default() };
+                    let [api_version, own_group, named, namespace, name] =
+                        ["apiVersion", "group", "kind", "namespace", "name"].map(|key| text(value, key));
+                    let versioned = api_version.split_once('/').map(|(group, _)| group);
+                    let group = match (&*api_version, &*own_group) {
+                        ("", "") => group,
+                        ("", own) => own,
+                        _ => versioned.unwrap_or_default(),
+                    };
                     let kind = if named.is_empty() { kind } else { &named };
                     let namespace = if namespace.is_empty() { &*home } else { &namespace };
                     add(group, kind, namespace, &name, false);

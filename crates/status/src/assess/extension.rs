@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use crate::assess::case::{Case, Finding};
+use crate::assess::edges::references;
 use crate::assess::workloads;
 use crate::json::{Kind, Value};
 use crate::object::Object;
@@ -27,7 +28,13 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         .into_iter()
         .partition(|owned| (owned.group(), owned.kind()) == ("apps", "ReplicaSet"));
     others.extend(workloads::current(object, &sets).cloned());
-    finding.follow(others.iter().filter_map(|owned| case.examine(owned)).collect::<Vec<_>>());
+    let owned: Vec<_> = others.iter().filter_map(|owned| case.examine(owned)).collect();
+    let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+    let named = case.examine_named(&named).into_iter();
+    // What an object merely names may serve others; that it fails is a word, no hard cause.
+    let named = named.filter(|named| owned.iter().all(|owned| owned.name != named.name));
+    let named: Vec<_> = named.map(|named| Finding { hard: None, ..named }).collect();
+    finding.follow(owned.into_iter().chain(named));
 }
 
 fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {

@@ -234,9 +234,7 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
             _ => finding.harden(HardCause::Unschedulable, "Unschedulable", ""),
         }
     }
-    // A claim that waits for this Pod is no obstacle; one that cannot be bound is.
-    let claims = case.examine_named(&claims(pod));
-    finding.follow(claims.into_iter().filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER));
+    finding.follow(obstacles(case, &claims(pod)));
     if finding.below.is_empty() {
         name_missing(case, pod, finding);
     }
@@ -285,7 +283,13 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
         }
         name_missing(case, pod, finding);
     }
-    finding.follow(case.examine_named(&claims));
+    finding.follow(obstacles(case, &claims));
+}
+
+/// The claims that cannot be bound; one that waits for this very Pod is no obstacle.
+fn obstacles(case: &Case<'_>, claims: &[ObjectName]) -> impl Iterator<Item = Finding> + use<> {
+    let claims = case.examine_named(claims).into_iter();
+    claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
 /// The Pod on another node that uses one of the claims.
@@ -332,16 +336,17 @@ fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectName { kind, name, .. } = &reference.to;
         // Every Pod mounts that one; dumps often leave it out.
-        if kind == "Node" || name == "kube-root-ca.crt" {
-            continue;
-        }
-        if kind == "ServiceAccount" && name == "default" {
+        if kind == "Node" || name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default") {
             continue;
         }
         if matches!(case.get(&reference.to), Lookup::Absent) {
             let missing = format!("{kind} {}/{name} does not exist", reference.to.namespace);
-            let explains = !matches!(finding.hard, Some(HardCause::ImagePull | HardCause::Crash | HardCause::OutOfMemory));
-            if explains && !finding.text.contains(name.as_str()) {
+            // A Pod is not even made without its account, and an image or a crash has other causes.
+            let is_else = matches!(
+                finding.hard,
+                Some(HardCause::ImagePull | HardCause::Crash | HardCause::OutOfMemory | HardCause::Unschedulable)
+            );
+            if kind != "ServiceAccount" && !is_else && !finding.text.contains(name.as_str()) {
                 let text = format!("{}; {missing}", finding.text);
                 finding.say("", text);
             }

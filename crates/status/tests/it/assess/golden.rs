@@ -127,14 +127,17 @@ fn the_order_of_objects_does_not_matter() {
     }
 }
 
-/// Without a single dependent, nothing that is not well becomes well: what was not observed is never green.
+/// What nobody looked at may not make anything green. (A CronJob without its Jobs says nothing of itself.)
 #[test]
-fn evidence_that_was_not_read_never_makes_green() {
-    for case in cases().iter().filter(|case| case.file.starts_with("broken-")) {
-        let mut evidence = dump(case.objects());
-        for (group, kind) in [("", "Pod"), ("apps", "ReplicaSet"), ("batch", "Job"), ("", "Node")] {
-            evidence.set_unobserved(group, kind);
-        }
-        assert!(!case.differences(&evidence).iter().any(|it| it.contains("Current")), "{}", case.file);
+fn what_was_not_observed_never_makes_green() {
+    const HIDDEN: [(&str, &str); 4] = [("", "Pod"), ("apps", "ReplicaSet"), ("", "Node"), ("storage.k8s.io", "StorageClass")];
+    let is_hidden = |object: &Value| HIDDEN.iter().any(|(_, kind)| object["kind"] == *kind);
+    let judged_by_dependents = |case: &Case| case.file.contains("cronjob");
+    for case in cases().iter().filter(|case| case.file.starts_with("broken-") && !judged_by_dependents(case)) {
+        let rest: Vec<_> = case.objects().iter().filter(|object| !is_hidden(object)).cloned().collect();
+        let mut evidence = dump(&rest);
+        HIDDEN.iter().for_each(|(group, kind)| evidence.set_unobserved(group, kind));
+        let differences = case.differences(&evidence);
+        assert!(!differences.iter().any(|it| it.contains("Current")), "{}: {differences:?}", case.file);
     }
 }

@@ -43,7 +43,7 @@ fn tell(assessments: &[Assessment]) -> String {
 
 /// Objects as YAML documents.
 fn read(yaml: &str) -> Vec<Value> {
-    yaml.split("\n---\n").map(|text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))).collect()
+    yaml.split("\n---\n").filter(|text| !text.trim().is_empty()).map(|text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))).collect()
 }
 
 /// Assesses the first object of `yaml` and compares `status[, cause[, part of the message]]`.
@@ -60,4 +60,76 @@ fn check(yaml: &str, expected: &str) {
         assert_eq!(own_rest.split_once(": ").map_or(own_rest, |(cause, _)| cause), cause, "{told}");
         assert!(told.contains(message), "{told}\nlacks {message}");
     }
+}
+
+/// A Deployment that is rolling out its second revision: one of two replicas is updated.
+const ROLLING: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web, generation: 2, creationTimestamp: "2026-01-01T00:00:00Z", annotations: {deployment.kubernetes.io/revision: "2"}}
+spec: {replicas: 2, progressDeadlineSeconds: 600, template: {metadata: {labels: {app: web}}}}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2, conditions: [
+  {type: Available, status: "True"}, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-2, namespace: shop, uid: u-web-2, generation: 1, creationTimestamp: "2026-03-01T11:50:00Z", annotations: {deployment.kubernetes.io/revision: "2"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 1}
+status: {observedGeneration: 1, replicas: 1, fullyLabeledReplicas: 1}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-1, namespace: shop, uid: u-web-1, generation: 1, creationTimestamp: "2026-01-01T00:00:00Z", annotations: {deployment.kubernetes.io/revision: "1"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 2}
+status: {observedGeneration: 1, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2}
+"#;
+
+/// A Pod of `owner` (`Kind/name`), made at 11:50; `rest` are further members of it.
+fn pod_of(owner: &str, name: &str, rest: &str) -> String {
+    let (kind, owner) = owner.split_once('/').unwrap();
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "2026-03-01T11:50:00Z",
+  ownerReferences: [{{apiVersion: any/v1, kind: {kind}, name: {owner}, uid: u-{owner}, controller: true}}]}}
+{rest}
+"#
+    )
+}
+
+/// A bare Pod, made at 11:50.
+fn pod(name: &str, rest: &str) -> String {
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "2026-03-01T11:50:00Z"}}
+{rest}
+"#
+    )
+}
+
+/// An event about the object `kind/name` in the namespace of all, `count` times, the last at `last`.
+fn event(about: &str, kind: &str, reason: &str, count: u32, last: &str, message: &str) -> String {
+    let (about_kind, about) = about.split_once('/').unwrap();
+    format!(
+        r#"
+apiVersion: v1
+kind: Event
+metadata: {{name: {about}.{reason}.{count}, namespace: shop}}
+involvedObject: {{kind: {about_kind}, namespace: shop, name: {about}}}
+type: {kind}
+reason: {reason}
+message: '{message}'
+count: {count}
+lastTimestamp: "2026-03-01T{last}Z"
+"#
+    )
+}
+
+fn all(parts: &[&str]) -> String {
+    parts.join("\n---\n")
 }
