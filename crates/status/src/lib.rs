@@ -28,6 +28,7 @@
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
 
+pub mod assess;
 mod augment;
 mod compute;
 mod config_sync;

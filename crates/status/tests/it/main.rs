@@ -1,5 +1,6 @@
 //! Tests of the status core from the outside.
 
+mod assess;
 mod augment;
 mod config_sync;
 mod flux;
