@@ -36,7 +36,9 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     for reference in references(autoscaler) {
         match case.get(&reference.to) {
             Lookup::Found(target) => finding.follow(case.examine(&target)),
-            Lookup::Absent => finding.fact(format!("{} {} does not exist", reference.to.kind, reference.to.name)),
+            Lookup::Absent => {
+                finding.fact(format!("{} {} does not exist", reference.to.kind, reference.to.name))
+            }
             Lookup::Unobserved(_) => {}
         }
     }

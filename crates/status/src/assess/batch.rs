@@ -21,7 +21,8 @@ enum End {
 
 fn end(job: &Object<'_>) -> Option<End> {
     let is_true = |name: &str| {
-        job.condition(name).is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("True")))
+        job.condition(name)
+            .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("True")))
     };
     if is_true("Failed") {
         Some(End::Failed)
@@ -53,7 +54,8 @@ fn failed(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     let text = |key| condition.and_then(|it| it.get(key)?.as_str()).unwrap_or_default();
     finding.say(&text("reason"), &*text("message"));
     let pods = case.owned(job, Some(POD));
-    let (ended, others): (Vec<_>, Vec<_>) = pods.iter().partition(|object| pod::is_in_phase(object, "Failed"));
+    let (ended, others): (Vec<_>, Vec<_>) =
+        pods.iter().partition(|object| pod::is_in_phase(object, "Failed"));
     // A failure policy names the Pod that made it fail.
     let named = |object: &&&Object<'_>| text("message").contains(&format!("/{} ", object.name()));
     let ended = match ended.iter().find(named) {
@@ -78,8 +80,10 @@ fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
         finding.since = time(job.at(&["status", "startTime"]));
     }
     let objects = case.owned(job, Some(POD));
-    let has_ended = |object: &Object<'_>| pod::is_in_phase(object, "Failed") || pod::is_in_phase(object, "Succeeded");
-    let active: Vec<_> = objects.into_iter().filter(|object| !is_terminating(object) && !has_ended(object)).collect();
+    let has_ended =
+        |object: &Object<'_>| pod::is_in_phase(object, "Failed") || pod::is_in_phase(object, "Succeeded");
+    let active: Vec<_> =
+        objects.into_iter().filter(|object| !is_terminating(object) && !has_ended(object)).collect();
     let mut pods: Vec<_> = active.iter().filter_map(|object| case.examine(object)).collect();
     let may_retry = has_tries_left(job, &active);
     for pod in &mut pods {

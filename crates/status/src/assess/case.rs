@@ -272,13 +272,28 @@ impl<'e> Case<'e> {
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
 
+    /// What an object complains of since then: an event, else a condition that changed.
+    pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
+        if let Some(event) = self.warnings(object, since).into_iter().next() {
+            return Some(event.message.into_owned());
+        }
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
+        conditions.into_iter().flatten().find_map(|condition| {
+            let changed = time(condition.get("lastTransitionTime")).filter(|changed| Some(*changed) >= since);
+            let is_false = condition.get("status")?.is_str("False") && changed.is_some();
+            let message = condition.get("message")?.as_str()?;
+            (is_false && !message.trim().is_empty()).then(|| message.into_owned())
+        })
+    }
+
     /// The objects that have this one for their controller, in the order of their names.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
             return Vec::new();
         }
-        let is_wanted = |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
+        let is_wanted =
+            |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
         in_order(self.evidence.owned(&uid).filter(|object| is_wanted(object) && is_other(object)))
     }
@@ -314,7 +329,8 @@ impl<'e> Case<'e> {
         let mut events = self.evidence.events(about);
         events.retain(|event| event.last.is_none() || event.last >= since);
         events.sort_by(|one, other| {
-            let texts = || (&one.reason, &one.message, one.count).cmp(&(&other.reason, &other.message, other.count));
+            let texts =
+                || (&one.reason, &one.message, one.count).cmp(&(&other.reason, &other.message, other.count));
             other.last.cmp(&one.last).then_with(texts)
         });
         events

@@ -13,14 +13,15 @@ use crate::verdict::Status;
 
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let finalizers = finalizers(object);
+    let since = finding.since;
+    let complaint = case.complaint_since(object, since);
     if !finalizers.is_empty() {
-        finding.say("Finalizers", format!("waits for finalizers: {}", finalizers.join(", ")));
+        let complaint = complaint.map(|text| format!("; {text}")).unwrap_or_default();
+        finding.say("Finalizers", format!("waits for finalizers: {}{complaint}", finalizers.join(", ")));
+    } else if let Some(text) = complaint {
+        finding.fact(text);
     }
     let protects = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
-    let since = finding.since;
-    if let Some(event) = case.warnings(object, since).into_iter().next() {
-        finding.fact(format!("{}: {}", event.reason, event.message));
-    }
     match (object.group(), object.kind()) {
         ("", "Namespace") => namespace(case, object, finding),
         ("", "Pod") => lost(case, object, finding),

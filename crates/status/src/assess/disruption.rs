@@ -20,7 +20,8 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
             finding.fact(format!("PodDisruptionBudget {name} wants {wanted} healthy Pods, {healthy} are"));
         }
         let is_newest = budget.at(&["metadata", "generation"]).and_then(Value::as_i64);
-        let is_newest = is_newest.is_none_or(|generation| count(budget, "observedGeneration") == Some(generation));
+        let is_newest =
+            is_newest.is_none_or(|generation| count(budget, "observedGeneration") == Some(generation));
         let available = count(deployment, "availableReplicas").unwrap_or(0);
         let updated = count(deployment, "updatedReplicas").unwrap_or(0);
         kept.push(is_newest && wanted > 0 && available.min(updated) >= wanted);
@@ -30,6 +31,11 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
         && !kept.is_empty()
         && kept.iter().all(|kept| *kept)
     {
-        finding.turn(Status::Current, "", "as many Pods are available as the disruption budget wants", "evidence/budget");
+        finding.turn(
+            Status::Current,
+            "",
+            "as many Pods are available as the disruption budget wants",
+            "evidence/budget",
+        );
     }
 }

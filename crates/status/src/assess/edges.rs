@@ -92,12 +92,24 @@ pub const EDGES: &[Edge] = &[
     edge(POD, CONFIG_MAP, field("spec.initContainers[].env[].valueFrom.configMapKeyRef", "name")),
     edge(POD, CONFIG_MAP, field("spec.initContainers[].envFrom[].configMapRef", "name")),
     edge(CLAIM, ("", "PersistentVolume"), By::ClusterField { at: "spec", name: "volumeName" }),
-    edge(CLAIM, ("storage.k8s.io", "StorageClass"), By::ClusterField { at: "spec", name: "storageClassName" }),
+    edge(
+        CLAIM,
+        ("storage.k8s.io", "StorageClass"),
+        By::ClusterField { at: "spec", name: "storageClassName" },
+    ),
     edge(("", "PersistentVolume"), CLAIM, By::Reference { at: "spec.claimRef" }),
-    edge(("snapshot.storage.k8s.io", "VolumeSnapshot"), CLAIM, field("spec.source", "persistentVolumeClaimName")),
+    edge(
+        ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+        CLAIM,
+        field("spec.source", "persistentVolumeClaimName"),
+    ),
     edge(("autoscaling", "HorizontalPodAutoscaler"), ANY, By::Reference { at: "spec.scaleTargetRef" }),
     edge(("apiregistration.k8s.io", "APIService"), ("", "Service"), By::Reference { at: "spec.service" }),
-    edge(("", "Service"), ("discovery.k8s.io", "EndpointSlice"), By::Label { key: "kubernetes.io/service-name" }),
+    edge(
+        ("", "Service"),
+        ("discovery.k8s.io", "EndpointSlice"),
+        By::Label { key: "kubernetes.io/service-name" },
+    ),
     edge(("discovery.k8s.io", "EndpointSlice"), POD, By::Reference { at: "endpoints[].targetRef" }),
     edge(("", "Endpoints"), POD, By::Reference { at: "subsets[].notReadyAddresses[].targetRef" }),
     edge(("policy", "PodDisruptionBudget"), ("apps", "Deployment"), By::Selector),
@@ -176,7 +188,9 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
             }
             By::Path { at } => {
                 for value in walk(object.root(), at) {
-                    if let Some((namespace, name)) = value.as_str().as_deref().and_then(|it| it.split_once('/')) {
+                    if let Some((namespace, name)) =
+                        value.as_str().as_deref().and_then(|it| it.split_once('/'))
+                    {
                         add(group, kind, namespace, name, false);
                     }
                 }

@@ -44,6 +44,7 @@ impl fmt::Display for ObjectName {
 
 /// The answer to "is this object there?".
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "an answer is used at once and never kept")]
 pub enum Lookup<'e> {
     /// It is.
     Found(Object<'e>),
@@ -101,6 +102,8 @@ pub struct Event<'a> {
     pub message: Cow<'a, str>,
     /// How often it happened, at least 1.
     pub count: i64,
+    /// When it happened first.
+    pub first: Option<Timestamp>,
     /// When it happened last.
     pub last: Option<Timestamp>,
 }
@@ -139,23 +142,25 @@ impl<'a> Event<'a> {
         }
         let either = |one: &str, other: &str| object.at(&[one]).or_else(|| object.at(&[other]));
         let about = either("involvedObject", "regarding")?;
-        let text =
-            |value: Option<Value<'a>>, key| value.and_then(|value| value.get(key)?.as_str()).unwrap_or_default();
+        let text = |value: Option<Value<'a>>, key| {
+            value.and_then(|value| value.get(key)?.as_str()).unwrap_or_default()
+        };
         let count = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
         let count = count.iter().filter_map(|path| object.at(path)?.as_i64()).max();
-        let times = [
-            &["series", "lastObservedTime"][..],
-            &["lastTimestamp"],
-            &["deprecatedLastTimestamp"],
-            &["eventTime"],
-            &["metadata", "creationTimestamp"],
-        ];
+        let first = [&["firstTimestamp"][..], &["deprecatedFirstTimestamp"]];
+        let either_way = [&["eventTime"][..], &["metadata", "creationTimestamp"]];
+        let last = [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["deprecatedLastTimestamp"]];
+        let times = |paths: &[&[&str]]| {
+            let times = paths.iter().chain(&either_way).filter_map(|path| time(object.at(path)));
+            times.collect::<Vec<_>>()
+        };
         let event = Event {
             warning: object.text(&["type"]) == "Warning",
             reason: object.text(&["reason"]),
             message: either("message", "note").and_then(Value::as_str).unwrap_or_default(),
             count: count.unwrap_or(1).max(1),
-            last: times.iter().filter_map(|path| time(object.at(path))).max(),
+            first: times(&first).into_iter().min(),
+            last: times(&last).into_iter().max(),
         };
         let regarding = Regarding {
             kind: text(Some(about), "kind"),
@@ -215,7 +220,9 @@ impl<'a> Dump<'a> {
     fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectName, Object<'a>)] {
         let place = |name: &ObjectName| {
             let kinds = (name.group.as_str(), name.kind.as_str()).cmp(&(group, kind));
-            kinds.then_with(|| namespace.map_or(std::cmp::Ordering::Equal, |it| name.namespace.as_str().cmp(it)))
+            kinds.then_with(|| {
+                namespace.map_or(std::cmp::Ordering::Equal, |it| name.namespace.as_str().cmp(it))
+            })
         };
         let start = self.objects.partition_point(|(name, _)| place(name).is_lt());
         let end = self.objects.partition_point(|(name, _)| place(name).is_le());
@@ -226,7 +233,8 @@ impl<'a> Dump<'a> {
 /// The owner reference of an object's controller.
 pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
-    owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
+    owners
+        .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 

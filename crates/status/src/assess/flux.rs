@@ -13,7 +13,7 @@ pub(super) fn is_flux(group: &str) -> bool {
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let ready = object.condition("Ready");
     let reason = ready.and_then(|ready| ready.get("reason")?.as_str()).unwrap_or_default();
-    if finding.is_current() || !ready.is_some_and(|ready| finding.text == ready_text(ready)) {
+    if finding.is_current() || ready.is_none_or(|ready| finding.text != ready_text(ready)) {
         return;
     }
     let waits_for = |reference: &&Reference| match &*reason {
@@ -26,7 +26,10 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     let awaited: Vec<_> = references.iter().filter(waits_for).collect();
     for reference in &awaited {
         if matches!(case.get(&reference.to), Lookup::Absent) {
-            let fact = format!("{} {}/{} does not exist", reference.to.kind, reference.to.namespace, reference.to.name);
+            let fact = format!(
+                "{} {}/{} does not exist",
+                reference.to.kind, reference.to.namespace, reference.to.name
+            );
             if !finding.text.contains(&reference.to.name) {
                 let text = format!("{}; {fact}", finding.text);
                 finding.say("", text);
@@ -34,17 +37,18 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             finding.fact(fact);
         }
     }
-    let hard = finding.hard;
-    let found = case.examine_named(awaited.iter().map(|reference| &reference.to));
-    finding.follow(found.into_iter().map(|awaited| Finding { hard: None, ..awaited }));
-    finding.hard = hard;
+    finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));
     // Its words name what it waits for, and those of the awaited say why: both are wanted.
     let own = finding.text.trim_end().to_owned();
     if let Some(last) = finding.below.last_mut()
         && !last.message.is_empty()
         && !own.contains(&last.message)
     {
-        last.message = if last.message.contains(&own) { last.message.clone() } else { format!("{own}: {}", last.message) };
+        last.message = if last.message.contains(&own) {
+            last.message.clone()
+        } else {
+            format!("{own}: {}", last.message)
+        };
     }
 }
 

@@ -11,7 +11,10 @@ use crate::verdict::Status;
 /// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
 pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
-    if !is_balancer || has_address(service) || !matches!(finding.status(), Status::Current | Status::InProgress) {
+    if !is_balancer
+        || has_address(service)
+        || !matches!(finding.status(), Status::Current | Status::InProgress)
+    {
         return;
     }
     if finding.is_current() {
@@ -27,7 +30,10 @@ pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Findi
 fn has_address(service: &Object<'_>) -> bool {
     let addresses = service.at(&["status", "loadBalancer", "ingress"]).and_then(Value::items);
     let is_set = |value: Option<Value<'_>>| value.is_some_and(|text| !text.is_str("") && !text.is_null());
-    addresses.into_iter().flatten().any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
+    addresses
+        .into_iter()
+        .flatten()
+        .any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
 }
 
 /// An aggregated API says itself whether it can be reached.

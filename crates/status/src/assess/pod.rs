@@ -71,11 +71,14 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
 pub(super) fn failed(case: &Case<'_>, pod: &Object<'_>) -> Finding {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
-    let end = statuses(pod).filter_map(|status| Termination::of(status, "state")).find(Termination::is_failure);
+    let end =
+        statuses(pod).filter_map(|status| Termination::of(status, "state")).find(Termination::is_failure);
     let (reason, text) = match (&*pod.text(&["status", "reason"]), &end) {
         ("", Some(end)) => (end.reason.clone(), end.text()),
         ("", None) => ("PodFailed".to_owned(), finding.text.clone()),
-        (reason, _) => (reason.to_owned(), if said.is_empty() { reason.to_owned() } else { said.into_owned() }),
+        (reason, _) => {
+            (reason.to_owned(), if said.is_empty() { reason.to_owned() } else { said.into_owned() })
+        }
     };
     finding.turn(Status::Failed, &reason, text, "evidence/pod-failed");
     let ready = super::since::transition(pod, "Ready", |status| status != "True");
@@ -169,7 +172,8 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
         _ => return None,
     };
     let said = text(waiting, "message");
-    let words = if said.trim().is_empty() { format!("container {}: {reason}", text(status, "name")) } else { said };
+    let words =
+        if said.trim().is_empty() { format!("container {}: {reason}", text(status, "name")) } else { said };
     Some(Complaint { cause, reason, text: words })
 }
 
@@ -222,7 +226,10 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
     if is_due || finding.status() == Status::Failed {
         // The latest word of the autoscaler counts.
         let coming = case.events(pod, since).into_iter().find(|event| {
-            matches!(&*event.reason, "TriggeredScaleUp" | "NotTriggerScaleUp" | "FailedScaleUp" | "ScaleUpTimedOut")
+            matches!(
+                &*event.reason,
+                "TriggeredScaleUp" | "NotTriggerScaleUp" | "FailedScaleUp" | "ScaleUpTimedOut"
+            )
         });
         match coming {
             Some(event) if event.reason == "TriggeredScaleUp" && case.is_recent(&event, NODE_COMING) => {
@@ -256,22 +263,21 @@ pub(super) fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
 
 fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
     let mut failures = case.warnings(pod, since);
-    failures.retain(|event| {
-        matches!(&*event.reason, "FailedMount" | "FailedAttachVolume") && case.is_recent(event, MOUNT_RECENT)
-    });
+    failures.retain(|event| matches!(&*event.reason, "FailedMount" | "FailedAttachVolume"));
     let is_attached_elsewhere = |event: &Event<'_>| event.message.contains("Multi-Attach error");
     let claims = claims(pod);
-    if let Some(multi) = failures.iter().find(|event| is_attached_elsewhere(event)).or(failures.first()) {
-        let count = failures.iter().fold(0_i64, |sum, event| sum.saturating_add(event.count));
-        if count >= MOUNT_FAILURES {
-            finding.harden(HardCause::Volume, &multi.reason, &*multi.message);
+    // That a volume is attached elsewhere is said once, and what follows from it again and again.
+    if let Some(said) = failures.iter().find(|event| is_attached_elsewhere(event)).or(failures.first()) {
+        let recent = failures.iter().filter(|event| case.is_recent(event, MOUNT_RECENT));
+        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MOUNT_FAILURES {
+            finding.harden(HardCause::Volume, &said.reason, &*said.message);
         } else {
-            finding.say(&multi.reason, &*multi.message);
+            finding.say(&said.reason, &*said.message);
         }
         for event in &failures {
             finding.fact(format!("{} ({}×): {}", event.reason, event.count, event.message));
         }
-        if is_attached_elsewhere(multi)
+        if is_attached_elsewhere(said)
             && let Some(other) = holder(case, pod, &claims)
         {
             if other.hard == Some(HardCause::NodeLost) {
@@ -344,7 +350,12 @@ fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
             // A Pod is not even made without its account, and an image or a crash has other causes.
             let is_else = matches!(
                 finding.hard,
-                Some(HardCause::ImagePull | HardCause::Crash | HardCause::OutOfMemory | HardCause::Unschedulable)
+                Some(
+                    HardCause::ImagePull
+                        | HardCause::Crash
+                        | HardCause::OutOfMemory
+                        | HardCause::Unschedulable
+                )
             );
             if kind != "ServiceAccount" && !is_else && !finding.text.contains(name.as_str()) {
                 let text = format!("{}; {missing}", finding.text);

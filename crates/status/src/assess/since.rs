@@ -27,7 +27,11 @@ fn deleted(object: &Object<'_>) -> Option<Timestamp> {
 }
 
 /// When the condition of a type changed to a status that `is_bad`.
-pub(super) fn transition(object: &Object<'_>, name: &str, is_bad: impl Fn(&str) -> bool) -> Option<Timestamp> {
+pub(super) fn transition(
+    object: &Object<'_>,
+    name: &str,
+    is_bad: impl Fn(&str) -> bool,
+) -> Option<Timestamp> {
     let condition = object.condition(name)?;
     let status = condition.get("status")?.as_str()?;
     if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
@@ -39,7 +43,10 @@ fn conditions(object: &Object<'_>) -> Option<Timestamp> {
     let at_not_true = |name: &str| transition(object, name, |status| status != "True");
     match (object.group(), object.kind()) {
         ("apps" | "extensions", "Deployment") => {
-            [at_false("Available"), at_false("Progressing"), at_true("ReplicaFailure")].into_iter().flatten().min()
+            [at_false("Available"), at_false("Progressing"), at_true("ReplicaFailure")]
+                .into_iter()
+                .flatten()
+                .min()
         }
         ("apps" | "extensions", "ReplicaSet") => at_true("ReplicaFailure"),
         ("", "Pod") => at_not_true("Ready").or_else(|| at_false("PodScheduled")),

@@ -24,7 +24,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
             text = event.message.clone().into_owned();
         }
         finding.turn(Status::Failed, "Lost", text, "evidence/claim-lost");
-        finding.since = warning.and_then(|event| event.last);
+        finding.since = warning.and_then(|event| event.first);
         return;
     }
     if let Some(event) = &warning {
@@ -105,7 +105,8 @@ fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
 
 fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding, is_failing: bool) {
     let namespace = claim.namespace();
-    let has_ended = |object: &Object<'_>| pod::is_in_phase(object, "Succeeded") || pod::is_in_phase(object, "Failed");
+    let has_ended =
+        |object: &Object<'_>| pod::is_in_phase(object, "Succeeded") || pod::is_in_phase(object, "Failed");
     let users: Vec<_> = users(case, claim).into_iter().filter(|user| !has_ended(user)).collect();
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
     if users.is_empty() && !was_used {

@@ -46,7 +46,12 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
     }
     let sets = case.owned(deployment, Some(("apps", "ReplicaSet")));
     if is_paused(deployment) && rests(case, deployment, finding, &sets) {
-        finding.turn(Status::Current, "", "Deployment is paused, its replicas are available", "evidence/paused");
+        finding.turn(
+            Status::Current,
+            "",
+            "Deployment is paused, its replicas are available",
+            "evidence/paused",
+        );
         return;
     }
     disruption::deployment(case, deployment, finding);
@@ -56,7 +61,10 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
     let current = current(deployment, &sets);
     finding.follow(current.and_then(|set| case.examine(set)));
     // What an older ReplicaSet may not make does not stand in the way.
-    if finding.hard.is_none() && !refusals::condition(deployment, finding, "Progressing", "False") && sets.is_empty() {
+    if finding.hard.is_none()
+        && !refusals::condition(deployment, finding, "Progressing", "False")
+        && sets.is_empty()
+    {
         refusals::condition(deployment, finding, "ReplicaFailure", "True");
     }
     unseen(case, deployment, finding);
@@ -70,7 +78,9 @@ fn is_paused(deployment: &Object<'_>) -> bool {
 fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Object<'_>]) -> bool {
     let wanted = count(deployment, &["spec", "replicas"], 1);
     let status = |key| count(deployment, &["status", key], 0);
-    let all = status("replicas") == wanted && status("readyReplicas") >= wanted && status("availableReplicas") >= wanted;
+    let all = status("replicas") == wanted
+        && status("readyReplicas") >= wanted
+        && status("availableReplicas") >= wanted;
     if finding.status() != Status::InProgress || !all {
         return false;
     }
@@ -82,7 +92,8 @@ fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Ob
         count(set, &["spec", "replicas"], 1) != 0 || count(set, &["status", "replicas"], 0) != 0
     });
     let is_complete = |set: &Object<'_>| {
-        count(set, &["spec", "replicas"], 1) == wanted && count(set, &["status", "availableReplicas"], 0) >= wanted
+        count(set, &["spec", "replicas"], 1) == wanted
+            && count(set, &["status", "availableReplicas"], 0) >= wanted
     };
     match (running.next(), running.next()) {
         (None, _) => wanted == 0,
@@ -147,7 +158,9 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
 
 /// `maxUnavailable`: a number, or a share of the Pods, rounded up.
 fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
-    let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else { return 1 };
+    let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
+        return 1;
+    };
     let share = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u32>().ok());
     match (value.as_i64(), share) {
         (Some(number), _) => number,

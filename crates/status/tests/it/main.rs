@@ -1,5 +1,8 @@
 //! Tests of the status core from the outside.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::panic, reason = "a test that cannot read its case fails")]
+
 mod assess;
 mod augment;
 mod config_sync;

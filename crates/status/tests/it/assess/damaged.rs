@@ -40,9 +40,23 @@ fn damage(value: &mut Value, steps: &[usize], with: &Value) {
 
 fn bad_values() -> impl Strategy<Value = Value> {
     prop::sample::select(vec![
-        json!(null), json!(true), json!(-1), json!(i64::MAX), json!(i64::MIN), json!(u64::MAX), json!(0.5), json!(""),
-        json!("2026-02-30T00:00:00Z"), json!("9999-12-31T23:59:59Z"), json!("-009999-01-01T00:00:00Z"), json!("4294967295%"),
-        json!("True"), json!([]), json!({}), json!([null, 1, "x", {}, []]), json!({"name": "x", "uid": "y", "controller": true}),
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(i64::MAX),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(0.5),
+        json!(""),
+        json!("2026-02-30T00:00:00Z"),
+        json!("9999-12-31T23:59:59Z"),
+        json!("-009999-01-01T00:00:00Z"),
+        json!("4294967295%"),
+        json!("True"),
+        json!([]),
+        json!({}),
+        json!([null, 1, "x", {}, []]),
+        json!({"name": "x", "uid": "y", "controller": true}),
     ])
 }
 

@@ -119,8 +119,12 @@ fn the_order_of_objects_does_not_matter() {
     for case in cases() {
         let mut objects = case.objects().to_vec();
         objects.reverse();
-        let declared: Vec<_> =
-            case.content["declared"].as_array().unwrap().iter().map(|text| name(text.as_str().unwrap())).collect();
+        let declared: Vec<_> = case.content["declared"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|text| name(text.as_str().unwrap()))
+            .collect();
         let now = case.content["now"].as_str().unwrap().parse().unwrap();
         let one = assess_all(&declared, &dump(case.objects()), now);
         assert_eq!(one, assess_all(&declared, &Reversed(dump(&objects)), now), "{}", case.file);
@@ -130,10 +134,12 @@ fn the_order_of_objects_does_not_matter() {
 /// What nobody looked at may not make anything green. (A CronJob without its Jobs says nothing of itself.)
 #[test]
 fn what_was_not_observed_never_makes_green() {
-    const HIDDEN: [(&str, &str); 4] = [("", "Pod"), ("apps", "ReplicaSet"), ("", "Node"), ("storage.k8s.io", "StorageClass")];
+    const HIDDEN: [(&str, &str); 4] =
+        [("", "Pod"), ("apps", "ReplicaSet"), ("", "Node"), ("storage.k8s.io", "StorageClass")];
     let is_hidden = |object: &Value| HIDDEN.iter().any(|(_, kind)| object["kind"] == *kind);
     let judged_by_dependents = |case: &Case| case.file.contains("cronjob");
-    for case in cases().iter().filter(|case| case.file.starts_with("broken-") && !judged_by_dependents(case)) {
+    for case in cases().iter().filter(|case| case.file.starts_with("broken-") && !judged_by_dependents(case))
+    {
         let rest: Vec<_> = case.objects().iter().filter(|object| !is_hidden(object)).cloned().collect();
         let mut evidence = dump(&rest);
         HIDDEN.iter().for_each(|(group, kind)| evidence.set_unobserved(group, kind));

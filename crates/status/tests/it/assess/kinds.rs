@@ -45,7 +45,8 @@ fn a_suspended_job_is_well_and_flagged() {
     let suspended = JOB.replace("{backoffLimit", "{suspend: true, backoffLimit");
     check(&suspended, "Current");
     check(&suspended.replace("startTime: \"2026-03-01T11:40:00Z\", active: 1, ", ""), "Current");
-    let failed = suspended.replace("active: 1", "conditions: [{type: Failed, status: \"True\", message: too many}]");
+    let failed =
+        suspended.replace("active: 1", "conditions: [{type: Failed, status: \"True\", message: too many}]");
     check(&failed, "Failed < batch/Job/shop/migrate: too many");
     let objects = read(&suspended);
     assert!(assess_all(&[name("batch/Job/shop/migrate")], &dump(&objects), now())[0].flags.suspended);
@@ -53,7 +54,12 @@ fn a_suspended_job_is_well_and_flagged() {
 
 #[test]
 fn a_failed_job_ends_at_the_pod_that_failed_it() {
-    let failed = |message: &str| JOB.replace("active: 1", &format!("conditions: [{{type: Failed, status: \"True\", message: {message}}}]"));
+    let failed = |message: &str| {
+        JOB.replace(
+            "active: 1",
+            &format!("conditions: [{{type: Failed, status: \"True\", message: {message}}}]"),
+        )
+    };
     let pod = |name: &str, at: &str| {
         let rest = format!(
             r#"status: {{phase: Failed, conditions: [{{type: Ready, status: "False", lastTransitionTime: "2026-03-01T{at}Z"}}],
@@ -62,16 +68,25 @@ fn a_failed_job_ends_at_the_pod_that_failed_it() {
         pod_of("Job/migrate", name, &rest)
     };
     let pods = [pod("migrate-a", "11:45:00"), pod("migrate-b", "11:42:00")];
-    check(&all(&[&failed("limit"), &pods[0], &pods[1]]), "Failed < /Pod/shop/migrate-b: exit code 3 (Error): no table");
-    let named = failed("Container app for pod shop/migrate-a failed with exit code 3 matching FailJob rule at index 0");
+    check(
+        &all(&[&failed("limit"), &pods[0], &pods[1]]),
+        "Failed < /Pod/shop/migrate-b: exit code 3 (Error): no table",
+    );
+    let named = failed(
+        "Container app for pod shop/migrate-a failed with exit code 3 matching FailJob rule at index 0",
+    );
     check(&all(&[&named, &pods[0], &pods[1]]), "Failed < /Pod/shop/migrate-a");
-    check(&failed("Job was active longer than specified deadline"), "Failed < batch/Job/shop/migrate: longer than specified");
+    check(
+        &failed("Job was active longer than specified deadline"),
+        "Failed < batch/Job/shop/migrate: longer than specified",
+    );
 }
 
 #[test]
 fn a_refused_pod_of_a_job_is_known_by_its_event() {
     let idle = JOB.replace("active: 1", "active: 0");
-    let event = event("Job/migrate", "Warning", "FailedCreate", 3, "11:59:00", "pods are forbidden: exceeded quota");
+    let event =
+        event("Job/migrate", "Warning", "FailedCreate", 3, "11:59:00", "pods are forbidden: exceeded quota");
     check(&all(&[&idle, &event]), "Failed < batch/Job/shop/migrate: exceeded quota");
     check(&all(&[JOB, &event]), "InProgress");
     check(&all(&[&idle.replace("failed: 0", "succeeded: 1"), &event]), "InProgress");
@@ -109,7 +124,9 @@ status: {phase: Pending}
 "#;
 
 fn class(mode: &str) -> String {
-    format!("{{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {{name: standard}}, volumeBindingMode: {mode}}}")
+    format!(
+        "{{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {{name: standard}}, volumeBindingMode: {mode}}}"
+    )
 }
 
 const USER: &str = r#"spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
@@ -125,7 +142,10 @@ fn a_claim_that_nobody_uses_waits_by_design_and_one_that_is_used_does_not() {
     check(&all(&[CLAIM, &lazy, &pod("web", USER).replace("claimName: data", "claimName: other")]), "Current");
     check(CLAIM, "InProgress < /PersistentVolumeClaim/shop/data: StorageClass standard does not exist");
     // The default class, of a claim that names none.
-    let default = lazy.replace("name: standard", "name: fast, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}");
+    let default = lazy.replace(
+        "name: standard",
+        "name: fast, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}",
+    );
     check(&all(&[&CLAIM.replace("{storageClassName: standard}", "{}"), &default]), "Current");
     check(&all(&[&CLAIM.replace("standard", "\"\""), &default]), "InProgress");
 }
@@ -136,9 +156,16 @@ fn a_pod_without_node_ends_at_a_claim_that_cannot_be_bound() {
     check(&all(&[&used, CLAIM, &class("Immediate")]), "Failed < /PersistentVolumeClaim/shop/data");
     // That one waits for the Pod.
     check(&all(&[&used, CLAIM, &class("WaitForFirstConsumer")]), "Failed < /Pod/shop/web: 0/3 nodes");
-    let failing = event("PersistentVolumeClaim/data", "Warning", "ProvisioningFailed", 9, "11:59:00", "no capacity");
-    check(&all(&[&used, CLAIM, &class("WaitForFirstConsumer"), &failing]), "Failed < /PersistentVolumeClaim/shop/data: no capacity");
-    check(&all(&[CLAIM, &class("Immediate"), &failing]), "InProgress < /PersistentVolumeClaim/shop/data: no capacity");
+    let failing =
+        event("PersistentVolumeClaim/data", "Warning", "ProvisioningFailed", 9, "11:59:00", "no capacity");
+    check(
+        &all(&[&used, CLAIM, &class("WaitForFirstConsumer"), &failing]),
+        "Failed < /PersistentVolumeClaim/shop/data: no capacity",
+    );
+    check(
+        &all(&[CLAIM, &class("Immediate"), &failing]),
+        "InProgress < /PersistentVolumeClaim/shop/data: no capacity",
+    );
     let ephemeral = pod("web", &USER.replace("persistentVolumeClaim: {claimName: data}", "ephemeral: {}"));
     let own = CLAIM.replace("name: data", "name: web-data");
     check(&all(&[&ephemeral, &own, &class("Immediate")]), "Failed < /PersistentVolumeClaim/shop/web-data");
@@ -214,13 +241,25 @@ endpoints: [{addresses: [10.0.0.1], conditions: {ready: false}, targetRef: {kind
     let crash = "status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
     check(api, "Failed < apiregistration.k8s.io/APIService//v1.metrics: no addresses");
     check(&all(&[api, service, slice, &pod("metrics-a", crash)]), "Failed < /Pod/shop/metrics-a: back-off");
-    check(&all(&[api, service, &slice.replace("service-name: metrics", "service-name: other"), &pod("metrics-a", crash)]), "Failed < apiregistration.k8s.io/APIService//v1.metrics");
+    check(
+        &all(&[
+            api,
+            service,
+            &slice.replace("service-name: metrics", "service-name: other"),
+            &pod("metrics-a", crash),
+        ]),
+        "Failed < apiregistration.k8s.io/APIService//v1.metrics",
+    );
     check(&api.replace("\"False\"", "\"True\""), "Current");
     check(&api.replace("\"False\"", "Unknown"), "Current");
 }
 
 fn deleted(yaml: &str, finalizers: &str) -> String {
-    yaml.replacen("metadata: {", &format!("metadata: {{deletionTimestamp: \"2026-02-01T00:00:00Z\", finalizers: [{finalizers}], "), 1)
+    yaml.replacen(
+        "metadata: {",
+        &format!("metadata: {{deletionTimestamp: \"2026-02-01T00:00:00Z\", finalizers: [{finalizers}], "),
+        1,
+    )
 }
 
 #[test]
@@ -236,12 +275,24 @@ fn a_deletion_ends_at_what_holds_the_object_and_never_fails() {
         "kubernetes.io/pv-protection",
     );
     let bound = CLAIM.replace("Pending", "Bound");
-    check(&all(&[&volume, &bound]), "Terminating < /PersistentVolumeClaim/shop/data: claim data is still bound");
+    check(
+        &all(&[&volume, &bound]),
+        "Terminating < /PersistentVolumeClaim/shop/data: claim data is still bound",
+    );
 
     let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: left, namespace: old}";
     let namespace = deleted("apiVersion: v1\nkind: Namespace\nmetadata: {name: old}", "kubernetes");
     let stuck = deleted(widget, "example.com/cleanup");
-    check(&all(&[&namespace, &stuck]), "Terminating < example.com/Widget/old/left: waits for finalizers: example.com/cleanup");
+    check(
+        &all(&[&namespace, &stuck]),
+        "Terminating < example.com/Widget/old/left: waits for finalizers: example.com/cleanup",
+    );
+    let failing = event("Widget/left", "Warning", "CleanupFailed", 3, "11:59:00", "bucket is not empty")
+        .replace("shop", "old");
+    check(
+        &all(&[&namespace, &stuck, &failing]),
+        "Terminating < example.com/Widget/old/left: cleanup; bucket is not empty",
+    );
     check(&all(&[&namespace, widget]), "Terminating < /Namespace//old");
 
     let definition = deleted(
@@ -250,8 +301,12 @@ fn a_deletion_ends_at_what_holds_the_object_and_never_fails() {
     );
     check(&all(&[&definition, &stuck]), "Terminating < example.com/Widget/old/left");
 
-    let owner = deleted("apiVersion: example.com/v1\nkind: Owner\nmetadata: {name: own, namespace: old, uid: u-own}", "foregroundDeletion");
-    let owned = stuck.replacen("name: left,", "name: left, ownerReferences: [{uid: u-own, controller: true}],", 1);
+    let owner = deleted(
+        "apiVersion: example.com/v1\nkind: Owner\nmetadata: {name: own, namespace: old, uid: u-own}",
+        "foregroundDeletion",
+    );
+    let owned =
+        stuck.replacen("name: left,", "name: left, ownerReferences: [{uid: u-own, controller: true}],", 1);
     check(&all(&[&owner, &owned]), "Terminating < example.com/Widget/old/left");
 }
 
@@ -270,7 +325,10 @@ spec: {group: example.com, names: {kind: Widget}, versions: [{name: v1, subresou
 
 #[test]
 fn the_first_status_has_five_minutes() {
-    check(&all(&[WIDGET, DEFINITION]), "InProgress < example.com/Widget//blue: no controller has written a status");
+    check(
+        &all(&[WIDGET, DEFINITION]),
+        "InProgress < example.com/Widget//blue: no controller has written a status",
+    );
     check(&all(&[&(WIDGET.to_owned() + "status: {}"), DEFINITION]), "InProgress");
     check(&all(&[&(WIDGET.to_owned() + "status: {phase: Done}"), DEFINITION]), "Current");
     check(&all(&[&WIDGET.replace("11:56:00", "11:55:01"), DEFINITION]), "InProgress");
@@ -294,12 +352,18 @@ metadata: {name: ca}
 status: {conditions: [{type: Ready, status: "False", message: no account}]}
 "#;
     check(&all(&[&unready, issuer]), "InProgress < cert-manager.io/ClusterIssuer//ca: no account");
-    check(&all(&[&unready, &issuer.replace("\"False\"", "\"True\"")]), "InProgress < example.com/Widget//blue");
+    check(
+        &all(&[&unready, &issuer.replace("\"False\"", "\"True\"")]),
+        "InProgress < example.com/Widget//blue",
+    );
     let crash = "status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
     let pod = pod_of("Widget/blue", "blue-0", crash);
     check(&all(&[&unready, &pod]), "Failed < /Pod/shop/blue-0: back-off");
     check(&all(&[&unready.replace("\"False\"", "\"True\""), &pod]), "Current");
-    check(&all(&[&unready.replace("observedGeneration: 1", "observedGeneration: 0"), &pod]), "InProgress < example.com/Widget//blue");
+    check(
+        &all(&[&unready.replace("observedGeneration: 1", "observedGeneration: 0"), &pod]),
+        "InProgress < example.com/Widget//blue",
+    );
 }
 
 fn kustomization(name: &str, reason: &str, message: &str, spec: &str) -> String {
@@ -317,24 +381,45 @@ status: {{conditions: [{{type: Reconciling, status: "True", reason: ProgressingW
 
 #[test]
 fn what_flux_waits_for_is_named_and_followed() {
-    let apps = kustomization("apps", "DependencyNotReady", "dependency 'flux/infra' is not ready", "{dependsOn: [{name: infra}]}");
+    let apps = kustomization(
+        "apps",
+        "DependencyNotReady",
+        "dependency 'flux/infra' is not ready",
+        "{dependsOn: [{name: infra}]}",
+    );
     let infra = kustomization("infra", "BuildFailed", "no such file", "{}");
-    check(&apps, "InProgress < kustomize.toolkit.fluxcd.io/Kustomization/flux/apps: dependency 'flux/infra' is not ready");
+    check(
+        &apps,
+        "InProgress < kustomize.toolkit.fluxcd.io/Kustomization/flux/apps: dependency 'flux/infra' is not ready",
+    );
     let cause = "InProgress < kustomize.toolkit.fluxcd.io/Kustomization/flux/infra";
     check(&all(&[&apps, &infra]), &format!("{cause}: dependency 'flux/infra' is not ready"));
     check(&all(&[&apps, &infra]), &format!("{cause}: dependency 'flux/infra' is not ready: no such file"));
     check(&infra, "Failed < kustomize.toolkit.fluxcd.io/Kustomization/flux/infra: no such file");
 
-    let fresh = kustomization("fresh", "ArtifactFailed", "Source artifact not found", "{sourceRef: {kind: GitRepository, name: fresh}}");
+    let fresh = kustomization(
+        "fresh",
+        "ArtifactFailed",
+        "Source artifact not found",
+        "{sourceRef: {kind: GitRepository, name: fresh}}",
+    );
     let source = r#"
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: fresh, namespace: flux}
 status: {conditions: [{type: Ready, status: "False", reason: GitOperationFailed, message: Unauthorized}]}
 "#;
-    check(&all(&[&fresh, source]), "Failed < source.toolkit.fluxcd.io/GitRepository/flux/fresh: Source artifact not found: Unauthorized");
+    check(
+        &all(&[&fresh, source]),
+        "Failed < source.toolkit.fluxcd.io/GitRepository/flux/fresh: Source artifact not found: Unauthorized",
+    );
     // Another reason has nothing to do with the source.
-    let other = kustomization("fresh", "HealthCheckFailed", "timeout", "{sourceRef: {kind: GitRepository, name: fresh}}");
+    let other = kustomization(
+        "fresh",
+        "HealthCheckFailed",
+        "timeout",
+        "{sourceRef: {kind: GitRepository, name: fresh}}",
+    );
     check(&all(&[&other, source]), "Failed < kustomize.toolkit.fluxcd.io/Kustomization/flux/fresh: timeout");
 }
 
@@ -346,7 +431,8 @@ fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
     let tell = |text: &str| {
         let options = Options::default();
         let rules = taffrail_status::Taffrail;
-        let assessment = taffrail_status::assess::assess_named(&name(text), &evidence, &rules, now(), &options);
+        let assessment =
+            taffrail_status::assess::assess_named(&name(text), &evidence, &rules, now(), &options);
         assert_eq!(assessment.chain.len(), 1);
         assessment.verdict.status
     };

@@ -43,7 +43,10 @@ fn tell(assessments: &[Assessment]) -> String {
 
 /// Objects as YAML documents.
 fn read(yaml: &str) -> Vec<Value> {
-    yaml.split("\n---\n").filter(|text| !text.trim().is_empty()).map(|text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))).collect()
+    yaml.split("\n---\n")
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+        .collect()
 }
 
 /// Assesses the first object of `yaml` and compares `status[, cause[, part of the message]]`.

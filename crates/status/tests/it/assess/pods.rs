@@ -91,7 +91,8 @@ fn a_node_that_is_coming_is_waited_for() {
         let events: Vec<_> = events.iter().map(String::as_str).collect();
         all(&[&[ROLLING, &pod], &events[..]].concat())
     };
-    let scaling = |reason: &str, last: &str| event("Pod/web-2-a", "Normal", reason, 1, last, "pod triggered scale-up");
+    let scaling =
+        |reason: &str, last: &str| event("Pod/web-2-a", "Normal", reason, 1, last, "pod triggered scale-up");
     check(&with(&[scaling("TriggeredScaleUp", "11:58:00")]), &format!("InProgress{CAUSE}: 0/3 nodes"));
     check(&with(&[scaling("NotTriggerScaleUp", "11:58:00")]), &format!("Failed{CAUSE}"));
     let changed = [scaling("TriggeredScaleUp", "11:52:00"), scaling("NotTriggerScaleUp", "11:58:00")];
@@ -117,11 +118,15 @@ fn a_volume_fails_three_times_before_it_is_a_hard_cause() {
         check(&with(reason, 2, "11:59:00"), &format!("InProgress{CAUSE}: the volume says why"));
         check(&with(reason, 3, "11:59:00"), &format!("Failed{CAUSE}: the volume says why"));
     }
-    check(&with("FailedCreatePodSandBox", 30, "11:59:00"), &format!("InProgress{CAUSE}: the volume says why"));
+    check(
+        &with("FailedCreatePodSandBox", 30, "11:59:00"),
+        &format!("InProgress{CAUSE}: the volume says why"),
+    );
     let old = with("FailedMount", 9, "11:20:00").replace("2026-03-01T11:50:00Z", "2026-03-01T10:00:00Z");
     check(&old, &format!("InProgress{CAUSE}"));
     // The volume is there: the container runs, and a probe fails.
-    let mounted = with("FailedMount", 9, "11:59:00").replace("waiting: {reason: ContainerCreating}", "running: {}");
+    let mounted =
+        with("FailedMount", 9, "11:59:00").replace("waiting: {reason: ContainerCreating}", "running: {}");
     check(&mounted.replace("phase: Pending", "phase: Running"), &format!("InProgress{CAUSE}"));
 }
 
@@ -135,7 +140,9 @@ fn three_events_that_came_once_each_count_as_three() {
     check(&two, &format!("InProgress{CAUSE}"));
     check(&all(&[&two, &once("11:57:00")]), &format!("Failed{CAUSE}: timed out"));
     // The same event served by the other API group is not a third one.
-    let other = once("11:59:00").replace("apiVersion: v1", "apiVersion: events.k8s.io/v1").replace("involvedObject", "regarding");
+    let other = once("11:59:00")
+        .replace("apiVersion: v1", "apiVersion: events.k8s.io/v1")
+        .replace("involvedObject", "regarding");
     check(&all(&[&two, &other]), &format!("InProgress{CAUSE}"));
 }
 
@@ -144,12 +151,24 @@ fn a_volume_attached_elsewhere_ends_at_the_pod_that_has_it() {
     let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]";
     let waiting = CREATING.replace("nodeName: node-1", &format!("nodeName: node-1, {claim}"));
     let message = "Multi-Attach error for volume \"pv\" Volume is already used by pod(s) web-1-a";
-    let holder = |status: &str| pod_of("ReplicaSet/web-1", "web-1-a", &format!("spec: {{nodeName: node-2, {claim}}}\nstatus: {status}"));
+    let holder = |status: &str| {
+        pod_of(
+            "ReplicaSet/web-1",
+            "web-1-a",
+            &format!("spec: {{nodeName: node-2, {claim}}}\nstatus: {status}"),
+        )
+    };
     let ready = r#"{phase: Running, conditions: [{type: Ready, status: "True"}]}"#;
     let event = |count| event("Pod/web-2-a", "Warning", "FailedAttachVolume", count, "11:59:00", message);
     let cause = format!(" < /Pod/shop/web-1-a: {message}");
     check(&all(&[&rolling(&waiting), &holder(ready), &event(1)]), &format!("InProgress{cause}"));
     check(&all(&[&rolling(&waiting), &holder(ready), &event(3)]), &format!("Failed{cause}"));
+    // Attached elsewhere is said once; that the mount times out follows, again and again.
+    let said = event(1).replace("11:59:00", "11:50:05");
+    let timeouts = super::event("Pod/web-2-a", "Warning", "FailedMount", 4, "11:59:00", "timed out waiting");
+    let older = all(&[&rolling(&waiting), &holder(ready), &said, &timeouts])
+        .replace("2026-03-01T11:50", "2026-03-01T11:40");
+    check(&older, &format!("Failed{cause}"));
     check(&all(&[&rolling(&waiting), &holder("{phase: Succeeded}"), &event(3)]), &format!("Failed{CAUSE}"));
     let lost = r#"{phase: Running, conditions: [{type: Ready, status: "False"}]}"#;
     let parts = [&rolling(&waiting), &holder(lost), &event(1), &node("node-2", "Unknown")];
@@ -175,20 +194,28 @@ status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransit
 #[test]
 fn a_lost_node_is_a_hard_cause_and_one_that_is_not_ready_is_not() {
     check(&all(&[&rolling(UNREADY), &node("node-1", "Unknown")]), "Failed < /Node//node-1: Kubelet stopped");
-    check(&all(&[&rolling(UNREADY), &node("node-1", "False")]), "InProgress < /Node//node-1: Kubelet stopped");
+    check(
+        &all(&[&rolling(UNREADY), &node("node-1", "False")]),
+        "InProgress < /Node//node-1: Kubelet stopped",
+    );
     check(&all(&[&rolling(UNREADY), &node("node-1", "True")]), &format!("InProgress{CAUSE}"));
     check(&all(&[&rolling(UNREADY), &node("node-9", "Unknown")]), &format!("InProgress{CAUSE}"));
-    let tainted = node("node-1", "False") + "spec: {taints: [{key: node.kubernetes.io/unreachable, effect: NoExecute}]}";
+    let tainted = node("node-1", "False")
+        + "spec: {taints: [{key: node.kubernetes.io/unreachable, effect: NoExecute}]}";
     check(&all(&[&rolling(UNREADY), &tainted]), "Failed < /Node//node-1");
 }
 
 #[test]
 fn a_probe_that_fails_is_told_and_no_hard_cause() {
     let event = |last| event("Pod/web-2-a", "Warning", "Unhealthy", 40, last, "Readiness probe failed: 503");
-    check(&all(&[&rolling(UNREADY), &event("11:59:30")]), &format!("InProgress{CAUSE}: Readiness probe failed: 503"));
+    check(
+        &all(&[&rolling(UNREADY), &event("11:59:30")]),
+        &format!("InProgress{CAUSE}: Readiness probe failed: 503"),
+    );
     // Before the Pod was ready for the last time.
     check(&all(&[&rolling(UNREADY), &event("11:51:00")]), &format!("InProgress{CAUSE}: Pod is running"));
-    let past = all(&[&rolling(UNREADY), &event("11:59:30")]).replace("reason: ReplicaSetUpdated", "reason: ProgressDeadlineExceeded");
+    let past = all(&[&rolling(UNREADY), &event("11:59:30")])
+        .replace("reason: ReplicaSetUpdated", "reason: ProgressDeadlineExceeded");
     check(&past, &format!("Failed{CAUSE}: Readiness probe failed: 503"));
 }
 
@@ -212,7 +239,10 @@ fn what_a_pod_refers_to_and_is_missing_is_named_by_the_pod() {
     let creating = |optional| CREATING.replace("spec: {nodeName: node-1}", &spec(optional));
     check(&rolling(&creating(false)), &format!("InProgress{CAUSE}: Secret shop/web-tls does not exist"));
     let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web-env, namespace: shop}}";
-    check(&all(&[&rolling(&creating(true)), settings]), &format!("InProgress{CAUSE}: Pod is in the Pending phase"));
+    check(
+        &all(&[&rolling(&creating(true)), settings]),
+        &format!("InProgress{CAUSE}: Pod is in the Pending phase"),
+    );
     check(&rolling(&creating(true)), &format!("InProgress{CAUSE}: ConfigMap shop/web-env does not exist"));
 }
 
