@@ -293,8 +293,7 @@ impl Snapshot {
                 if is_part {
                     marks.selections.insert((read.namespace.clone(), read.target.clone()));
                 }
-                let mark =
-                    if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
+                let mark = if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
                 match &read.namespace {
                     None => marks.everywhere = Some(mark),
                     Some(namespace) => drop(marks.namespaces.insert(namespace.clone(), mark)),

@@ -167,7 +167,9 @@ impl Plan<'_> {
         demand.events.extend(pods.filter_map(|(_, namespace)| namespace.clone()));
 
         let wanted = self.named_by_silent_pods(demand);
-        demand.objects.retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
+        demand
+            .objects
+            .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
     /// The objects that Pods refer to about which the kubelet says nothing: where it complains of an image or of
@@ -327,13 +329,15 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
         (group, _) if group.contains('.') && !group.ends_with(".k8s.io") => {
             let is_family = |served: &&ServedKind| {
                 let (one, other) = (served.group.as_str(), group);
-                let is_below = |one: &str, other: &str| one.strip_suffix(other).is_some_and(|it| it.ends_with('.'));
+                let is_below =
+                    |one: &str, other: &str| one.strip_suffix(other).is_some_and(|it| it.ends_with('.'));
                 served.is_listable() && (one == other || is_below(one, other) || is_below(other, one))
             };
             let family = catalog.iter().filter(is_family).take(FAMILY);
             let mut kinds: Vec<_> =
                 family.map(|served| GroupKind::new(&*served.group, &*served.kind)).collect();
-            let workloads = ["DaemonSet", "Deployment", "StatefulSet"].map(|kind| GroupKind::new("apps", kind));
+            let workloads =
+                ["DaemonSet", "Deployment", "StatefulSet"].map(|kind| GroupKind::new("apps", kind));
             kinds.extend(workloads);
             kinds.extend([set(), GroupKind::new("batch", "Job"), pod()]);
             kinds

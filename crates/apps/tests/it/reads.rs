@@ -169,7 +169,10 @@ fn definitions_of_a_chart_are_read_by_their_label() {
     log.assert_no_repetition();
     let read: Vec<_> = log.all().filter(|read| read.kind == "CustomResourceDefinition").collect();
     let [read] = read.as_slice() else { panic!("{read:?}") };
-    assert_eq!(read.target, Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()), fields: None });
+    assert_eq!(
+        read.target,
+        Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()), fields: None }
+    );
     assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].counts.total(), 1);
 }
 
@@ -396,7 +399,8 @@ fn evidence_is_read_in_one_round_where_it_is() {
         let list = apps(&[&live], &Taffrail, NOW);
         let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
         assert_eq!((app.health, &*app.message), (Status::Failed, "Back-off pulling image \"web:2\""));
-        let chain: Vec<_> = app.speaker.iter().flat_map(|it| &it.chain).map(|link| &*link.object.name).collect();
+        let chain: Vec<_> =
+            app.speaker.iter().flat_map(|it| &it.chain).map(|link| &*link.object.name).collect();
         assert_eq!(chain, ["web", "web-1", "web-1-a"]);
         let mut wanted = vec![
             "/api/v1/namespaces/shop/pods",
@@ -429,7 +433,8 @@ fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
     let app = kustomization("v1", &["shop_web_apps_Deployment"]);
     let silent = || {
         let mut objects = bad_image();
-        objects[2]["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]});
+        objects[2]["status"] =
+            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]});
         objects.push(app.clone());
         objects
     };
@@ -441,7 +446,10 @@ fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
     assert!(evidence(&log).contains(&"/api/v1/nodes/one".to_owned()), "{:?}", log.paths());
     log.assert_no_repetition();
     let list = apps(&[&live], &Taffrail, NOW);
-    assert_eq!((list.apps[0].health, &*list.apps[0].message), (Status::Failed, "Kubelet stopped posting node status."));
+    assert_eq!(
+        (list.apps[0].health, &*list.apps[0].message),
+        (Status::Failed, "Kubelet stopped posting node status.")
+    );
 
     let mut objects = silent();
     objects[2]["spec"] = json!({});

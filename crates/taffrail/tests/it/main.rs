@@ -2,6 +2,7 @@
 
 mod bad_clusters;
 mod get;
+mod golden;
 mod manifests;
 mod status;
 
