@@ -100,10 +100,10 @@ impl<'t> Name<'t> {
     fn is_app(&self, app: &App) -> bool {
         let Name::Words { words, .. } = self else { return false };
         let own = &app.app;
-        match words.as_slice() {
-            &[name] => name == own.name || name == app.key.to_string(),
-            &[namespace, name] => namespace == own.namespace && name == own.name,
-            &[delivery, namespace, name] => {
+        match *words.as_slice() {
+            [name] => name == own.name || name == app.key.to_string(),
+            [namespace, name] => namespace == own.namespace && name == own.name,
+            [delivery, namespace, name] => {
                 delivery == own.delivery.as_str() && namespace == own.namespace && name == own.name
             }
             _ => false,
