@@ -16,17 +16,10 @@ pub(super) fn means(raw: &[u8], text: &str) -> bool {
     raw[differ] == b'\\' && unescape(raw).as_bytes() == text
 }
 
-/// Whether the raw inside of a string holds an escape.
-#[inline]
-fn escaped(raw: &[u8]) -> bool {
-    const SHORT: usize = 24;
-    if raw.len() < SHORT { raw.contains(&b'\\') } else { memchr::memchr(b'\\', raw).is_some() }
-}
-
 /// Decodes the inside of a valid JSON string (without its quotes) as Go does: escapes resolved, lone
 /// surrogates and each byte of invalid UTF-8 replaced by U+FFFD.
 pub(super) fn unescape(raw: &[u8]) -> Cow<'_, str> {
-    if !escaped(raw)
+    if (is_plain_ascii(raw) || memchr::memchr(b'\\', raw).is_none())
         && let Ok(text) = std::str::from_utf8(raw)
     {
         return Cow::Borrowed(text);
@@ -109,10 +102,14 @@ const ESCAPES: [u8; 256] = {
 /// Whether a string may stand in JSON as it is, and is ASCII.
 #[inline]
 pub(super) fn is_plain_ascii(bytes: &[u8]) -> bool {
-    let Some(last) = bytes.last_chunk::<8>() else {
-        return bytes.iter().all(|&byte| ESCAPES[usize::from(byte)] == 0 && byte.is_ascii());
-    };
-    bytes.as_chunks::<8>().0.iter().all(|word| plain_ascii(*word)) && plain_ascii(*last)
+    // What is no multiple of eight bytes long ends in a word that overlaps the one before.
+    if let Some(last) = bytes.last_chunk() {
+        return bytes.as_chunks().0.iter().all(|word| plain_ascii(*word)) && plain_ascii(*last);
+    }
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return plain_ascii([*a, *b, *c, *d, *e, *f, *g, *h]);
+    }
+    bytes.iter().all(|&byte| ESCAPES[usize::from(byte)] == 0 && byte.is_ascii())
 }
 
 /// Appends `text` to `out` as a JSON string with its quotes.

@@ -5,6 +5,7 @@
 //! memory at a time.
 
 mod judge;
+mod line;
 mod print;
 
 use std::num::NonZeroUsize;
