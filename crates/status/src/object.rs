@@ -57,11 +57,8 @@ impl<'a> Object<'a> {
     }
 
     fn with_api_version(mut self, api_version: Cow<'a, str>) -> Object<'a> {
-        let mut slashes = api_version.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
-        self.slash = match (slashes.next(), slashes.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        };
+        let slash = |text: &str| text.bytes().position(|byte| byte == b'/');
+        self.slash = slash(&api_version).filter(|at| slash(&api_version[at + 1..]).is_none());
         self.api_version = api_version;
         self
     }
@@ -95,11 +92,13 @@ impl<'a> Object<'a> {
     }
 
     /// The API group; empty for the core group and for an `apiVersion` that is not `group/version`.
+    #[inline]
     pub fn group(&self) -> &str {
         self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
     /// The version within the group; empty when `apiVersion` is neither `version` nor `group/version`.
+    #[inline]
     pub fn version(&self) -> &str {
         match self.slash {
             Some(slash) => &self.api_version[slash + 1..],
@@ -110,6 +109,7 @@ impl<'a> Object<'a> {
 
     /// Whether `apiVersion` has the form `version` or `group/version`; if not, kstatus knows no rule
     /// for the kind.
+    #[inline]
     pub(crate) fn has_valid_api_version(&self) -> bool {
         self.slash.is_some() || !self.api_version.contains('/')
     }
@@ -135,12 +135,14 @@ impl<'a> Object<'a> {
     }
 
     /// The value at a path of keys.
+    #[inline]
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
         let (first, rest) = path.split_first()?;
         self.section(first)?.at(rest)
     }
 
     /// A member of the whole object.
+    #[inline(always)]
     pub(crate) fn section(&self, key: &str) -> Option<Value<'a>> {
         match key {
             "metadata" => self.metadata,

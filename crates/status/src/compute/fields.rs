@@ -4,36 +4,29 @@ use crate::compute::ComputeError;
 use crate::json::{Kind, Value};
 use crate::object::Object;
 
-/// The value at `path`, or `None` where a part of it is missing or the one before is `null`.
+/// The keys of a section and of a field in it.
+type Path = &'static [&'static str; 2];
+
+/// The value at `path`, or `None` where a part of it is missing or the section is `null`.
 ///
 /// # Errors
-/// When something on the way is neither an object nor `null`.
-fn nested<'a>(object: &Object<'a>, path: &'static [&'static str]) -> Result<Option<Value<'a>>, ComputeError> {
-    let Some((first, rest)) = path.split_first() else { return Ok(None) };
-    let Some(mut value) = object.section(first) else { return Ok(None) };
-    for (depth, key) in (1..).zip(rest) {
-        match value.kind() {
-            Kind::Object => match value.get(key) {
-                Some(inner) => value = inner,
-                None => return Ok(None),
-            },
-            Kind::Null => return Ok(None),
-            found => {
-                return Err(ComputeError::WrongType { path: &path[..depth], expected: "an object", found });
-            }
-        }
+/// When the section is neither an object nor `null`.
+#[inline(always)]
+fn nested<'a>(object: &Object<'a>, path: Path) -> Result<Option<Value<'a>>, ComputeError> {
+    let Some(section) = object.section(path[0]) else { return Ok(None) };
+    match section.kind() {
+        Kind::Object => Ok(section.get(path[1])),
+        Kind::Null => Ok(None),
+        found => Err(ComputeError::WrongType { path: &path[..1], expected: "an object", found }),
     }
-    Ok(Some(value))
 }
 
 /// The string at `path`.
 ///
 /// # Errors
 /// When there is a value of another type, `null` included.
-pub(super) fn string<'a>(
-    object: &Object<'a>,
-    path: &'static [&'static str],
-) -> Result<Option<Value<'a>>, ComputeError> {
+#[inline(always)]
+pub(super) fn string<'a>(object: &Object<'a>, path: Path) -> Result<Option<Value<'a>>, ComputeError> {
     match nested(object, path)? {
         Some(value) if value.kind() != Kind::String => {
             Err(ComputeError::WrongType { path, expected: "a string", found: value.kind() })
@@ -46,23 +39,20 @@ pub(super) fn string<'a>(
 ///
 /// # Errors
 /// When there is a value of another type, `null` included.
-pub(super) fn integer(
-    object: &Object<'_>,
-    path: &'static [&'static str],
-) -> Result<Option<i64>, ComputeError> {
+#[inline(always)]
+pub(super) fn integer(object: &Object<'_>, path: Path) -> Result<Option<i64>, ComputeError> {
     let Some(value) = nested(object, path)? else { return Ok(None) };
-    let wrong = ComputeError::WrongType { path, expected: "a whole number", found: value.kind() };
-    value.as_i64().map(Some).ok_or(wrong)
+    match value.as_i64() {
+        Some(number) => Ok(Some(number)),
+        None => Err(ComputeError::WrongType { path, expected: "a whole number", found: value.kind() }),
+    }
 }
 
 /// The array at `path`.
 ///
 /// # Errors
 /// When there is a value of another type, `null` included.
-pub(super) fn array<'a>(
-    object: &Object<'a>,
-    path: &'static [&'static str],
-) -> Result<Option<Value<'a>>, ComputeError> {
+pub(super) fn array<'a>(object: &Object<'a>, path: Path) -> Result<Option<Value<'a>>, ComputeError> {
     match nested(object, path)? {
         Some(value) if value.kind() != Kind::Array => {
             Err(ComputeError::WrongType { path, expected: "an array", found: value.kind() })
@@ -72,6 +62,7 @@ pub(super) fn array<'a>(
 }
 
 /// The whole number called `key` in `section`, or `default` when it is missing or something else.
+#[inline(always)]
 pub(super) fn count(section: Option<Value<'_>>, key: &str, default: i64) -> i64 {
     section.and_then(|section| section.get(key)).and_then(Value::as_i64).unwrap_or(default)
 }
@@ -86,18 +77,22 @@ pub(super) struct ObjectCondition<'a> {
 }
 
 impl<'a> ObjectCondition<'a> {
+    #[inline]
     pub(super) fn is(&self, kind: &str, status: &str) -> bool {
         self.is_type(kind) && self.has_status(status)
     }
 
+    #[inline]
     pub(super) fn is_type(&self, kind: &str) -> bool {
         self.kind.is_some_and(|value| value.is_str(kind))
     }
 
+    #[inline]
     pub(super) fn has_status(&self, status: &str) -> bool {
         self.status.is_some_and(|value| value.is_str(status))
     }
 
+    #[inline]
     pub(super) fn has_reason(&self, reason: &str) -> bool {
         self.reason.is_some_and(|value| value.is_str(reason))
     }
@@ -133,7 +128,7 @@ pub(super) fn conditions<'a>(object: &Object<'a>) -> Result<Vec<ObjectCondition<
     let Some(rows) = list.rows(CONDITION) else {
         return Err(ComputeError::WrongType { path: CONDITIONS, expected: "an array", found: list.kind() });
     };
-    let mut conditions = Vec::with_capacity(8);
+    let mut conditions = Vec::with_capacity(6);
     for row in rows {
         let fields = match row {
             Ok(fields) => fields.map(present),

@@ -101,10 +101,12 @@ struct Subject<'o, 'a> {
 }
 
 impl Subject<'_, '_> {
+    #[inline(always)]
     fn spec(&self, key: &str, default: i64) -> i64 {
         fields::count(self.object.section("spec"), key, default)
     }
 
+    #[inline(always)]
     fn status(&self, key: &str, default: i64) -> i64 {
         fields::count(self.object.section("status"), key, default)
     }

@@ -66,12 +66,21 @@ impl Member {
     /// Whether the key means `key`, given that the tags are the same.
     #[inline(always)]
     fn is_called(&self, text: &[u8], key: &str) -> bool {
-        if self.escaped {
-            return means(self.key(text), key);
+        let length = (self.key.1 - self.key.0) as usize;
+        if self.escaped || (length == key.len() && length > 16) {
+            return self.is_oddly_called(text, key);
         }
-        // A raw key holds no zero bytes: up to eight bytes its tag and length say all of it.
-        (self.key.1 - self.key.0) as usize == key.len()
-            && (key.len() <= 8 || self.key(text)[8..] == key.as_bytes()[8..])
+        // A raw key holds no zero bytes: up to eight bytes its tag and length say all of it, and up to
+        // sixteen its last eight bytes say the rest.
+        let last = |bytes: &[u8]| bytes.last_chunk().copied().map(u64::from_ne_bytes);
+        length == key.len() && (length <= 8 || last(self.key(text)) == last(key.as_bytes()))
+    }
+
+    /// Kept apart, for a call in the loops that search costs more than the comparison.
+    #[cold]
+    #[inline(never)]
+    fn is_oddly_called(&self, text: &[u8], key: &str) -> bool {
+        means(self.key(text), key)
     }
 }
 
@@ -138,7 +147,13 @@ impl<'a> Index<'a> {
             }
             at += member.skip as usize;
         }
-        found.map(|at| (at != 0).then(|| value(self.text, &self.members[at..])))
+        let mut values = [None; N];
+        for (value_found, at) in values.iter_mut().zip(found) {
+            if at != 0 {
+                *value_found = Some(value(self.text, &self.members[at..]));
+            }
+        }
+        values
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use wide::u8x16;
+
 /// How deep objects and arrays may nest; the limit of Go's decoder.
 pub const MAX_DEPTH: u32 = 10_000;
 
@@ -235,20 +237,26 @@ pub(super) struct RawKey {
 /// Validates the key whose opening quote is at `pos`.
 #[inline(always)]
 pub(super) fn tagged_key(text: &[u8], pos: usize) -> Scan<RawKey> {
-    if let Some([b'"', block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>())
-        && let Some(length) = closed_within(block)
-    {
-        let [word, _] = halves(block);
-        // Shifting by 64 bits is no shift at all.
-        let kept = if length < 8 { (1 << (8 * length)) - 1 } else { u64::MAX };
-        return Ok(RawKey { end: pos + length + 2, word: Some(word & kept) });
+    if let Some([b'"', block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
+        let length = plain_bytes(block);
+        let word = first_word(block);
+        if block.get(length) == Some(&b'"') {
+            let kept = if length < 8 { (1 << (8 * length)) - 1 } else { u64::MAX };
+            return Ok(RawKey { end: pos + length + 2, word: Some(word & kept) });
+        }
+        if length >= 16
+            && let Some(block) = text.get(pos + 17..).and_then(|rest| rest.first_chunk())
+            && let Some(length) = closed_within(block)
+        {
+            return Ok(RawKey { end: pos + length + 18, word: Some(word) });
+        }
     }
-    long_key(text, pos)
+    odd_key(text, pos)
 }
 
 /// [`tagged_key`] for keys that are long, hold an escape or stand at the end of the text.
 #[inline(never)]
-fn long_key(text: &[u8], pos: usize) -> Scan<RawKey> {
+fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     if text.get(pos) != Some(&b'"') {
         return unexpected(text, pos, "a key in double quotes");
     }
@@ -295,17 +303,13 @@ pub(super) fn plain_ascii(word: [u8; 8]) -> bool {
     special(word) | (word & HIGHS) == 0
 }
 
-#[inline(always)]
-fn halves(block: &[u8; 16]) -> [u64; 2] {
-    let value = u128::from_le_bytes(*block);
-    [value as u64, (value >> 64) as u64]
-}
-
 /// The number of bytes before the first of [`special`] in a block, or 16.
 #[inline(always)]
 fn plain_bytes(block: &[u8; 16]) -> usize {
-    let [low, high] = halves(block).map(special);
-    if low != 0 { low.trailing_zeros() as usize / 8 } else { 8 + high.trailing_zeros() as usize / 8 }
+    let bytes = u8x16::new(*block);
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    let marks = control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
+    (marks.to_bitmask() | 1 << 16).trailing_zeros() as usize
 }
 
 /// The length of a string whose inside starts the block, if it ends in there and holds no escape.

@@ -122,7 +122,6 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends `text` to `out` as it stands inside a JSON string; see [`write_string`].
-#[inline]
 pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     if is_plain_ascii(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());
