@@ -44,23 +44,8 @@ impl<'a> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
         let [api_version, kind, metadata, spec, status] = root.pick(keys);
         let text = |value: Option<Value<'a>>| value.and_then(Value::as_str).unwrap_or_default();
-        let object = Object {
-            root,
-            api_version: Cow::Borrowed(""),
-            slash: None,
-            kind: text(kind),
-            metadata,
-            spec,
-            status,
-        };
-        object.with_api_version(text(api_version))
-    }
-
-    fn with_api_version(mut self, api_version: Cow<'a, str>) -> Object<'a> {
-        let slash = |text: &str| text.bytes().position(|byte| byte == b'/');
-        self.slash = slash(&api_version).filter(|at| slash(&api_version[at + 1..]).is_none());
-        self.api_version = api_version;
-        self
+        let api_version = text(api_version);
+        Object { root, slash: slash(&api_version), api_version, kind: text(kind), metadata, spec, status }
     }
 
     /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
@@ -75,7 +60,8 @@ impl<'a> Object<'a> {
             let untyped = root.get("kind").is_none() && root.get("apiVersion").is_none();
             if root.kind() == Kind::Object && untyped && !kind.is_empty() {
                 let (api_version, kind) = (api_version.clone(), Cow::Owned(kind.clone()));
-                return Ok(Object { kind, ..Object::untyped(root).with_api_version(api_version) });
+                let slash = slash(&api_version);
+                return Ok(Object { api_version, slash, kind, ..Object::untyped(root) });
             }
             Object::new(root)
         }))
@@ -134,6 +120,11 @@ impl<'a> Object<'a> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
+    /// `metadata.namespace` and `metadata.name` as they stand there, found in one pass.
+    pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
+        self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
+    }
+
     /// The value at a path of keys.
     #[inline]
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
@@ -162,4 +153,11 @@ impl<'a> Object<'a> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
         self.at(&["status", "conditions"])?.items()?.find(is_it)
     }
+}
+
+/// Where group and version meet; `None` when that is not `group/version`.
+#[inline]
+fn slash(api_version: &str) -> Option<usize> {
+    let find = |text: &str| text.bytes().position(|byte| byte == b'/');
+    find(api_version).filter(|at| find(&api_version[at + 1..]).is_none())
 }

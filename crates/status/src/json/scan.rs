@@ -246,9 +246,11 @@ pub(super) fn tagged_key(text: &[u8], pos: usize) -> Scan<RawKey> {
         }
         if length >= 16
             && let Some(block) = text.get(pos + 17..).and_then(|rest| rest.first_chunk())
-            && let Some(length) = closed_within(block)
         {
-            return Ok(RawKey { end: pos + length + 18, word: Some(word) });
+            let more = plain_bytes(block);
+            if block.get(more) == Some(&b'"') {
+                return Ok(RawKey { end: pos + more + 18, word: Some(word) });
+            }
         }
     }
     odd_key(text, pos)
@@ -260,7 +262,7 @@ fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     if text.get(pos) != Some(&b'"') {
         return unexpected(text, pos, "a key in double quotes");
     }
-    let end = long_string(text, pos)?;
+    let end = rest_of_string(text, pos + 1)?;
     let raw = &text[pos + 1..end - 1];
     Ok(RawKey { end, word: (!raw.contains(&b'\\')).then(|| first_word(raw)) })
 }
@@ -312,33 +314,37 @@ fn plain_bytes(block: &[u8; 16]) -> usize {
     (marks.to_bitmask() | 1 << 16).trailing_zeros() as usize
 }
 
-/// The length of a string whose inside starts the block, if it ends in there and holds no escape.
+/// [`plain_ascii`] for sixteen bytes.
 #[inline(always)]
-fn closed_within(block: &[u8; 16]) -> Option<usize> {
-    let length = plain_bytes(block);
-    (block.get(length) == Some(&b'"')).then_some(length)
+pub(super) fn plain_ascii_block(block: &[u8; 16]) -> bool {
+    let bytes = u8x16::new(*block);
+    // What is not ASCII has its high bit set already.
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    let marks = control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
+    (marks | bytes).to_bitmask() == 0
 }
 
 /// Validates the string whose opening quote is at `pos`; returns the position after its closing quote.
 #[inline(always)]
 pub(super) fn string(text: &[u8], pos: usize) -> Scan {
     // Most strings are short; only for them it pays to stay inside the caller's loop.
-    if let Some([_, block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>())
-        && let Some(length) = closed_within(block)
-    {
-        return Ok(pos + length + 2);
+    if let Some([_, block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
+        let length = plain_bytes(block);
+        if block.get(length) == Some(&b'"') {
+            return Ok(pos + length + 2);
+        }
+        return rest_of_string(text, pos + 1 + length);
     }
-    long_string(text, pos)
+    rest_of_string(text, pos + 1)
 }
 
-/// [`string`] for strings that are long, hold an escape or stand at the end of the text.
+/// Validates what is left of a string at `pos`; returns the position after its closing quote.
 #[inline(never)]
-fn long_string(text: &[u8], pos: usize) -> Scan {
-    let mut pos = pos + 1;
+fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
     loop {
         while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk()) {
             let plain = plain_bytes(block);
-            pos += plain.min(16);
+            pos += plain;
             if plain < 16 {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::plain_ascii;
+use super::scan::{plain_ascii, plain_ascii_block};
 
 /// Whether the raw inside of a string means `text`.
 #[inline]
@@ -102,9 +102,12 @@ const ESCAPES: [u8; 256] = {
 /// Whether a string may stand in JSON as it is, and is ASCII.
 #[inline]
 pub(super) fn is_plain_ascii(bytes: &[u8]) -> bool {
-    // What is no multiple of eight bytes long ends in a word that overlaps the one before.
+    // The last block or word may overlap the one before.
     if let Some(last) = bytes.last_chunk() {
-        return bytes.as_chunks().0.iter().all(|word| plain_ascii(*word)) && plain_ascii(*last);
+        return bytes.as_chunks().0.iter().all(plain_ascii_block) && plain_ascii_block(last);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return plain_ascii(*first) && plain_ascii(*last);
     }
     if let (Some([a, b, c, d]), Some([e, f, g, h])) = (bytes.first_chunk(), bytes.last_chunk()) {
         return plain_ascii([*a, *b, *c, *d, *e, *f, *g, *h]);

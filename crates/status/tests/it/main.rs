@@ -3,6 +3,7 @@
 mod augment;
 mod flux;
 mod golden;
+mod index;
 mod json;
 mod kstatus;
 mod rollup;

@@ -12,8 +12,9 @@ pub(super) fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, 
             text(r#"{"group":""#, object.group(), out);
             text(r#"","version":""#, object.version(), out);
             text(r#"","kind":""#, object.kind(), out);
-            field(r#"","namespace":""#, object.metadata(), "namespace", out);
-            field(r#"","name":""#, object.metadata(), "name", out);
+            let [namespace, name] = object.full_name();
+            field(r#"","namespace":""#, namespace, out);
+            field(r#"","name":""#, name, out);
         }
         None => raw(r#"{"group":"","version":"","kind":"","namespace":"","name":""#, "", out),
     }
@@ -52,9 +53,9 @@ fn raw(before: &str, text: &str, out: &mut Vec<u8>) {
 }
 
 #[inline(always)]
-fn field(before: &str, section: Option<Value<'_>>, key: &str, out: &mut Vec<u8>) {
+fn field(before: &str, value: Option<Value<'_>>, out: &mut Vec<u8>) {
     out.extend_from_slice(before.as_bytes());
-    if let Some(value) = section.and_then(|section| section.get(key)) {
+    if let Some(value) = value {
         value.write_escaped(out);
     }
 }
