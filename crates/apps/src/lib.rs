@@ -1,1 +1,53 @@
-//! TODO
+//! Which apps are there, whose is an object, and what does a view show?
+//!
+//! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
+//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a Helm release, the objects of
+//! one `app.kubernetes.io/instance` label. This crate finds the apps of a fleet of clusters, judges
+//! their objects, rolls them up and says which revision is wanted and which is applied. It does no I/O and
+//! reads no clock.
+//!
+//! ```
+//! use taffrail_apps::{Body, Snapshot, apps};
+//! use taffrail_status::{Status, Taffrail, json::OwnedDocument};
+//!
+//! let now = "2026-03-01T12:00:00Z".parse()?;
+//! let mut cluster = Snapshot::dump("prod", now);
+//! let web = br#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web",
+//!     "labels": {"app.kubernetes.io/instance": "shop"}}, "status": {"replicas": 0}}"#;
+//! cluster.insert(OwnedDocument::parse(web.as_slice())?, Body::Whole)?;
+//!
+//! let list = apps(&[&cluster], &Taffrail, now);
+//! assert_eq!(list.apps[0].app.to_string(), "label shop/shop");
+//! assert_eq!(list.apps[0].health, Status::InProgress);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
+//! * [`next_reads`] plans what to read of a live cluster.
+//! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
+
+mod apps;
+mod claims;
+mod delivery;
+mod fleet;
+mod freshness;
+mod identity;
+pub mod inventory;
+mod kinds;
+mod objects;
+mod reads;
+mod snapshot;
+mod sync;
+pub mod view;
+
+pub use apps::{App, AppError, AppList, Resource, apps};
+pub use freshness::{Freshness, FreshnessState};
+pub use identity::{
+    APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,
+    UnknownDelivery,
+};
+pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
+pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+pub use reads::{Asked, Read, Target, next_reads, wanted_elsewhere};
+pub use snapshot::{Answer, InsertError, Snapshot};
+pub use sync::{Source, Sync, SyncState};

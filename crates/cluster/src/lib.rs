@@ -1,1 +1,25 @@
-//! TODO
+//! What one Kubernetes API server holds now.
+//!
+//! [`Kubeconfig`] says which clusters there are, [`Cluster::connect`] opens the one connection to one of
+//! them, [`Cluster::discover`] tells its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as
+//! JSON text, untouched except that each carries its `apiVersion` and `kind`. Everything ends by a
+//! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
+
+mod connect;
+mod deadline;
+mod discovery;
+mod error;
+mod exec_plugin;
+mod identity;
+mod kubeconfig;
+mod read;
+mod record;
+mod request;
+
+pub use connect::{Cluster, Protocol};
+pub use deadline::Deadline;
+pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};
+pub use error::{ConnectError, Fault, Phase, ReadError, Reason};
+pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
+pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
+pub use record::RequestRecord;

@@ -14,6 +14,9 @@ pub enum ObjectError {
     /// `kind` is missing, empty or no string.
     #[error("has no kind")]
     NoKind,
+    /// `apiVersion` is neither `version` nor `group/version`; the API machinery then reads no kind either.
+    #[error("has an apiVersion that is not group/version")]
+    BadApiVersion,
 }
 
 /// A Kubernetes object: a JSON object that says its kind.
@@ -36,7 +39,13 @@ impl<'a> Object<'a> {
             return Err(ObjectError::NotAnObject);
         }
         let object = Object::untyped(root);
-        if object.kind.is_empty() { Err(ObjectError::NoKind) } else { Ok(object) }
+        if object.kind.is_empty() {
+            return Err(ObjectError::NoKind);
+        }
+        if object.slash.is_none() && object.api_version.contains('/') {
+            return Err(ObjectError::BadApiVersion);
+        }
+        Ok(object)
     }
 
     /// An object whose kind may be missing.
@@ -77,27 +86,19 @@ impl<'a> Object<'a> {
         &self.api_version
     }
 
-    /// The API group; empty for the core group and for an `apiVersion` that is not `group/version`.
+    /// The API group; empty for the core group.
     #[inline]
     pub fn group(&self) -> &str {
         self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
-    /// The version within the group; empty when `apiVersion` is neither `version` nor `group/version`.
+    /// The version within the group.
     #[inline]
     pub fn version(&self) -> &str {
         match self.slash {
             Some(slash) => &self.api_version[slash + 1..],
-            None if self.has_valid_api_version() => &self.api_version,
-            None => "",
+            None => &self.api_version,
         }
-    }
-
-    /// Whether `apiVersion` has the form `version` or `group/version`; if not, kstatus knows no rule
-    /// for the kind.
-    #[inline]
-    pub(crate) fn has_valid_api_version(&self) -> bool {
-        self.slash.is_some() || !self.api_version.contains('/')
     }
 
     /// The kind; never empty.

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -15,23 +16,157 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Get(GetArguments),
     Status(StatusArguments),
 }
 
-/// Show the status of objects from files, stdin or a cluster.
+/// Where objects come from; the same for every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where from")]
+pub(crate) struct SourceArguments {
+    /// Ask the cluster of this context; may be given more than once [default: the current context]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Vec<String>,
+
+    /// Ask the clusters of all contexts
+    #[arg(long, conflicts_with = "context")]
+    pub(crate) all_contexts: bool,
+
+    /// Read this kubeconfig [default: $KUBECONFIG, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Read dumps and ask no cluster: a file is a cluster, a folder a fleet
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
+    pub(crate) from: Vec<PathBuf>,
+
+    /// Take this for the current time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<jiff::Timestamp>,
+
+    /// How long a cluster may take to answer everything, such as 5s, 500ms or 1m
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    pub(crate) timeout: Duration,
+
+    /// Tell of each request on stderr
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// Reads a span of time: a number with a unit, or seconds.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let digits =
+        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("no such unit; use ms, s, m or h".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "no number".to_owned())?;
+    match Duration::try_from_secs_f64(number * factor) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("must be more than nothing".to_owned()),
+    }
+}
+
+/// List apps, clusters, or the objects of apps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  taffrail get apps                              the apps of the current context
+  taffrail get apps --all-contexts -o wide       of every cluster, with revisions and sources
+  taffrail get clusters --context prod --context edge
+  taffrail get resources -n flux-system          every object that the apps declared there consist of
+  taffrail get apps --from dumps/ -o json        of files, without a cluster
+
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
+something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct GetArguments {
+    /// What to list
+    #[arg(value_enum)]
+    pub(crate) what: What,
+
+    /// Only apps declared in this namespace [default: all]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    pub(crate) namespace: Option<String>,
+
+    /// Apps of all namespaces, which is the default
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
+    pub(crate) output: ListOutput,
+
+    /// Leave out the line of titles
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    /// Exit with 1 when something is not ready
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// One row for each app in each cluster
+    #[value(alias = "app")]
+    Apps,
+    /// One row for each cluster
+    #[value(alias = "cluster")]
+    Clusters,
+    /// One row for each object of each app
+    #[value(alias = "resource")]
+    Resources,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListOutput {
+    Table,
+    Wide,
+    Json,
+    Yaml,
+    Name,
+}
+
+/// Show the status of objects from files, stdin or clusters.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail status deploy/web svc/web -n shop     of two objects in the cluster
+  taffrail status deploy,sts -A -l team=blue     of all Deployments and StatefulSets with a label
   kubectl get deploy -A -o json | taffrail status -f -
   taffrail status -f manifests/ -R -o wide
   taffrail status -f pods.jsonl --input jsonl -o jsonl --rules kstatus
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when an
-input could not be read or judged (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
+something could not be read or judged (the rest is still shown).")]
 pub(crate) struct StatusArguments {
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
+    pub(crate) objects: Vec<String>,
+
     /// File, folder or - for stdin; may be given more than once
-    #[arg(short, long = "filename", value_name = "FILE")]
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
+
+    /// Only objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
+    pub(crate) selector: Option<String>,
+
+    /// The namespace of the objects [default: that of the context]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
+    pub(crate) namespace: Option<String>,
+
+    /// Objects of all namespaces
+    #[arg(short = 'A', long, requires = "objects")]
+    pub(crate) all_namespaces: bool,
 
     /// Read the folders inside folders too
     #[arg(short = 'R', long)]
@@ -61,13 +196,12 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Take this for the current time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<jiff::Timestamp>,
-
     /// How many threads judge objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

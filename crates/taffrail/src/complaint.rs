@@ -48,8 +48,17 @@ impl Complaint {
         Complaint { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
 
+    /// Worth telling, but everything was read.
+    pub(crate) fn harmless(self) -> Complaint {
+        Complaint { exit: Exit::Yes, ..self }
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
         Complaint { hint: Some(hint.into()), ..self }
+    }
+
+    pub(crate) fn maybe_hint(self, hint: Option<String>) -> Complaint {
+        Complaint { hint: hint.or(self.hint), ..self }
     }
 
     /// Adds `error` and everything that caused it.
@@ -77,6 +86,12 @@ impl Complaint {
             let style = anstyle::Style::new().bold();
             let _ = writeln!(stderr, "{style} hint{style:#}: {hint}");
         }
+    }
+}
+
+impl Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
     }
 }
 

@@ -5,6 +5,7 @@ mod commands;
 mod complaint;
 mod input;
 mod output;
+mod source;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ use crate::cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Get(arguments) => commands::get::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
     };
     match outcome {

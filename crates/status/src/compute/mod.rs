@@ -117,9 +117,6 @@ type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
 /// The rule for a kind, whatever its version.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
-    if !object.has_valid_api_version() {
-        return None;
-    }
     Some(match (object.group(), object.kind()) {
         ("", "Service") => core::service,
         ("", "Pod") => core::pod,

@@ -47,15 +47,28 @@ impl fmt::Display for ErrorKind {
         match self {
             ErrorKind::UnexpectedEnd => f.write_str("unexpected end of JSON"),
             ErrorKind::UnexpectedByte { found, expected } => {
-                write!(f, "unexpected '{}', expected {expected}", found.escape_ascii())
+                let found = Shown(*found);
+                write!(f, "unexpected {found}, expected {expected}")
             }
             ErrorKind::ControlCharacter(byte) => {
-                write!(f, "raw control character '{}' in a string", byte.escape_ascii())
+                write!(f, "raw control character {} in a string", Shown(*byte))
             }
             ErrorKind::BadEscape => f.write_str("invalid escape in a string"),
             ErrorKind::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
             ErrorKind::NumberOutOfRange => f.write_str("number out of range"),
             ErrorKind::TooLong => f.write_str("text of 4 GiB or more"),
+        }
+    }
+}
+
+/// A byte in quotes, as people write it.
+struct Shown(u8);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            byte if byte.is_ascii_graphic() => write!(f, "'{}'", char::from(byte)),
+            byte => write!(f, "'{}'", byte.escape_ascii()),
         }
     }
 }

@@ -54,7 +54,6 @@ fn groups_decide_and_versions_do_not() {
     assert_eq!(rule("apps/v1"), "builtin/apps/Deployment");
     assert_eq!(rule("extensions/v1beta1"), "builtin/apps/Deployment");
     assert_eq!(rule("example.com/v1"), "fallback");
-    assert_eq!(rule("apps/v1/v2"), "fallback");
     assert_eq!(rule("v1"), "fallback");
 }
 
@@ -93,7 +92,15 @@ fn numbers_wrap_and_do_not_crash() {
 
 #[test]
 fn what_has_no_kind_is_no_object() {
-    for text in ["[]", "null", "{}", r#"{"kind":""}"#, r#"{"kind":7}"#, r#"{"Kind":"Pod"}"#] {
+    for text in [
+        "[]",
+        "null",
+        "{}",
+        r#"{"kind":""}"#,
+        r#"{"kind":7}"#,
+        r#"{"Kind":"Pod"}"#,
+        r#"{"apiVersion":"a/b/c","kind":"Pod"}"#,
+    ] {
         assert!(judge(&Kstatus::default(), text).is_err(), "{text}");
     }
 }

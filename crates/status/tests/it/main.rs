@@ -1,6 +1,7 @@
 //! Tests of the status core from the outside.
 
 mod augment;
+mod config_sync;
 mod flux;
 mod golden;
 mod index;

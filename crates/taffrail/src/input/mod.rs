@@ -7,7 +7,7 @@ mod yaml;
 
 pub(crate) use chunks::{Chunk, Chunks, Shape};
 pub(crate) use files::{Source, sources};
-pub(crate) use parse::{Parsed, each};
+pub(crate) use parse::{Parsed, each, json, tree};
 
 use crate::cli::InputFormat;
 

@@ -22,8 +22,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Json(error) => write!(f, "not JSON: {error}"),
-            Fault::Object(ObjectError::NoKind) => f.write_str("object has no kind"),
-            Fault::Object(error) => write!(f, "value {error}"),
+            Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
+            Fault::Object(error) => write!(f, "object {error}"),
             Fault::Yaml(message) => write!(f, "not YAML: {message}"),
             Fault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
         }
@@ -166,5 +166,23 @@ fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             }
         }
         None => consume(Parsed { line, object: Ok(object) }),
+    }
+}
+
+/// The object as a tree that says its `apiVersion` and `kind`; items of typed lists say neither.
+pub(crate) fn tree(object: &Object<'_>) -> Result<serde_json::Value, String> {
+    let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
+    if let Some(map) = tree.as_object_mut() {
+        map.entry("apiVersion").or_insert_with(|| object.api_version().into());
+        map.entry("kind").or_insert_with(|| object.kind().into());
+    }
+    Ok(tree)
+}
+
+/// The object as JSON text that says its `apiVersion` and `kind`.
+pub(crate) fn json(object: &Object<'_>) -> Result<Vec<u8>, String> {
+    match object.root().text() {
+        Some(text) if object.root().get("kind").is_some() => Ok(text.to_vec()),
+        _ => tree(object).map(|tree| tree.to_string().into_bytes()),
     }
 }

@@ -34,6 +34,8 @@ impl From<&StatusArguments> for Form {
 
 /// An object and its verdict.
 pub(super) struct Row {
+    /// The cluster it is in; empty for manifests.
+    pub(super) cluster: String,
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
@@ -44,6 +46,7 @@ pub(super) struct Row {
 
 /// Something that could not be read or judged.
 pub(super) struct Miss {
+    /// The line of a manifest; 0 of a cluster.
     pub(super) line: u64,
     pub(super) text: String,
 }
@@ -66,23 +69,54 @@ pub(super) struct Judge {
     pub(super) form: Form,
 }
 
-impl Judge {
-    pub(super) fn chunk(&self, chunk: &Chunk, parser: &mut Parser) -> Answers {
-        let mut answers = Answers {
-            source: chunk.source.clone(),
+impl Answers {
+    fn new(source: Arc<str>) -> Answers {
+        Answers {
+            source,
             lines: Vec::new(),
             rows: Vec::new(),
             misses: Vec::new(),
-            told: self.form == Form::Lines,
+            told: false,
             all_current: true,
-        };
+        }
+    }
+}
+
+impl Judge {
+    /// The answer for an object of a cluster.
+    pub(super) fn object(&self, cluster: &str, object: Object<'_>) -> Answers {
+        let mut answers = Answers::new(cluster.into());
+        self.one(Parsed { line: 0, object: Ok(object) }, now(self.now), true, &mut answers);
+        for row in &mut answers.rows {
+            row.cluster = cluster.to_owned();
+        }
+        answers
+    }
+
+    /// The answer for an object that is not there.
+    pub(super) fn absent(&self, row: Row) -> Answers {
+        let mut answers = Answers::new(row.cluster.as_str().into());
+        answers.all_current = false;
+        match self.form {
+            Form::Lines => write_row(&row, &mut answers.lines),
+            Form::Rows => answers.rows.push(row),
+            Form::Augmented => {
+                let text = format!("{} {}: {}", row.kind, row.name, row.verdict.message);
+                answers.misses.push(Miss { line: 0, text });
+            }
+        }
+        answers
+    }
+
+    pub(super) fn chunk(&self, chunk: &Chunk, parser: &mut Parser) -> Answers {
+        let mut answers = Answers::new(chunk.source.clone());
         if self.form != Form::Rows {
             answers.lines.reserve(chunk.text.len() / 2);
         }
         let now = now(self.now);
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
         let exact = matches!(chunk.shape, Shape::Lines { .. });
-        answers.told &= exact;
+        answers.told = exact && self.form == Form::Lines;
         input::each(chunk, parser, |parsed| self.one(parsed, now, exact, &mut answers));
         answers
     }
@@ -131,6 +165,7 @@ impl Judge {
             Verdict::new(Status::Unknown, error.to_string(), "")
         });
         answers.rows.push(Row {
+            cluster: String::new(),
             group: object.group().to_owned(),
             version: object.version().to_owned(),
             kind: object.kind().to_owned(),
@@ -141,12 +176,7 @@ impl Judge {
     }
 
     fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
-        let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
-        if let Some(map) = tree.as_object_mut() {
-            // Items of typed lists say neither.
-            map.entry("apiVersion").or_insert_with(|| object.api_version().into());
-            map.entry("kind").or_insert_with(|| object.kind().into());
-        }
+        let mut tree = input::tree(object)?;
         augment(&mut tree, &*self.rules, now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())
     }
@@ -157,4 +187,16 @@ fn reference(object: &Object<'_>) -> String {
     let (namespace, name) = (object.namespace(), object.name());
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{} {namespace}{slash}{name}", object.kind())
+}
+
+/// Appends the JSON line for an object that is not there.
+fn write_row(row: &Row, out: &mut Vec<u8>) {
+    let object = serde_json::json!({
+        "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },
+        "kind": row.kind,
+        "metadata": {"namespace": row.namespace, "name": row.name},
+    });
+    if let Ok(object) = Object::new((&object).into()) {
+        write_line(Some(&object), Ok(&row.verdict), out);
+    }
 }

@@ -1,0 +1,281 @@
+//! The apps of a fleet: for each declared app, the status of its objects rolled up, beside what its delivery
+//! says of revisions.
+
+use jiff::Timestamp;
+use taffrail_status::json::Value;
+use taffrail_status::rollup::{Counts, Subject};
+use taffrail_status::{Object, Rules, Status, Verdict};
+
+use crate::delivery::{Declaration, Declarations, Destination, time};
+use crate::fleet::Fleet;
+use crate::freshness::Freshness;
+use crate::identity::{AppKey, AppRef, ObjectKey};
+use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
+use crate::sync::{Source, Sync, SyncState};
+
+/// A declared object and its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Which object.
+    pub key: ObjectKey,
+    /// Its status.
+    pub status: Status,
+    /// Why, in one line.
+    pub message: String,
+    /// The rule that decided; empty where no object was there to judge.
+    pub rule: String,
+    /// Since when it is not well, where that is known.
+    pub since: Option<Timestamp>,
+}
+
+impl Resource {
+    fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
+        Resource { key: key.clone(), status, message, rule: String::new(), since: None }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            status: self.status,
+            since: self.since,
+            group: &self.key.group,
+            kind: &self.key.kind,
+            namespace: &self.key.namespace,
+            name: &self.key.name,
+        }
+    }
+}
+
+/// One app in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct App {
+    /// Its name.
+    pub app: AppRef,
+    /// What it has in common with the same app in other clusters.
+    pub key: AppKey,
+    /// The status of its objects and its declaring object, rolled up, when they were last observed.
+    pub health: Status,
+    /// Why, in one line; of an app that is well, what its delivery says.
+    pub message: String,
+    /// The object that speaks when the app is not well.
+    pub worst: Option<ObjectKey>,
+    /// How many of the declared objects have each status.
+    pub counts: Counts,
+    /// Its revisions.
+    pub sync: Sync,
+    /// Whether its tool was told to leave it alone.
+    pub suspended: bool,
+    /// How fresh `health` is.
+    pub freshness: Freshness,
+    /// Where it comes from.
+    pub source: Option<Source>,
+    /// The declared objects.
+    pub resources: Vec<Resource>,
+}
+
+impl App {
+    /// What may be said of its health now.
+    pub fn effective(&self) -> Status {
+        self.freshness.effective(self.health)
+    }
+}
+
+/// A failure, and the cluster that it concerns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AppError {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// What failed there.
+    pub error: ScopeError,
+}
+
+/// The apps of a fleet, and what could not be known of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppList {
+    /// By cluster in the order asked, namespace, name and delivery.
+    pub apps: Vec<App>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<AppError>,
+}
+
+/// Finds the apps that `clusters` hold and judges them at the time `now`.
+///
+/// A cluster that is there under several names is shown once, under the first of them.
+pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
+    let fleet = Fleet::new(clusters);
+    let found = Declarations::of(&fleet, now);
+
+    let judge = Judge { fleet: &fleet, rules, now };
+    let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(|app| judge.row(app)).collect();
+    let order = |(cluster, row): &(usize, App)| {
+        let AppRef { namespace, name, delivery, home, .. } = row.app.clone();
+        (*cluster, namespace, name, delivery, home)
+    };
+    rows.sort_by_cached_key(order);
+
+    let own = fleet.members.iter().enumerate();
+    let own = own.flat_map(|(cluster, member)| {
+        member.objects.errors().iter().map(move |error| (cluster, error.clone()))
+    });
+    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.errors).collect();
+    errors.sort();
+    errors.dedup();
+    let named = |(cluster, error): (usize, ScopeError)| AppError {
+        cluster: fleet.objects(cluster).name().to_owned(),
+        error,
+    };
+    AppList {
+        apps: rows.into_iter().map(|(_, row)| row).collect(),
+        errors: errors.into_iter().map(named).collect(),
+    }
+}
+
+struct Judge<'f, 'a> {
+    fleet: &'f Fleet<'a>,
+    rules: &'f dyn Rules,
+    now: Timestamp,
+}
+
+impl Judge<'_, '_> {
+    /// The row of an app, with the place of the cluster in which it is shown.
+    fn row(&self, app: Declaration) -> (usize, App) {
+        let cluster = app.cluster().unwrap_or(app.home);
+        let resources: Vec<Resource> =
+            app.objects.iter().map(|key| self.resource(&app.destination, key)).collect();
+        let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
+
+        let mut speaker = resources.iter().min_by(|one, other| one.subject().speaks_before(&other.subject()));
+        let unreadable = self.unknown_objects(&app);
+        if let Some(unreadable) = &unreadable
+            && speaker.is_none_or(|speaker| unreadable.status < speaker.status)
+        {
+            speaker = Some(unreadable);
+        }
+        // A declaring object speaks only where nothing that it declares says the same.
+        if let Some(declaring) = &declaring
+            && speaker.is_none_or(|speaker| declaring.status < speaker.status)
+        {
+            speaker = Some(declaring);
+        }
+        let health = speaker.map_or(Status::Current, |speaker| speaker.status);
+        let not_well = speaker.filter(|_| health != Status::Current);
+        let message = match not_well {
+            Some(speaker) => speaker.message.clone(),
+            None => match (&app.trouble, app.sync.state) {
+                (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => {
+                    trouble.clone()
+                }
+                _ => app.message,
+            },
+        };
+        let worst = not_well.map(|speaker| speaker.key.clone());
+        let row = App {
+            app: AppRef {
+                home: self.fleet.objects(app.home).name().to_owned(),
+                target: self.fleet.objects(cluster).name().to_owned(),
+                delivery: app.delivery,
+                namespace: app.namespace,
+                name: app.name,
+            },
+            key: app.key,
+            health,
+            message,
+            worst,
+            counts: resources.iter().map(|resource| resource.status).collect(),
+            sync: app.sync,
+            suspended: app.suspended,
+            freshness: self.fleet.objects(cluster).freshness(),
+            source: app.source,
+            resources,
+        };
+        (cluster, row)
+    }
+
+    /// What makes the health of an app unknown beyond its objects, if anything does.
+    fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
+        if let Some((key, message)) = &app.unreadable {
+            return Some(Resource::unjudged(key, Status::Unknown, message.clone()));
+        }
+        match (&app.destination, &app.declaring) {
+            (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {
+                Some(Resource::unjudged(key, Status::Unknown, elsewhere(place)))
+            }
+            _ => None,
+        }
+    }
+
+    fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
+        let own = self.judge(self.fleet.objects(app.home), key);
+        if app.unseen && own.status == Status::Current {
+            return Resource {
+                status: Status::InProgress,
+                message: "waiting to be reconciled".to_owned(),
+                ..own
+            };
+        }
+        own
+    }
+
+    fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {
+        match destination {
+            Destination::Cluster(cluster) => self.judge(self.fleet.objects(*cluster), key),
+            Destination::OutOfReach(place) => Resource::unjudged(key, Status::Unknown, elsewhere(place)),
+        }
+    }
+
+    fn judge(&self, objects: &dyn Objects, key: &ObjectKey) -> Resource {
+        let observed = match objects.get(key) {
+            Lookup::Found(observed) => observed,
+            Lookup::Absent => {
+                return Resource::unjudged(
+                    key,
+                    Status::NotFound,
+                    format!("{} {} not found", key.kind, key.path()),
+                );
+            }
+            Lookup::Unobserved(why) => {
+                let message = format!("{} {} was not observed: {why}", key.kind, key.path());
+                return Resource::unjudged(key, Status::Unknown, message);
+            }
+        };
+        if !suffices(&observed) {
+            let why = why_unread(objects, key).map(|why| format!(": {why}")).unwrap_or_default();
+            let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
+            return Resource::unjudged(key, Status::Unknown, message);
+        }
+        match self.rules.judge(&observed.object, self.now) {
+            Ok(verdict) => Resource {
+                key: key.clone(),
+                status: verdict.status,
+                since: since(&observed.object, &verdict),
+                message: verdict.message.into_owned(),
+                rule: verdict.rule.into_owned(),
+            },
+            Err(error) => Resource::unjudged(key, Status::Unknown, error.to_string()),
+        }
+    }
+}
+
+fn elsewhere(place: &str) -> String {
+    format!("its objects are in {place}, which is none of the clusters asked")
+}
+
+/// Since when an object is not well: the transition of the condition that says so, else its creation.
+fn since(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
+    match verdict.status {
+        Status::Current => return None,
+        Status::Terminating => return time(object.at(&["metadata", "deletionTimestamp"])),
+        _ => {}
+    }
+    let conditions = || object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
+    let says_so = |condition: &Value<'_>| {
+        let is = |key, text: &str| condition.get(key).is_some_and(|value| value.is_str(text));
+        verdict.conditions.iter().any(|own| is("reason", &own.reason) && is("message", &own.message))
+    };
+    let abnormal = |condition: &Value<'_>| {
+        let is = |key, text: &str| condition.get(key).is_some_and(|value| value.is_str(text));
+        (is("type", "Ready") || is("type", "Available")) && !is("status", "True")
+    };
+    let condition = conditions().find(says_so).or_else(|| conditions().find(abnormal));
+    time(condition.and_then(|condition| condition.get("lastTransitionTime")))
+        .or_else(|| time(object.at(&["metadata", "creationTimestamp"])))
+}

@@ -1,0 +1,132 @@
+//! Which cluster does a tool deliver to, when it is told by an address or a kubeconfig?
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Deserialize;
+use taffrail_status::Object;
+
+use super::{Declarations, Destination, text, yaml};
+use crate::fleet::Fleet;
+use crate::identity::ObjectKey;
+use crate::objects::{Body, Lookup};
+
+/// The cluster that answers at `server`.
+pub(super) fn at(fleet: &Fleet<'_>, server: &str) -> Destination {
+    match fleet.by_server(server) {
+        Some(cluster) => Destination::Cluster(cluster),
+        None => Destination::OutOfReach(format!("the cluster at {server}")),
+    }
+}
+
+/// The cluster of a kubeconfig in a Secret, as Flux finds it there.
+pub(super) fn of_kubeconfig(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    secret: &ObjectKey,
+    key: Option<&str>,
+) -> Destination {
+    let unknown =
+        || Destination::OutOfReach(format!("the cluster of the kubeconfig in Secret {}", secret.path()));
+    let Some(object) = object(fleet, home, found, secret) else { return unknown() };
+    let keys = key.map_or_else(|| vec!["value", "value.yaml"], |key| vec![key]);
+    let config = keys.iter().find_map(|key| text(object.root(), &["data", key]));
+    config.and_then(|config| server(&config)).map_or_else(unknown, |server| at(fleet, &server))
+}
+
+/// The cluster whose address a ConfigMap holds, as Flux finds it there.
+pub(super) fn of_config_map(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    config_map: &ObjectKey,
+) -> Destination {
+    let object = object(fleet, home, found, config_map);
+    match object.and_then(|object| text(object.root(), &["data", "address"])) {
+        Some(server) => at(fleet, &server),
+        None => Destination::OutOfReach(format!("the cluster of the ConfigMap {}", config_map.path())),
+    }
+}
+
+/// The cluster that Argo CD knows by a name: a Secret with a label holds name and address.
+pub(super) fn of_argo_cluster(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    name: &str,
+) -> Destination {
+    let unknown = Destination::OutOfReach(format!("the cluster that Argo CD calls {name}"));
+    for secret in fleet.objects(home).of_kind("", "Secret") {
+        if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
+            continue;
+        }
+        let Some(object) = object(fleet, home, found, secret.key) else { continue };
+        let field = |key| {
+            let packed = text(object.root(), &["data", key])?;
+            String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
+        };
+        if field("name").as_deref() == Some(name) {
+            return field("server").map_or(unknown, |server| at(fleet, &server));
+        }
+    }
+    unknown
+}
+
+/// An object that says where a cluster is; that its body was not read is remembered.
+fn object<'a>(
+    fleet: &Fleet<'a>,
+    home: usize,
+    found: &mut Declarations,
+    key: &ObjectKey,
+) -> Option<Object<'a>> {
+    match fleet.objects(home).get(key) {
+        Lookup::Found(observed) if observed.body == Body::Whole => Some(observed.object),
+        Lookup::Absent => None,
+        Lookup::Found(_) | Lookup::Unobserved(_) => {
+            found.addresses.insert((home, key.clone()));
+            None
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Kubeconfig {
+    #[serde(default)]
+    clusters: Vec<NamedCluster>,
+    #[serde(default)]
+    contexts: Vec<NamedContext>,
+    #[serde(default)]
+    current_context: String,
+}
+
+#[derive(Deserialize)]
+struct NamedCluster {
+    name: String,
+    cluster: Cluster,
+}
+
+#[derive(Deserialize)]
+struct Cluster {
+    server: String,
+}
+
+#[derive(Deserialize)]
+struct NamedContext {
+    name: String,
+    context: Context,
+}
+
+#[derive(Deserialize)]
+struct Context {
+    cluster: String,
+}
+
+/// The address in a kubeconfig in base64: that of the current context.
+fn server(config: &str) -> Option<String> {
+    let config = BASE64.decode(config.trim()).ok()?;
+    let config: Kubeconfig = yaml::read(std::str::from_utf8(&config).ok()?).ok()?;
+    let context = config.contexts.into_iter().find(|context| context.name == config.current_context)?;
+    let cluster = config.clusters.into_iter().find(|cluster| cluster.name == context.context.cluster)?;
+    Some(cluster.cluster.server)
+}

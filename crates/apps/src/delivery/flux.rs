@@ -1,0 +1,481 @@
+//! Flux: `Kustomization` and `HelmRelease`, with their sources.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Rules, Status, Taffrail};
+
+use super::{
+    Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels, text, time,
+};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::inventory;
+use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::sync::{Source, Sync, SyncState};
+
+const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
+const HELM: &str = "helm.toolkit.fluxcd.io";
+const SOURCE: &str = "source.toolkit.fluxcd.io";
+
+/// The name of a release in Helm's storage, as far as a HelmRelease tells it.
+#[derive(Debug, PartialEq, Eq)]
+enum ReleaseName {
+    Exact(String),
+    /// helm-controller cuts what Helm would refuse: the first characters stay, a dash and 12 hex digits follow.
+    Shortened(String),
+}
+
+impl ReleaseName {
+    const LONGEST: usize = 53;
+    const KEPT: usize = 40;
+
+    fn of(release: &Object<'_>) -> ReleaseName {
+        if let Some(name) = text(release.root(), &["spec", "releaseName"]) {
+            return ReleaseName::Exact(name);
+        }
+        let name = match text(release.root(), &["spec", "targetNamespace"]) {
+            Some(namespace) => format!("{namespace}-{}", release.name()),
+            None => release.name().into_owned(),
+        };
+        match name.get(..Self::KEPT) {
+            Some(kept) if name.len() > Self::LONGEST => ReleaseName::Shortened(format!("{kept}-")),
+            _ => ReleaseName::Exact(name),
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        match self {
+            ReleaseName::Exact(own) => own == name,
+            ReleaseName::Shortened(kept) => {
+                let hex = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+                name.len() == Self::LONGEST && name.strip_prefix(kept.as_str()).is_some_and(hex)
+            }
+        }
+    }
+}
+
+/// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Releases(HashMap<(usize, String), Vec<ReleaseName>>);
+
+impl Releases {
+    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName) {
+        let names = self.0.entry((cluster, namespace.to_owned())).or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+
+    /// Whether a HelmRelease declares the release that is stored in a namespace of a cluster.
+    pub(crate) fn contain(&self, cluster: usize, namespace: &str, name: &str) -> bool {
+        let names = self.0.get(&(cluster, namespace.to_owned()));
+        names.is_some_and(|names| names.iter().any(|own| own.is(name)))
+    }
+}
+
+/// Reads the Kustomizations and HelmReleases of one cluster.
+pub(crate) fn declare(
+    fleet: &Fleet<'_>,
+    home: usize,
+    storages: &[helm::Storage<'_>],
+    now: Timestamp,
+    found: &mut Declarations,
+    releases: &mut Releases,
+) {
+    let objects = fleet.objects(home);
+    for observed in objects.of_kind(KUSTOMIZE, "Kustomization") {
+        let reader = Reader { home, objects, observed: &observed, now };
+        let app = reader.kustomization(fleet, found);
+        found.apps.push(app);
+    }
+    for observed in objects.of_kind(HELM, "HelmRelease") {
+        let reader = Reader { home, objects, observed: &observed, now };
+        let app = reader.helm_release(fleet, storages, found, releases);
+        found.apps.push(app);
+    }
+}
+
+/// What a source holds.
+enum Artifact {
+    Revision(String),
+    /// The source is there and has nothing yet.
+    Nothing,
+    /// There is no such source, or it could not be read; in words.
+    Unknown(String),
+}
+
+struct Reader<'r, 'a> {
+    home: usize,
+    objects: &'a dyn Objects,
+    observed: &'r Observed<'a>,
+    now: Timestamp,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn object(&self) -> &Object<'a> {
+        &self.observed.object
+    }
+
+    fn text(&self, path: &[&str]) -> Option<String> {
+        text(self.object().root(), path)
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.object().at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
+    }
+
+    fn kustomization(&self, fleet: &Fleet<'_>, found: &mut Declarations) -> Declaration {
+        let source = self.object().at(&["spec", "sourceRef"]).map(|reference| self.reference(reference));
+        let artifact = self.artifact(source.as_ref(), found);
+        let applied = self.text(&["status", "lastAppliedRevision"]);
+        let attempted = self.text(&["status", "lastAttemptedRevision"]);
+        let last_success = self.last_success();
+        let (state, trouble) =
+            self.sync(&artifact, applied.as_deref(), attempted.as_deref(), |one, two| one == two);
+        let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
+        let source =
+            source.map(|key| Source { path: self.text(&["spec", "path"]), ..describe(self.objects, &key) });
+        Declaration {
+            objects: self.inventory(found).unwrap_or_default(),
+            ..self.declaration(fleet, found, Delivery::FluxKustomization, sync, trouble, source)
+        }
+    }
+
+    fn helm_release(
+        &self,
+        fleet: &Fleet<'_>,
+        storages: &[helm::Storage<'_>],
+        found: &mut Declarations,
+        releases: &mut Releases,
+    ) -> Declaration {
+        let artifact = self.artifact(self.chart().as_ref(), found);
+        let deployed = newest(self.object(), |status| matches!(status, "deployed" | "superseded"));
+        // Versions of the API before v2 have no history.
+        let applied = match deployed {
+            Some(snapshot) => text(snapshot, &["chartVersion"]),
+            None => self.text(&["status", "lastAppliedRevision"]),
+        };
+        let attempted = self.text(&["status", "lastAttemptedRevision"]);
+        let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed")));
+        let (state, trouble) = self.sync(&artifact, applied.as_deref(), attempted.as_deref(), is_chart_of);
+        let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
+        let declaration =
+            self.declaration(fleet, found, Delivery::FluxHelmRelease, sync, trouble, self.chart_source());
+
+        let Some(cluster) = declaration.cluster() else {
+            return Declaration { objects: self.inventory(found).unwrap_or_default(), ..declaration };
+        };
+        let namespace = self.storage_namespace();
+        releases.add(cluster, &namespace, ReleaseName::of(self.object()));
+        for snapshot in self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten()
+        {
+            if let Some(name) = text(snapshot, &["name"]) {
+                releases.add(cluster, &namespace, ReleaseName::Exact(name));
+            }
+        }
+        if let Some(objects) = self.inventory(found) {
+            return Declaration { objects, ..declaration };
+        }
+        let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
+        match found.release(fleet, cluster, &key) {
+            Ok(release) => {
+                release.malformed.iter().for_each(|error| found.report(cluster, error.clone()));
+                let mut objects = release.objects;
+                objects.extend(self.definitions(fleet.objects(cluster)));
+                dedup(&mut objects);
+                found.definitions.insert(cluster);
+                Declaration { objects, ..declaration }
+            }
+            Err(error) => {
+                let message = found.unreadable(cluster, &key, &error);
+                Declaration { unreadable: Some((key, message)), ..declaration }
+            }
+        }
+    }
+
+    fn declaration(
+        &self,
+        fleet: &Fleet<'_>,
+        found: &mut Declarations,
+        delivery: Delivery,
+        sync: Sync,
+        trouble: Option<String>,
+        source: Option<Source>,
+    ) -> Declaration {
+        let ObjectKey { namespace, name, .. } = self.observed.key;
+        let message = Condition::find(self.object(), "Ready").map(|ready| ready.text("message"));
+        Declaration {
+            home: self.home,
+            destination: self.destination(fleet, found),
+            delivery,
+            namespace: namespace.clone(),
+            name: name.clone(),
+            key: AppKey::of(delivery, namespace, name, Some(self.object())),
+            declaring: Some(self.observed.key.clone()),
+            objects: Vec::new(),
+            unseen: false,
+            unreadable: None,
+            sync,
+            suspended: self.is_suspended(),
+            message: message.unwrap_or_default(),
+            trouble,
+            source,
+        }
+    }
+
+    fn destination(&self, fleet: &Fleet<'_>, found: &mut Declarations) -> Destination {
+        let place = |kind, name: String| ObjectKey::new("", kind, &*self.observed.key.namespace, name);
+        let config = |path: &[&str]| self.text(&[&["spec", "kubeConfig"], path].concat());
+        if let Some(name) = config(&["secretRef", "name"]) {
+            let key = config(&["secretRef", "key"]);
+            return destination::of_kubeconfig(
+                fleet,
+                self.home,
+                found,
+                &place("Secret", name),
+                key.as_deref(),
+            );
+        }
+        if let Some(name) = config(&["configMapRef", "name"]) {
+            return destination::of_config_map(fleet, self.home, found, &place("ConfigMap", name));
+        }
+        Destination::Cluster(self.home)
+    }
+
+    /// The inventory; `None` where the object has none at all. Entries that cannot be read are reported.
+    fn inventory(&self, found: &mut Declarations) -> Option<Vec<ObjectKey>> {
+        let entries = self.object().at(&["status", "inventory", "entries"]);
+        if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
+            return None;
+        }
+        let mut objects = Vec::new();
+        for entry in entries.and_then(Value::items).into_iter().flatten() {
+            match inventory::parse(&text(entry, &["id"]).unwrap_or_default()) {
+                Ok(key) => objects.push(key),
+                Err(error) => {
+                    let ObjectKey { kind, .. } = self.observed.key;
+                    let message = format!("{kind} {}: {error}", self.observed.key.path());
+                    let scope = Scope::Object(self.observed.key.clone());
+                    found.report(self.home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+                }
+            }
+        }
+        dedup(&mut objects);
+        Some(objects)
+    }
+
+    /// Where the app stands, and what Flux says of it when that is Failed or Unknown.
+    fn sync(
+        &self,
+        artifact: &Artifact,
+        applied: Option<&str>,
+        attempted: Option<&str>,
+        is_same: fn(&str, &str) -> bool,
+    ) -> (SyncState, Option<String>) {
+        let ready = Condition::find(self.object(), "Ready");
+        let said = |condition: &Option<Condition<'_>>| condition.as_ref().map(|ready| ready.text("message"));
+        if self.is_suspended() {
+            return (SyncState::Suspended, None);
+        }
+        // Whether a reason means failing or waiting is known to the rules; other rules than these may colour
+        // health, not sync.
+        let verdict = Taffrail.judge(self.object(), self.now).ok();
+        let status = verdict.map(|verdict| verdict.status);
+        if status == Some(Status::Failed) {
+            return (SyncState::Failed, said(&ready));
+        }
+        // `Reconciling` is true also of an app that waits for a dependency: there `Ready` says so.
+        let progressing =
+            |ready: &Condition<'_>| ready.is("Unknown") || ready.text("reason") == "Progressing";
+        let reconciling = Condition::find(self.object(), "Reconciling").is_some_and(|it| it.is("True"));
+        let waiting = ready.as_ref().is_some_and(|ready| ready.is("False") && !progressing(ready));
+        if status == Some(Status::InProgress)
+            && !waiting
+            && (reconciling || ready.as_ref().is_some_and(progressing))
+        {
+            return (SyncState::Syncing, None);
+        }
+        let desired = match artifact {
+            Artifact::Revision(revision) => revision,
+            Artifact::Nothing => return (SyncState::Unknown, said(&ready)),
+            Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
+        };
+        let holds = |revision: Option<&str>| revision.is_some_and(|revision| is_same(revision, desired));
+        // What waits may have nothing to do but wait: then only an unseen change of its own makes it differ.
+        let seen = match status {
+            Some(Status::InProgress) => waiting && self.was_observed(),
+            _ => true,
+        };
+        if holds(applied) && (attempted.is_none() || holds(attempted)) && seen {
+            (SyncState::Synced, None)
+        } else {
+            (SyncState::OutOfSync, None)
+        }
+    }
+
+    /// Whether the last success was for the object as it is now.
+    fn was_observed(&self) -> bool {
+        let number = |path: &[&str]| self.object().at(path).and_then(Value::as_i64);
+        number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
+    }
+
+    fn last_success(&self) -> Option<Timestamp> {
+        let history = self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten();
+        let succeeded = |entry: &Value<'_>| {
+            entry.get("lastReconciledStatus").is_some_and(|status| status.is_str("ReconciliationSucceeded"))
+        };
+        let newest = history.filter(succeeded).filter_map(|entry| time(entry.get("lastReconciled"))).max();
+        newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
+    }
+
+    /// The object that a reference names; without a namespace it is beside the one that refers.
+    fn reference(&self, reference: Value<'_>) -> ObjectKey {
+        let field = |key| text(reference, &[key]);
+        let version = field("apiVersion").unwrap_or_default();
+        let group = version.split_once('/').map_or(SOURCE, |(group, _)| group);
+        let namespace = field("namespace").unwrap_or_else(|| self.observed.key.namespace.clone());
+        ObjectKey::new(group, field("kind").unwrap_or_default(), namespace, field("name").unwrap_or_default())
+    }
+
+    fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
+        let Some(key) = source else { return Artifact::Unknown("no source is named".to_owned()) };
+        match self.objects.get(key) {
+            Lookup::Found(source) => match text(source.object.root(), &["status", "artifact", "revision"]) {
+                Some(revision) => Artifact::Revision(revision),
+                None => Artifact::Nothing,
+            },
+            Lookup::Absent => Artifact::Unknown(format!("{} {} not found", key.kind, key.path())),
+            Lookup::Unobserved(why) => {
+                found.lacking.insert((self.home, key.clone()));
+                Artifact::Unknown(format!("{} {}: {why}", key.kind, key.path()))
+            }
+        }
+    }
+
+    /// The object whose artifact is the chart of a HelmRelease.
+    fn chart(&self) -> Option<ObjectKey> {
+        if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
+            return Some(self.reference(reference));
+        }
+        let own = &self.observed.key.namespace;
+        let named = self.text(&["status", "helmChart"]);
+        let (namespace, name) = match named.as_deref().and_then(|named| named.split_once('/')) {
+            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+            None => {
+                let namespace = self.text(&["spec", "chart", "spec", "sourceRef", "namespace"]);
+                (namespace.unwrap_or_else(|| own.clone()), format!("{own}-{}", self.observed.key.name))
+            }
+        };
+        Some(ObjectKey::new(SOURCE, "HelmChart", namespace, name))
+    }
+
+    fn chart_source(&self) -> Option<Source> {
+        if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
+            return Some(describe(self.objects, &self.reference(reference)));
+        }
+        let chart = self.object().at(&["spec", "chart", "spec"])?;
+        let key = self.reference(chart.get("sourceRef")?);
+        let (path, reference) = (text(chart, &["chart"]), text(chart, &["version"]));
+        Some(Source { path, reference, ..describe(self.objects, &key) })
+    }
+
+    fn storage_namespace(&self) -> String {
+        let named = [["status", "storageNamespace"], ["spec", "storageNamespace"]];
+        let named = named.iter().find_map(|path| self.text(path));
+        named.unwrap_or_else(|| self.observed.key.namespace.clone())
+    }
+
+    /// The CustomResourceDefinitions of the chart: they are no part of the release, but helm-controller labels
+    /// those that it applies.
+    fn definitions<'o>(&self, objects: &'o dyn Objects) -> impl Iterator<Item = ObjectKey> + use<'o> {
+        let ObjectKey { namespace, name, .. } = self.observed.key.clone();
+        let is_own = move |found: &Observed<'_>| {
+            let label = |key| found.object.text(&["metadata", "labels", key]);
+            label(labels::HELM_RELEASE) == name && label("helm.toolkit.fluxcd.io/namespace") == namespace
+        };
+        objects
+            .of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+            .filter(is_own)
+            .map(|found| found.key.clone())
+    }
+
+    /// The Secret with the newest version of the release; `None` where there was never one.
+    fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
+        let name = ReleaseName::of(self.object());
+        if let Some(key) = storage.newest(namespace, |own| name.is(own)) {
+            return Some(key.clone());
+        }
+        // There must be one, and it is not among what was read.
+        let latest = newest(self.object(), |_| true);
+        let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);
+        let version = version.or_else(|| self.object().at(&["status", "lastReleaseRevision"])?.as_i64());
+        let version = version.filter(|version| *version > 0)?;
+        let name = match (latest.and_then(|snapshot| text(snapshot, &["name"])), name) {
+            (Some(name), _) | (None, ReleaseName::Exact(name)) => name,
+            (None, ReleaseName::Shortened(kept)) => format!("{kept}…"),
+        };
+        Some(helm::storage_key(namespace, &name, version))
+    }
+}
+
+impl Artifact {
+    fn revision(&self) -> Option<String> {
+        match self {
+            Artifact::Revision(revision) => Some(revision.clone()),
+            Artifact::Nothing | Artifact::Unknown(_) => None,
+        }
+    }
+}
+
+/// The snapshot of the highest version in a HelmRelease's history whose status is wanted.
+fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
+    let history = release.at(&["status", "history"])?.items()?;
+    let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
+    let is_wanted = |snapshot: &Value<'_>| wanted(&text(*snapshot, &["status"]).unwrap_or_default());
+    history.filter(is_wanted).max_by_key(version)
+}
+
+/// Whether a chart version, as helm-controller writes it, is the one of an artifact.
+///
+/// Of a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
+/// helm-controller writes the version with the start of the digest as build metadata.
+fn is_chart_of(version: &str, revision: &str) -> bool {
+    if version == revision {
+        return true;
+    }
+    let (tag, digest) = match revision.split_once('@') {
+        Some((tag, digest)) => (tag, digest),
+        None => ("", revision),
+    };
+    let Some((_, digest)) = digest.split_once(':') else { return false };
+    match version.split_once('+') {
+        Some((_, metadata)) if metadata.len() >= 7 => digest.starts_with(metadata),
+        Some(_) => false,
+        None => version == tag,
+    }
+}
+
+/// What there is to say of a source.
+fn describe(objects: &dyn Objects, key: &ObjectKey) -> Source {
+    let mut source = Source {
+        kind: key.kind.clone(),
+        namespace: Some(key.namespace.clone()),
+        name: Some(key.name.clone()),
+        url: None,
+        path: None,
+        reference: None,
+    };
+    if let Lookup::Found(found) = objects.get(key) {
+        let root = found.object.root();
+        source.url = text(root, &["spec", "url"]).or_else(|| {
+            let (endpoint, bucket) =
+                (text(root, &["spec", "endpoint"])?, text(root, &["spec", "bucketName"])?);
+            Some(format!("{endpoint}/{bucket}"))
+        });
+        let references = ["commit", "name", "digest", "semver", "tag", "branch"];
+        source.reference = references.iter().find_map(|field| text(root, &["spec", "ref", field]));
+    }
+    source
+}

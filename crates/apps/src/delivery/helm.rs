@@ -1,0 +1,290 @@
+//! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use taffrail_status::json::{self, Parser, Value};
+
+use super::flux::Releases;
+use super::{Declaration, Declarations, Destination, dedup, manifest, text, time};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError, why_unread};
+use crate::sync::{Source, Sync, SyncState};
+
+const PREFIX: &str = "sh.helm.release.v1.";
+const TYPE: &str = "helm.sh/release.v1";
+
+/// More than any release that fits into a Secret unpacks to, unless it was made for that.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a release cannot be read from its Secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReleaseError {
+    #[error("it is not there")]
+    Absent,
+    #[error("{0}")]
+    Unobserved(String),
+    #[error("its body was not read")]
+    MetadataOnly,
+    #[error("it has no key 'release'")]
+    NoRelease,
+    #[error("its release is not base64, twice")]
+    NotBase64(#[source] base64::DecodeError),
+    #[error("its release is cut or damaged")]
+    NotGzip(#[source] std::io::Error),
+    #[error("its release unpacks to more than {} MiB", LARGEST >> 20)]
+    TooLarge,
+    #[error("its release is not JSON: {0}")]
+    NotJson(json::Error),
+    #[error("its release has no {0}")]
+    Incomplete(&'static str),
+}
+
+/// A release, as far as it matters here.
+#[derive(Debug)]
+pub(crate) struct Release {
+    name: String,
+    namespace: String,
+    version: i64,
+    status: String,
+    description: String,
+    chart: String,
+    chart_name: String,
+    last_deployed: Option<jiff::Timestamp>,
+    /// The objects of the manifest, each once; hooks are not among them.
+    pub(crate) objects: Vec<ObjectKey>,
+    /// Documents of the manifest that declare no object.
+    pub(crate) malformed: Vec<ScopeError>,
+}
+
+/// The key of the Secret that holds a version of a release.
+pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> ObjectKey {
+    ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
+}
+
+/// The release and version that a Secret holds, if it is one of Helm's.
+fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
+    let is_helms = match observed.body {
+        Body::Whole => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
+        // The type is not part of the metadata.
+        Body::Metadata => observed.object.text(&["metadata", "labels", "owner"]) == "helm",
+    };
+    let (release, version) = observed.key.name.strip_prefix(PREFIX)?.rsplit_once(".v")?;
+    is_helms.then_some((release, version.parse().ok()?))
+}
+
+/// Helm's storage in one cluster: by namespace and release, the Secrets of its versions, oldest first.
+pub(crate) struct Storage<'o>(BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>);
+
+impl<'o> Storage<'o> {
+    pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
+        let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
+        for observed in objects.of_kind("", "Secret") {
+            if let Some((release, version)) = stored(&observed) {
+                let key = (observed.key.namespace.as_str(), release);
+                storage.entry(key).or_default().insert(version, observed);
+            }
+        }
+        Storage(storage)
+    }
+
+    /// The Secret of the newest version of a release in a namespace.
+    pub(crate) fn newest(&self, namespace: &str, is_it: impl Fn(&str) -> bool) -> Option<&'o ObjectKey> {
+        let found = self.0.iter().filter(|((own, release), _)| *own == namespace && is_it(release));
+        let newest = found.filter_map(|(_, versions)| versions.last_key_value());
+        newest.max_by_key(|(version, _)| **version).map(|(_, observed)| observed.key)
+    }
+}
+
+/// Reads the release that a Secret holds.
+pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, ReleaseError> {
+    let observed = match objects.get(key) {
+        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(_) => {
+            return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
+        }
+        Lookup::Absent => return Err(ReleaseError::Absent),
+        Lookup::Unobserved(why) => return Err(ReleaseError::Unobserved(why)),
+    };
+    let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
+    let payload = unpack(&data)?;
+    let mut parser = Parser::new();
+    let document = parser.parse(&payload).map_err(ReleaseError::NotJson)?;
+    let root = document.root();
+    let field = |path: &[&str], name| text(root, path).ok_or(ReleaseError::Incomplete(name));
+
+    let namespace = text(root, &["namespace"]).unwrap_or_else(|| key.namespace.clone());
+    // A release may declare nothing, so an empty manifest is one.
+    let manifest =
+        root.get("manifest").and_then(Value::as_str).ok_or(ReleaseError::Incomplete("manifest"))?;
+    let (declared, bad) = manifest::read(&manifest);
+    let place = |declared: manifest::Declared| {
+        let manifest::Declared { group, kind, namespace: named, name } = declared;
+        let mut key = ObjectKey { group, kind, namespace: named, name };
+        match objects.is_namespaced(&key.group, &key.kind) {
+            // Some charts give a namespace to what can have none; the API ignores it.
+            Some(false) => key.namespace.clear(),
+            Some(true) if key.namespace.is_empty() => key.namespace.clone_from(&namespace),
+            Some(true) => {}
+            None if key.namespace.is_empty() => {
+                let inside = ObjectKey { namespace: namespace.clone(), ..key.clone() };
+                if !matches!(objects.get(&key), Lookup::Found(_)) {
+                    key = inside;
+                }
+            }
+            None => {}
+        }
+        key
+    };
+    let mut declared: Vec<ObjectKey> = declared.into_iter().map(place).collect();
+    dedup(&mut declared);
+    let malformed = |bad: manifest::BadDocument| ScopeError {
+        scope: Scope::Object(key.clone()),
+        reason: "Malformed".to_owned(),
+        message: format!("Helm release {}: {bad}", key.path()),
+    };
+    let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
+    Ok(Release {
+        name: field(&["name"], "name")?,
+        namespace,
+        version: root.get("version").and_then(Value::as_i64).ok_or(ReleaseError::Incomplete("version"))?,
+        status: field(&["info", "status"], "status")?,
+        description: text(root, &["info", "description"]).unwrap_or_default(),
+        chart: format!("{chart_name}-{}", field(&["chart", "metadata", "version"], "chart version")?),
+        chart_name,
+        last_deployed: time(root.at(&["info", "last_deployed"])),
+        objects: declared,
+        malformed: bad.into_iter().map(malformed).collect(),
+    })
+}
+
+/// What a Secret's `release` holds: base64 of the API around base64 of Helm around gzip, or plain JSON as
+/// Helm's first versions wrote.
+fn unpack(data: &str) -> Result<Vec<u8>, ReleaseError> {
+    let decode = |text: &[u8]| {
+        let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        BASE64.decode(packed).map_err(ReleaseError::NotBase64)
+    };
+    let payload = decode(&decode(data.as_bytes())?)?;
+    if !payload.starts_with(&[0x1f, 0x8b, 0x08]) {
+        return Ok(payload);
+    }
+    let mut unpacked = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(payload.as_slice()).take(LARGEST + 1);
+    reader.read_to_end(&mut unpacked).map_err(ReleaseError::NotGzip)?;
+    if unpacked.len() as u64 > LARGEST {
+        return Err(ReleaseError::TooLarge);
+    }
+    Ok(unpacked)
+}
+
+/// Reads the releases of one cluster that no HelmRelease declares.
+pub(crate) fn declare(
+    fleet: &Fleet<'_>,
+    home: usize,
+    storage: &Storage<'_>,
+    releases: &Releases,
+    found: &mut Declarations,
+) {
+    for (&(namespace, name), versions) in &storage.0 {
+        if releases.contain(home, namespace, name) {
+            continue;
+        }
+        let Some((_, newest)) = versions.last_key_value() else { continue };
+        let app = |namespace: String, objects, sync, message| Declaration {
+            home,
+            destination: Destination::Cluster(home),
+            delivery: Delivery::Helm,
+            key: AppKey::of(Delivery::Helm, &namespace, name, Some(&newest.object)),
+            namespace,
+            name: (*name).to_owned(),
+            declaring: None,
+            objects,
+            unseen: false,
+            unreadable: None,
+            sync,
+            suspended: false,
+            message,
+            trouble: None,
+            source: None,
+        };
+        match found.release(fleet, home, newest.key) {
+            Ok(release) if release.status == "uninstalled" => {}
+            Ok(release) => {
+                let deployed = match &*release.status {
+                    "deployed" => None,
+                    _ => versions
+                        .values()
+                        .rev()
+                        .skip(1)
+                        .find_map(|older| last_deployed(fleet, home, older, found)),
+                };
+                let sync = sync(&release, deployed);
+                let well = sync.state == SyncState::Synced;
+                let message = match well {
+                    true => format!("{}, revision {}", release.chart, release.version),
+                    false => release.description.clone(),
+                };
+                release.malformed.iter().for_each(|error| found.report(home, error.clone()));
+                found.apps.push(Declaration {
+                    name: release.name,
+                    trouble: (!well).then_some(release.description),
+                    source: Some(Source {
+                        kind: "HelmChart".to_owned(),
+                        namespace: None,
+                        name: None,
+                        url: None,
+                        path: Some(release.chart_name),
+                        reference: None,
+                    }),
+                    ..app(release.namespace, release.objects, sync, message)
+                });
+            }
+            Err(error) => {
+                let message = found.unreadable(home, newest.key, &error);
+                found.apps.push(Declaration {
+                    unreadable: Some((newest.key.clone(), message)),
+                    ..app(namespace.to_owned(), Vec::new(), Sync::unknown(), String::new())
+                });
+            }
+        }
+    }
+}
+
+/// An older version, if it is the one that was deployed last.
+fn last_deployed(
+    fleet: &Fleet<'_>,
+    home: usize,
+    older: &Observed<'_>,
+    found: &mut Declarations,
+) -> Option<Release> {
+    let label = older.object.text(&["metadata", "labels", "status"]);
+    if !matches!(&*label, "deployed" | "superseded") {
+        return None;
+    }
+    let release = found.release(fleet, home, older.key).ok()?;
+    matches!(&*release.status, "deployed" | "superseded").then_some(release)
+}
+
+fn sync(release: &Release, deployed: Option<Release>) -> Sync {
+    let state = match &*release.status {
+        "deployed" => SyncState::Synced,
+        "failed" => SyncState::Failed,
+        "pending-install" | "pending-upgrade" | "pending-rollback" | "uninstalling" => SyncState::Syncing,
+        _ => SyncState::Unknown,
+    };
+    let last = match state {
+        SyncState::Synced => Some(release),
+        _ => deployed.as_ref(),
+    };
+    Sync {
+        state,
+        desired: Some(release.chart.clone()),
+        attempted: Some(release.chart.clone()),
+        applied: last.map(|release| release.chart.clone()),
+        last_success: last.and_then(|release| release.last_deployed),
+    }
+}

@@ -1,0 +1,204 @@
+//! What declares apps: a file for each tool, which reads that tool's objects and nothing else.
+
+pub(crate) mod argo;
+pub(crate) mod config_sync;
+mod destination;
+pub(crate) mod flux;
+pub(crate) mod helm;
+pub(crate) mod kpt;
+pub(crate) mod labels;
+mod manifest;
+mod yaml;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use crate::claims::Claims;
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::{Scope, ScopeError};
+use crate::sync::{Source, Sync};
+
+/// Where the objects of an app are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// In a cluster of the fleet.
+    Cluster(usize),
+    /// Elsewhere; in words that follow "in".
+    OutOfReach(String),
+}
+
+/// What is known of an app before its objects are looked at.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    /// The cluster of the declaring object.
+    pub(crate) home: usize,
+    pub(crate) destination: Destination,
+    pub(crate) delivery: Delivery,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) key: AppKey,
+    /// The declaring object, where its own status counts.
+    pub(crate) declaring: Option<ObjectKey>,
+    /// The declaring object's controller has not looked at it yet.
+    pub(crate) unseen: bool,
+    /// The declared objects, each once.
+    pub(crate) objects: Vec<ObjectKey>,
+    /// The object that should say what is declared but cannot be read, and why.
+    pub(crate) unreadable: Option<(ObjectKey, String)>,
+    pub(crate) sync: Sync,
+    pub(crate) suspended: bool,
+    /// What the tool says when all is well.
+    pub(crate) message: String,
+    /// What the tool says of a sync that failed or is unknown.
+    pub(crate) trouble: Option<String>,
+    pub(crate) source: Option<Source>,
+}
+
+impl Declaration {
+    /// The cluster that holds the declared objects, if it is in the fleet.
+    pub(crate) fn cluster(&self) -> Option<usize> {
+        match self.destination {
+            Destination::Cluster(cluster) => Some(cluster),
+            Destination::OutOfReach(_) => None,
+        }
+    }
+}
+
+/// All that the deliveries of a fleet declare.
+#[derive(Debug, Default)]
+pub(crate) struct Declarations {
+    pub(crate) apps: Vec<Declaration>,
+    /// What is wrong with declarations, each with the cluster that holds it.
+    pub(crate) errors: Vec<(usize, ScopeError)>,
+    /// Objects that would say more and whose body was not read, each with the cluster that holds it.
+    pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
+    pub(crate) definitions: BTreeSet<usize>,
+    /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
+    pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
+}
+
+impl Declarations {
+    /// Reads the declarations of all clusters, strong claims before weak ones.
+    pub(crate) fn of(fleet: &Fleet<'_>, now: Timestamp) -> Declarations {
+        let mut found = Declarations::default();
+        let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
+        let mut releases = flux::Releases::default();
+        for cluster in 0..fleet.members.len() {
+            flux::declare(fleet, cluster, &storages, now, &mut found, &mut releases);
+        }
+        for cluster in 0..fleet.members.len() {
+            argo::declare(fleet, cluster, &mut found);
+            config_sync::declare(fleet, cluster, &mut found);
+            kpt::declare(fleet, cluster, &mut found);
+        }
+        for (cluster, storage) in storages.iter().enumerate() {
+            helm::declare(fleet, cluster, storage, &releases, &mut found);
+        }
+        let strong = Claims::of(&found.apps);
+        let labelled: Vec<_> =
+            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, &strong)).collect();
+        let overlaps = strong.overlaps(&found.apps, fleet);
+        found.errors.extend(overlaps);
+        found.apps.extend(labelled);
+        found
+    }
+
+    /// Reads a release from Helm's storage; see [`helm::read`].
+    fn release(
+        &mut self,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        key: &ObjectKey,
+    ) -> Result<helm::Release, helm::ReleaseError> {
+        let release = helm::read(fleet.objects(cluster), key);
+        if let Err(helm::ReleaseError::MetadataOnly | helm::ReleaseError::Unobserved(_)) = release {
+            self.lacking.insert((cluster, key.clone()));
+        }
+        release
+    }
+
+    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+        let message = format!("Helm release {} cannot be read: {error}", key.path());
+        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+            let scope = Scope::Object(key.clone());
+            self.report(
+                cluster,
+                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
+            );
+        }
+        message
+    }
+
+    fn report(&mut self, cluster: usize, error: ScopeError) {
+        self.errors.push((cluster, error));
+    }
+}
+
+/// One item of `status.conditions`.
+struct Condition<'a>(Value<'a>);
+
+impl<'a> Condition<'a> {
+    fn find(object: &Object<'a>, name: &str) -> Option<Condition<'a>> {
+        object.condition(name).map(Condition)
+    }
+
+    fn text(&self, key: &str) -> String {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
+    }
+
+    fn is(&self, status: &str) -> bool {
+        self.0.get("status").is_some_and(|value| value.is_str(status))
+    }
+
+    fn since(&self) -> Option<Timestamp> {
+        time(self.0.get("lastTransitionTime"))
+    }
+}
+
+/// A point in time as the API writes it.
+pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
+
+/// The non-empty string at a path of keys.
+fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
+    value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
+}
+
+/// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
+/// reported, by their place in the list, and left out.
+fn declared_objects<'v>(
+    entries: impl Iterator<Item = (usize, Value<'v>)>,
+    home: usize,
+    declaring: &ObjectKey,
+    found: &mut Declarations,
+) -> Vec<ObjectKey> {
+    let mut objects = Vec::new();
+    for (number, entry) in entries {
+        let field = |name| text(entry, &[name]);
+        let (Some(kind), Some(name)) = (field("kind"), field("name")) else {
+            let ObjectKey { kind, .. } = declaring;
+            let message =
+                format!("{kind} {}: entry {number} of its objects has no kind or name", declaring.path());
+            let scope = Scope::Object(declaring.clone());
+            found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+            continue;
+        };
+        let (group, namespace) = (field("group").unwrap_or_default(), field("namespace").unwrap_or_default());
+        objects.push(ObjectKey { group, kind, namespace, name });
+    }
+    dedup(&mut objects);
+    objects
+}
+
+/// Removes repetitions; the order stays.
+fn dedup(keys: &mut Vec<ObjectKey>) {
+    let mut seen = std::collections::HashSet::with_capacity(keys.len());
+    keys.retain(|key| seen.insert(key.clone()));
+}

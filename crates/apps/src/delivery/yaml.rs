@@ -1,0 +1,41 @@
+//! YAML as the API machinery reads it: the last of duplicate keys counts, `010` is octal.
+//!
+//! The one place that knows the YAML library.
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::{Budget, Options, options::DuplicateKeyPolicy};
+
+/// A text that is no YAML, or not the YAML that was expected.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", line.map(|line| format!("at its line {line}: ")).unwrap_or_default())]
+pub(super) struct YamlError {
+    line: Option<u64>,
+    message: String,
+}
+
+/// Reads one document.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    serde_saphyr::from_str_with_options(text, options(text.len())).map_err(|error| {
+        let line = error.location().map(|location| location.line());
+        // The first line says it; a picture of the place would follow.
+        let message = error.without_snippet().to_string();
+        let message = message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+        YamlError { line, message }
+    })
+}
+
+/// Budgets: what a text of this size can honestly hold; only aliases can make more of it.
+fn options(size: usize) -> Options {
+    let mut budget = Budget::default();
+    budget.max_nodes = size.max(1024);
+    budget.max_events = size.saturating_mul(2).max(4096);
+    budget.max_total_scalar_bytes = size.saturating_mul(2).max(4096);
+    budget.max_depth = 200;
+    serde_saphyr::options! {
+        budget: Some(budget),
+        emit_comments: false,
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 1_000_000 },
+    }
+}

@@ -1,0 +1,197 @@
+//! What is known of kinds: which live in namespaces, whose status needs no body, which are served.
+
+use std::collections::BTreeMap;
+
+use crate::identity::GroupKind;
+
+/// Groups of the API server itself whose kinds are in namespaces unless [`CLUSTER_SCOPED`] names them.
+const BUILT_IN_GROUPS: [&str; 22] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+const CLUSTER_SCOPED: [(&str, &str); 37] = [
+    ("", "ComponentStatus"),
+    ("", "Namespace"),
+    ("", "Node"),
+    ("", "PersistentVolume"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("authentication.k8s.io", "SelfSubjectReview"),
+    ("authentication.k8s.io", "TokenReview"),
+    ("authorization.k8s.io", "SelfSubjectAccessReview"),
+    ("authorization.k8s.io", "SelfSubjectRulesReview"),
+    ("authorization.k8s.io", "SubjectAccessReview"),
+    ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("certificates.k8s.io", "ClusterTrustBundle"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+    ("networking.k8s.io", "IPAddress"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("policy", "PodSecurityPolicy"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "DeviceTaintRule"),
+    ("resource.k8s.io", "ResourceSlice"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+];
+
+/// Built-in kinds without a status: their metadata says all that there is to say.
+const WITHOUT_STATUS: [(&str, &str); 26] = [
+    ("", "ConfigMap"),
+    ("", "Endpoints"),
+    ("", "LimitRange"),
+    ("", "PodTemplate"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+    ("apps", "ControllerRevision"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSIStorageCapacity"),
+    ("storage.k8s.io", "StorageClass"),
+];
+
+/// Whether objects of a built-in kind live in namespaces; `None` for kinds that are not built in.
+pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
+    BUILT_IN_GROUPS.contains(&group).then(|| !CLUSTER_SCOPED.contains(&(group, kind)))
+}
+
+/// Whether the status of an object of this kind can be told only from its body. Where it cannot, metadata is
+/// enough, and nobody has to read the values of a Secret.
+pub fn needs_body(group: &str, kind: &str) -> bool {
+    !WITHOUT_STATUS.contains(&(group, kind))
+}
+
+/// Kinds that the cluster makes by itself, whatever labels they carry.
+const NOISE: [(&str, &str); 8] = [
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("apps", "ControllerRevision"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("events.k8s.io", "Event"),
+    ("storage.k8s.io", "CSIStorageCapacity"),
+    ("cilium.io", "CiliumEndpoint"),
+];
+
+/// Whether objects of a kind are never declared by anybody.
+pub(crate) fn is_noise(group: &str, kind: &str) -> bool {
+    NOISE.contains(&(group, kind)) || group == "metrics.k8s.io" || group.ends_with(".metrics.k8s.io")
+}
+
+/// A kind as the API server's discovery describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// The version that the server prefers.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// The name in URLs: `deployments`.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it: `get`, `list`, `watch`, …
+    pub verbs: Vec<String>,
+}
+
+impl ServedKind {
+    /// Whether objects of this kind can be listed.
+    pub fn is_listable(&self) -> bool {
+        self.verbs.iter().any(|verb| verb == "list")
+    }
+}
+
+/// What one API server serves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KindCatalog {
+    kinds: BTreeMap<GroupKind, ServedKind>,
+    broken: BTreeMap<String, String>,
+}
+
+impl KindCatalog {
+    /// A catalog of `kinds`, and of the groups that could not be asked, each with the reason: an aggregated API
+    /// whose server is down makes its own kinds unknown, and no others.
+    pub fn new(
+        kinds: impl IntoIterator<Item = ServedKind>,
+        broken: impl IntoIterator<Item = (String, String)>,
+    ) -> KindCatalog {
+        let keyed = |served: ServedKind| (GroupKind::new(&*served.group, &*served.kind), served);
+        KindCatalog { kinds: kinds.into_iter().map(keyed).collect(), broken: broken.into_iter().collect() }
+    }
+
+    /// The kind, if it is served.
+    pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
+        self.kinds.get(kind)
+    }
+
+    /// Why it is not known whether `group` is served, if so.
+    pub fn broken(&self, group: &str) -> Option<&str> {
+        self.broken.get(group).map(String::as_str)
+    }
+
+    /// Whether the kind is served, or may be: its group could not be asked.
+    pub fn may_serve(&self, kind: &GroupKind) -> bool {
+        self.kinds.contains_key(kind) || self.broken.contains_key(&kind.group)
+    }
+
+    /// All served kinds, by group and kind.
+    pub fn iter(&self) -> impl Iterator<Item = &ServedKind> {
+        self.kinds.values()
+    }
+
+    /// The groups that could not be asked, each with the reason.
+    pub fn broken_groups(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.broken.iter().map(|(group, reason)| (group.as_str(), reason.as_str()))
+    }
+}

@@ -1,0 +1,132 @@
+//! The border to where objects come from: a live cluster, a dump, an index.
+
+use std::fmt;
+
+use taffrail_status::Object;
+
+use crate::freshness::Freshness;
+use crate::identity::{ClusterId, GroupKind, ObjectKey};
+use crate::kinds;
+
+/// How much of an object was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Body {
+    /// All of it.
+    Whole,
+    /// Its metadata: that `status` is missing then says nothing.
+    Metadata,
+}
+
+/// An object of a cluster.
+#[derive(Debug, Clone)]
+pub struct Observed<'a> {
+    /// Its name.
+    pub key: &'a ObjectKey,
+    /// What was read of it.
+    pub object: Object<'a>,
+    /// How much that is.
+    pub body: Body,
+}
+
+/// Whether what was read of an object is enough to judge it.
+pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
+    observed.body == Body::Whole
+        || !kinds::needs_body(&observed.key.group, &observed.key.kind)
+        || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
+
+/// The answer to "is this object there?".
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a view that lives as long as one question")]
+pub enum Lookup<'a> {
+    /// It is.
+    Found(Observed<'a>),
+    /// It is known not to be there.
+    Absent,
+    /// Nobody looked, or was let look; with the reason, for people.
+    Unobserved(String),
+}
+
+/// The smallest part of a cluster that a failure concerns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// All of it.
+    Cluster,
+    /// An API group.
+    Group(String),
+    /// The objects of a kind, in one namespace or in all.
+    Kind {
+        /// Which kind.
+        kind: GroupKind,
+        /// Which namespace; `None` for all.
+        namespace: Option<String>,
+    },
+    /// One object.
+    Object(ObjectKey),
+    /// A part of a dump: a file, a document in it.
+    Input(String),
+}
+
+/// Written `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, or as the object's key.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Cluster => f.write_str("cluster"),
+            Scope::Group(group) => write!(f, "group {group}"),
+            Scope::Kind { kind, namespace: None } => kind.fmt(f),
+            Scope::Kind { kind, namespace: Some(namespace) } => write!(f, "{kind} in {namespace}"),
+            Scope::Object(key) => key.fmt(f),
+            Scope::Input(place) => f.write_str(place),
+        }
+    }
+}
+
+/// A failure, on the smallest scope that it concerns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeError {
+    /// What could not be read, or is wrong.
+    pub scope: Scope,
+    /// One word in CamelCase: `Forbidden`, `Timeout`, `Malformed`, …
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// What is known of the objects of one cluster.
+pub trait Objects: Send + Sync {
+    /// The name by which people asked for the cluster: a context, a file's name.
+    fn name(&self) -> &str;
+
+    /// Which cluster it is, where that is known.
+    fn id(&self) -> Option<&ClusterId>;
+
+    /// The addresses by which other clusters name this one.
+    fn servers(&self) -> &[String];
+
+    /// The version of its API server, where that is known.
+    fn version(&self) -> Option<&str>;
+
+    /// When the objects were observed.
+    fn freshness(&self) -> Freshness;
+
+    /// Looks one object up.
+    fn get(&self, key: &ObjectKey) -> Lookup<'_>;
+
+    /// The objects of a kind, as far as they were read.
+    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
+    /// All objects, as far as they were read.
+    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
+    /// Whether objects of a kind live in namespaces; `None` where nothing says so.
+    fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
+
+    /// What could not be read.
+    fn errors(&self) -> &[ScopeError];
+}
+
+/// Why an object of which only metadata is known was not read whole, if that was tried.
+pub(crate) fn why_unread(objects: &dyn Objects, key: &ObjectKey) -> Option<String> {
+    let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object == key);
+    objects.errors().iter().find(is_it).map(|error| error.message.clone())
+}

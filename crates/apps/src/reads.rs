@@ -1,0 +1,373 @@
+//! What to read of a live cluster to know its apps: the same plan for every reader.
+//!
+//! The reader asks [`next_reads`] again and again, and gives each answer to [`Snapshot::answer`], until nothing
+//! is left to read. Discovery is the reader's own: it runs beside the first round, and its result is given to
+//! [`Snapshot::set_kinds`] before the second.
+//!
+//! 1. What declares apps; this needs no discovery.
+//! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
+//!    another version than the guessed one.
+//! 3. The declared objects, one list for each kind.
+//! 4. What is left: bodies of objects whose kind was read by metadata.
+//!
+//! No kind is listed twice in a namespace, unless apps of another cluster turn out to deliver many objects of it.
+//! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
+//! apps shall be followed into other clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use taffrail_status::json::{self, OwnedDocument, write_string};
+
+use crate::delivery::{Declarations, labels};
+use crate::fleet::Fleet;
+use crate::freshness::FreshnessState;
+use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds::{self, KindCatalog, ServedKind};
+use crate::objects::{Body, Lookup, Objects, Scope, suffices};
+use crate::snapshot::{Listed, Snapshot};
+
+/// What a person asked to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Apps declared in this namespace; `None` for all.
+    pub namespace: Option<String>,
+    /// Whether objects that nobody declares are grouped by their labels, which reads every kind.
+    pub label_groups: bool,
+    /// Whether apps are followed into other clusters. Where those are is said by kubeconfigs, in Secrets that are
+    /// read for it.
+    pub follow: bool,
+    /// Objects that are wanted whatever declares them.
+    pub objects: Vec<ObjectKey>,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked { namespace: None, label_groups: true, follow: false, objects: Vec::new() }
+    }
+}
+
+/// What a read is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// All objects of the kind, page by page.
+    List {
+        /// A label selector.
+        labels: Option<String>,
+    },
+    /// The object of this name.
+    Object(String),
+}
+
+/// One request to an API server (a paged list is one, however many pages it has).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Read {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// The kind's name in URLs.
+    pub plural: String,
+    /// In which namespace; `None` for all, and for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// What is read.
+    pub target: Target,
+    /// How much of each object is read.
+    pub body: Body,
+}
+
+impl Read {
+    /// The path of the request's URL, without the query.
+    pub fn path(&self) -> String {
+        let Read { group, version, plural, .. } = self;
+        let mut path =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        if let Some(namespace) = &self.namespace {
+            path = format!("{path}/namespaces/{namespace}");
+        }
+        match &self.target {
+            Target::List { .. } => format!("{path}/{plural}"),
+            Target::Object(name) => format!("{path}/{plural}/{name}"),
+        }
+    }
+
+    /// What the read concerns.
+    pub fn scope(&self) -> Scope {
+        match &self.target {
+            Target::List { .. } => {
+                let kind = GroupKind::new(&*self.group, &*self.kind);
+                Scope::Kind { kind, namespace: self.namespace.clone() }
+            }
+            Target::Object(name) => {
+                let namespace = self.namespace.clone().unwrap_or_default();
+                Scope::Object(ObjectKey::new(&*self.group, &*self.kind, namespace, &**name))
+            }
+        }
+    }
+
+    /// Takes the text of an object in the answer for a document that says its `apiVersion` and `kind`.
+    ///
+    /// The API server leaves them out of the items of typed lists, and in answers that hold metadata only
+    /// they speak of the answer's form.
+    ///
+    /// # Errors
+    /// When the text is no JSON object.
+    pub fn document(&self, text: &[u8]) -> Result<OwnedDocument, json::Error> {
+        let text = text.trim_ascii();
+        let Some(open) = text.strip_suffix(b"}") else { return OwnedDocument::parse(text) };
+        let mut document = Vec::with_capacity(text.len() + 80);
+        document.extend_from_slice(open);
+        // Of duplicate keys the last one counts.
+        if !open.trim_ascii_end().ends_with(b"{") {
+            document.push(b',');
+        }
+        let version = if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        };
+        document.extend_from_slice(b"\"apiVersion\":");
+        write_string(&version, &mut document);
+        document.extend_from_slice(b",\"kind\":");
+        write_string(&self.kind, &mut document);
+        document.push(b'}');
+        OwnedDocument::parse(document)
+    }
+}
+
+/// A kind that is read before discovery has answered: group, version, kind, plural.
+type Declaring = (&'static str, &'static str, &'static str, &'static str);
+
+const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
+
+/// What declares apps, and the sources of Flux, in the versions that are served most.
+const DECLARING: [Declaring; 12] = [
+    ("argoproj.io", "v1alpha1", "Application", "applications"),
+    ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
+    ("configsync.gke.io", "v1beta1", "RootSync", "rootsyncs"),
+    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    ("kpt.dev", "v1alpha1", "ResourceGroup", "resourcegroups"),
+    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
+    (FLUX_SOURCES, "v1", "Bucket", "buckets"),
+    (FLUX_SOURCES, "v1", "ExternalArtifact", "externalartifacts"),
+    (FLUX_SOURCES, "v1", "GitRepository", "gitrepositories"),
+    (FLUX_SOURCES, "v1", "HelmChart", "helmcharts"),
+    (FLUX_SOURCES, "v1", "HelmRepository", "helmrepositories"),
+    (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
+];
+
+/// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
+const FEW: usize = 20;
+
+/// Whether objects of a kind declare apps, so that apps are hidden from who may not list it.
+pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
+    let GroupKind { group, kind } = kind;
+    let declares =
+        |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;
+    DECLARING.iter().any(declares) || (group.is_empty() && kind == "Secret")
+}
+
+/// Kinds whose objects are many, and nearly all made by controllers: of those with labels, metadata comes first.
+const BY_METADATA: [(&str, &str); 2] = [("", "Pod"), ("apps", "ReplicaSet")];
+
+/// What to read next, all of it at once; nothing when all is known that can be.
+pub fn next_reads(snapshot: &Snapshot, asked: &Asked) -> Vec<Read> {
+    if snapshot.is_lost() {
+        return Vec::new();
+    }
+    let plan = Plan { snapshot, asked, namespace: asked.namespace.as_deref() };
+    let mut reads = plan.declaring();
+    let Some(catalog) = snapshot.kinds() else { return reads };
+
+    let fleet = Fleet::new(&[snapshot]);
+    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    let is_coming = |key: &ObjectKey| {
+        let brings = |read: &Read| {
+            read.kind == key.kind
+                && read.group == key.group
+                && read.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+        };
+        reads.iter().any(brings)
+    };
+    let addresses = found.addresses.iter().filter(|_| asked.follow);
+    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).filter(|key| !is_coming(key));
+    let lacking: Vec<Read> = lacking.filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
+    reads.extend(lacking);
+    if reads.is_empty() {
+        reads = plan.declared(catalog, &found);
+    }
+    if reads.is_empty() {
+        reads = plan.left(catalog, &found);
+    }
+    reads
+}
+
+/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
+///
+/// When all clusters were read, these go into [`Asked::objects`], and the plan of each cluster that is named
+/// goes on.
+pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
+    let fleet = Fleet::new(clusters);
+    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
+    for app in &found.apps {
+        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
+        let objects = fleet.objects(cluster);
+        let lacking = app.objects.iter().filter(|key| match objects.get(key) {
+            Lookup::Found(observed) => !suffices(&observed),
+            Lookup::Absent => false,
+            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
+        });
+        wanted.entry(objects.name().to_owned()).or_default().extend(lacking);
+    }
+    wanted.retain(|_, keys| !keys.is_empty());
+    wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
+}
+
+struct Plan<'p> {
+    snapshot: &'p Snapshot,
+    asked: &'p Asked,
+    namespace: Option<&'p str>,
+}
+
+impl<'p> Plan<'p> {
+    /// What declares apps. Secrets are listed whole, so that the list serves Helm's storage, inventories and
+    /// label groups alike.
+    fn declaring(&self) -> Vec<Read> {
+        let mut reads = Vec::new();
+        let secrets = ("", "v1", "Secret", "secrets");
+        for (group, version, kind, plural) in DECLARING.into_iter().chain([secrets]) {
+            let id = GroupKind::new(group, kind);
+            let catalog = self.snapshot.kinds();
+            let missing = catalog.is_some_and(|catalog| !catalog.may_serve(&id));
+            if missing || self.snapshot.listed(&id, self.namespace) != Listed::No {
+                continue;
+            }
+            let served = catalog.and_then(|catalog| catalog.get(&id));
+            reads.push(Read {
+                group: group.to_owned(),
+                version: served.map_or(version, |served| &served.version).to_owned(),
+                kind: kind.to_owned(),
+                plural: plural.to_owned(),
+                namespace: self.asked.namespace.clone(),
+                target: Target::List { labels: None },
+                body: body_of(group, kind),
+            });
+        }
+        let identity = ObjectKey::new("", "Namespace", "", "kube-system");
+        if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity) {
+            reads.push(Read {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: identity.kind,
+                plural: "namespaces".to_owned(),
+                namespace: None,
+                target: Target::Object(identity.name),
+                body: Body::Metadata,
+            });
+        }
+        reads
+    }
+
+    /// The declared objects, and those of label groups.
+    fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
+        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        for key in declared.chain(&self.asked.objects) {
+            if matches!(self.snapshot.get(key), Lookup::Unobserved(_)) {
+                wanted.entry(key.group_kind()).or_default().push(key);
+            }
+        }
+        let mut reads = Vec::new();
+        for (kind, keys) in &wanted {
+            if let Some(served) = catalog.get(kind) {
+                self.wanted(catalog, served, keys, &mut reads);
+            }
+        }
+        let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !found.definitions.is_empty()
+            && !wanted.contains_key(&definition)
+            && self.snapshot.listed(&definition, None) == Listed::No
+            && let Some(served) = catalog.get(&definition)
+        {
+            reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
+        }
+        if self.asked.label_groups {
+            let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
+            for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
+                let kind = GroupKind::new(&*served.group, &*served.kind);
+                if !wanted.contains_key(&kind) && self.snapshot.listed(&kind, self.namespace) == Listed::No {
+                    let by_metadata = BY_METADATA.contains(&(&*served.group, &*served.kind));
+                    let body =
+                        if by_metadata { Body::Metadata } else { body_of(&served.group, &served.kind) };
+                    let labels = Some(labels::INSTANCE.to_owned());
+                    reads.push(list(served, self.asked.namespace.clone(), labels, body));
+                }
+            }
+        }
+        reads
+    }
+
+    /// The lists that bring the wanted objects of one kind.
+    fn wanted(&self, catalog: &KindCatalog, served: &ServedKind, keys: &[&ObjectKey], reads: &mut Vec<Read>) {
+        let kind = GroupKind::new(&*served.group, &*served.kind);
+        let body = body_of(&served.group, &served.kind);
+        let mut namespaces: BTreeSet<&str> = keys.iter().map(|key| key.namespace.as_str()).collect();
+        let groups = if self.asked.label_groups { self.namespace } else { None };
+        let scopes: Vec<Option<&str>> = match self.namespace {
+            _ if !served.namespaced => vec![None],
+            // Who asks for one namespace may not be let into all.
+            Some(_) => {
+                namespaces.extend(groups);
+                namespaces.into_iter().map(Some).collect()
+            }
+            None if namespaces.len() == 1 && !self.asked.label_groups => {
+                namespaces.into_iter().map(Some).collect()
+            }
+            None => vec![None],
+        };
+        for scope in scopes {
+            let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
+            match self.snapshot.listed(&kind, scope) {
+                Listed::Done => {}
+                Listed::Selected if inside().count() <= FEW => {
+                    reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));
+                }
+                _ if served.is_listable() => reads.push(list(served, scope.map(str::to_owned), None, body)),
+                _ => reads.extend(inside().filter_map(|key| self.object(catalog, key, body))),
+            }
+        }
+    }
+
+    /// The bodies of objects that are declared and of which only metadata was read.
+    fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
+        keys.sort();
+        keys.dedup();
+        let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key) {
+            Lookup::Found(observed) => !suffices(&observed),
+            Lookup::Absent | Lookup::Unobserved(_) => false,
+        };
+        keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
+    }
+
+    /// The read of one object, if it was not read and its kind is served.
+    fn object(&self, catalog: &KindCatalog, key: &ObjectKey, body: Body) -> Option<Read> {
+        let served = catalog.get(&key.group_kind())?;
+        let namespace = served.namespaced.then(|| key.namespace.clone());
+        let read = Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, body) };
+        (!self.snapshot.was_read(key)).then_some(read)
+    }
+}
+
+fn body_of(group: &str, kind: &str) -> Body {
+    if kinds::needs_body(group, kind) { Body::Whole } else { Body::Metadata }
+}
+
+fn list(served: &ServedKind, namespace: Option<String>, labels: Option<String>, body: Body) -> Read {
+    let ServedKind { group, version, kind, plural, .. } = served.clone();
+    Read { group, version, kind, plural, namespace, target: Target::List { labels }, body }
+}

@@ -1,0 +1,421 @@
+//! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Object, ObjectError};
+
+use crate::freshness::Freshness;
+use crate::identity::{ClusterId, GroupKind, ObjectKey};
+use crate::kinds::{self, KindCatalog};
+use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::reads::{Read, Target};
+
+const FORBIDDEN: &str = "Forbidden";
+
+/// Why a document cannot be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// It is no Kubernetes object.
+    #[error("no Kubernetes object")]
+    NotAnObject(#[source] ObjectError),
+    /// It has no `metadata.name`.
+    #[error("an object without name")]
+    NoName,
+}
+
+/// What became of a [`Read`].
+#[derive(Debug)]
+pub enum Answer {
+    /// The objects, all of them; see [`Read::document`].
+    Objects(Vec<OwnedDocument>),
+    /// Not found: the server does not serve the kind in this version, or does not hold the object.
+    NotFound,
+    /// The server refused.
+    Forbidden {
+        /// What it said.
+        message: String,
+    },
+    /// Any other failure.
+    Failed {
+        /// One word in CamelCase: `Timeout`, `InternalError`, …
+        reason: String,
+        /// For people.
+        message: String,
+    },
+}
+
+/// What is known of a kind in a namespace, or in all.
+#[derive(Debug, Clone)]
+enum Mark {
+    /// All its objects were read.
+    Listed,
+    /// Those of its objects that a selector chose.
+    Selected,
+    /// The server does not serve it in this version.
+    NotServed { version: String },
+    /// Nothing is known; with the reason.
+    Failed { message: String },
+}
+
+#[derive(Debug, Default)]
+struct KindMarks {
+    everywhere: Option<Mark>,
+    namespaces: BTreeMap<String, Mark>,
+}
+
+/// How a kind was listed, whatever came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// Not at all, or in a version that is not served while another is.
+    No,
+    /// By a selector.
+    Selected,
+    /// As a whole.
+    Done,
+}
+
+#[derive(Debug)]
+struct Stored {
+    document: OwnedDocument,
+    body: Body,
+}
+
+impl Stored {
+    fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
+        let object = Object::new(self.document.root()).ok()?;
+        Some(Observed { key, object, body: self.body })
+    }
+}
+
+/// What is known when an object is not there and no read speaks of it.
+#[derive(Debug)]
+enum Rest {
+    /// It is absent: a dump holds all objects.
+    Absent,
+    /// Nothing is known, for this reason.
+    Unobserved(&'static str),
+}
+
+/// The objects of one cluster at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    name: String,
+    id: Option<ClusterId>,
+    servers: Vec<String>,
+    version: Option<String>,
+    freshness: Freshness,
+    objects: BTreeMap<ObjectKey, Stored>,
+    catalog: Option<KindCatalog>,
+    declared_scopes: HashMap<GroupKind, bool>,
+    kinds: HashMap<GroupKind, KindMarks>,
+    unread: HashMap<ObjectKey, Option<String>>,
+    rest: Rest,
+    lost: Option<String>,
+    errors: Vec<ScopeError>,
+}
+
+impl Snapshot {
+    fn new(name: String, freshness: Freshness, rest: Rest) -> Snapshot {
+        Snapshot {
+            name,
+            id: None,
+            servers: Vec::new(),
+            version: None,
+            freshness,
+            objects: BTreeMap::new(),
+            catalog: None,
+            declared_scopes: HashMap::new(),
+            kinds: HashMap::new(),
+            unread: HashMap::new(),
+            rest,
+            lost: None,
+            errors: Vec::new(),
+        }
+    }
+
+    /// A dump: what it does not hold is not there.
+    pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
+        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
+    }
+
+    /// A live cluster of which nothing was read yet; [`crate::next_reads`] says what to read.
+    pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
+        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
+    }
+
+    /// A cluster that did not answer.
+    pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
+        let mut snapshot =
+            Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
+        let message = message.into();
+        snapshot.lost = Some(message.clone());
+        snapshot.report(ScopeError { scope: Scope::Cluster, reason: reason.into(), message });
+        snapshot
+    }
+
+    /// Adds an address by which other clusters name this one.
+    pub fn add_server(&mut self, server: impl Into<String>) {
+        self.servers.push(server.into());
+    }
+
+    /// Sets the version of the API server.
+    pub fn set_version(&mut self, version: impl Into<String>) {
+        self.version = Some(version.into());
+    }
+
+    /// Sets what discovery said; groups that could not be asked are reported.
+    pub fn set_kinds(&mut self, catalog: KindCatalog) {
+        // Who may not list a kind is told so even where it does not exist.
+        let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
+        for (_, marks) in refused {
+            marks.everywhere = None;
+            marks.namespaces.clear();
+        }
+        self.errors.retain(|error| match &error.scope {
+            Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
+            _ => true,
+        });
+        for (group, reason) in catalog.broken_groups() {
+            let message = format!("whether {group} is served is not known: {reason}");
+            let scope = Scope::Group(group.to_owned());
+            self.errors.push(ScopeError { scope, reason: "DiscoveryFailed".to_owned(), message });
+        }
+        self.catalog = Some(catalog);
+    }
+
+    /// What discovery said, if it was asked.
+    pub fn kinds(&self) -> Option<&KindCatalog> {
+        self.catalog.as_ref()
+    }
+
+    /// Reports a failure that leaves what was read as it is.
+    pub fn report(&mut self, error: ScopeError) {
+        self.errors.push(error);
+    }
+
+    /// Reports a part of a dump that could not be read. What is missing may have been there, so nothing is
+    /// known to be absent any more.
+    pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.rest = Rest::Unobserved("parts of the dump could not be read");
+        let scope = Scope::Input(place.into());
+        self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
+    }
+
+    /// Keeps an object, which must say its `apiVersion` and `kind`. Of objects with one key the last counts,
+    /// but metadata never replaces a whole object.
+    ///
+    /// # Errors
+    /// When the document is no object with a name.
+    pub fn insert(&mut self, document: OwnedDocument, body: Body) -> Result<(), InsertError> {
+        let object = Object::new(document.root()).map_err(InsertError::NotAnObject)?;
+        let key = ObjectKey::of(&object);
+        if key.name.is_empty() {
+            return Err(InsertError::NoName);
+        }
+        if key.group.is_empty() && key.kind == "Namespace" && key.name == "kube-system" {
+            let uid = object.text(&["metadata", "uid"]);
+            self.id = (!uid.is_empty()).then(|| ClusterId(uid.into_owned()));
+        }
+        if key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition" {
+            let kind = GroupKind::new(
+                object.text(&["spec", "group"]).into_owned(),
+                object.text(&["spec", "names", "kind"]).into_owned(),
+            );
+            match &*object.text(&["spec", "scope"]) {
+                "Namespaced" => drop(self.declared_scopes.insert(kind, true)),
+                "Cluster" => drop(self.declared_scopes.insert(kind, false)),
+                _ => {}
+            }
+        }
+        let whole = |stored: &Stored| stored.body == Body::Whole;
+        if body == Body::Whole || !self.objects.get(&key).is_some_and(whole) {
+            self.objects.insert(key, Stored { document, body });
+        }
+        Ok(())
+    }
+
+    /// Takes in what became of `read`.
+    pub fn answer(&mut self, read: &Read, answer: Answer) {
+        let scope = read.scope();
+        // Nobody asked which cluster this is: not being let know it leaves nothing out.
+        let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
+        let message = match answer {
+            Answer::Objects(documents) => {
+                for document in documents {
+                    if let Err(error) = self.insert(document, read.body) {
+                        let message = format!("{scope} holds {error}");
+                        let reason = "Malformed".to_owned();
+                        self.report(ScopeError { scope: scope.clone(), reason, message });
+                    }
+                }
+                self.mark(read, Mark::Listed, None);
+                return;
+            }
+            Answer::NotFound => {
+                self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
+                return;
+            }
+            Answer::Forbidden { message } => {
+                let kind = GroupKind::new(&*read.group, &*read.kind);
+                if self.catalog.as_ref().is_some_and(|catalog| !catalog.may_serve(&kind)) {
+                    self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
+                    return;
+                }
+                if is_asked {
+                    self.report(ScopeError { scope, reason: FORBIDDEN.to_owned(), message: message.clone() });
+                }
+                message
+            }
+            Answer::Failed { reason, message } => {
+                if is_asked {
+                    self.report(ScopeError { scope, reason, message: message.clone() });
+                }
+                message
+            }
+        };
+        self.mark(read, Mark::Failed { message: message.clone() }, Some(message));
+    }
+
+    fn mark(&mut self, read: &Read, mark: Mark, failure: Option<String>) {
+        match &read.target {
+            Target::Object(name) => {
+                let namespace = read.namespace.clone().unwrap_or_default();
+                let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
+                self.unread.insert(key, failure);
+            }
+            Target::List { labels } => {
+                let mark =
+                    if labels.is_some() && matches!(mark, Mark::Listed) { Mark::Selected } else { mark };
+                let marks = self.kinds.entry(GroupKind::new(&*read.group, &*read.kind)).or_default();
+                match &read.namespace {
+                    None => marks.everywhere = Some(mark),
+                    Some(namespace) => drop(marks.namespaces.insert(namespace.clone(), mark)),
+                }
+            }
+        }
+    }
+
+    /// Whether a kind was listed in a namespace (`None`: in all).
+    pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>) -> Listed {
+        let Some(marks) = self.kinds.get(kind) else { return Listed::No };
+        let own = namespace.and_then(|namespace| marks.namespaces.get(namespace));
+        match own.or(marks.everywhere.as_ref()) {
+            None => Listed::No,
+            Some(Mark::Selected) => Listed::Selected,
+            Some(Mark::Listed | Mark::Failed { .. }) => Listed::Done,
+            Some(Mark::NotServed { version }) => {
+                match self.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
+                    Some(served) if served.version != *version => Listed::No,
+                    _ => Listed::Done,
+                }
+            }
+        }
+    }
+
+    /// Whether the cluster did not answer at all.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Whether a read of this one object was answered.
+    pub(crate) fn was_read(&self, key: &ObjectKey) -> bool {
+        self.unread.contains_key(key)
+    }
+
+    fn missing(&self, key: &ObjectKey) -> Lookup<'_> {
+        if let Some(message) = &self.lost {
+            return Lookup::Unobserved(message.clone());
+        }
+        if let Some(failure) = self.unread.get(key) {
+            return match failure {
+                None => Lookup::Absent,
+                Some(message) => Lookup::Unobserved(message.clone()),
+            };
+        }
+        let kind = key.group_kind();
+        let marks = self.kinds.get(&kind);
+        let mark = marks.and_then(|marks| marks.namespaces.get(&key.namespace).or(marks.everywhere.as_ref()));
+        match mark {
+            Some(Mark::Listed) => return Lookup::Absent,
+            Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),
+            Some(Mark::Failed { message }) => return Lookup::Unobserved(message.clone()),
+            Some(Mark::NotServed { .. }) | None => {}
+        }
+        match &self.catalog {
+            Some(catalog) if !catalog.may_serve(&kind) => return Lookup::Absent,
+            Some(catalog) => {
+                if let Some(reason) = catalog.broken(&kind.group) {
+                    return Lookup::Unobserved(reason.to_owned());
+                }
+            }
+            None if mark.is_some() => return Lookup::Absent,
+            None => {}
+        }
+        match self.rest {
+            Rest::Absent => Lookup::Absent,
+            Rest::Unobserved(reason) => Lookup::Unobserved(reason.to_owned()),
+        }
+    }
+
+    fn range<'a>(
+        &'a self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
+        let first = ObjectKey::new(group, kind, "", "");
+        let (group, kind) = (first.group.clone(), first.kind.clone());
+        self.objects.range(first..).take_while(move |(key, _)| key.group == group && key.kind == kind)
+    }
+}
+
+impl Objects for Snapshot {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn id(&self) -> Option<&ClusterId> {
+        self.id.as_ref()
+    }
+
+    fn servers(&self) -> &[String] {
+        &self.servers
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
+        match self.objects.get_key_value(key).and_then(|(key, stored)| stored.observed(key)) {
+            Some(observed) => Lookup::Found(observed),
+            None => self.missing(key),
+        }
+    }
+
+    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        Box::new(self.range(group, kind).filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
+        let key = GroupKind::new(group, kind);
+        kinds::is_namespaced(group, kind)
+            .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
+            .or_else(|| self.declared_scopes.get(&key).copied())
+            .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))
+    }
+
+    fn errors(&self) -> &[ScopeError] {
+        &self.errors
+    }
+}

@@ -1,0 +1,105 @@
+//! How far what is wanted got into the cluster: an axis of its own beside health and freshness.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+/// Where an app stands between what its source wants and what its cluster holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyncState {
+    /// The wanted revision is applied.
+    Synced,
+    /// Another revision is wanted, and nothing says that it is being applied.
+    OutOfSync,
+    /// The wanted revision is being applied.
+    Syncing,
+    /// Applying the wanted revision failed.
+    Failed,
+    /// The tool was told to leave the app alone.
+    Suspended,
+    /// Nobody says what is wanted, or it cannot be read.
+    Unknown,
+}
+
+impl SyncState {
+    /// The name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SyncState::Synced => "Synced",
+            SyncState::OutOfSync => "OutOfSync",
+            SyncState::Syncing => "Syncing",
+            SyncState::Failed => "Failed",
+            SyncState::Suspended => "Suspended",
+            SyncState::Unknown => "Unknown",
+        }
+    }
+}
+
+impl std::fmt::Display for SyncState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The revisions of an app, as its tool writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sync {
+    /// Where the app stands.
+    pub state: SyncState,
+    /// What the source holds.
+    pub desired: Option<String>,
+    /// What was last tried.
+    pub attempted: Option<String>,
+    /// What was last applied with success.
+    pub applied: Option<String>,
+    /// When something was last applied with success.
+    pub last_success: Option<Timestamp>,
+}
+
+impl Sync {
+    /// Nothing is known of revisions.
+    pub(crate) fn unknown() -> Sync {
+        Sync { state: SyncState::Unknown, desired: None, attempted: None, applied: None, last_success: None }
+    }
+}
+
+/// Where the wanted state of an app comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    /// The kind of source: `GitRepository`, `OCIRepository`, `HelmRepository`, `git`, …
+    pub kind: String,
+    /// Namespace of the object that describes it, where there is one.
+    pub namespace: Option<String>,
+    /// Name of the object that describes it, where there is one.
+    pub name: Option<String>,
+    /// Where it is.
+    pub url: Option<String>,
+    /// The part of it that is delivered: a folder, a chart.
+    pub path: Option<String>,
+    /// The branch, tag, version or range that is followed.
+    pub reference: Option<String>,
+}
+
+/// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
+pub(crate) fn shorten(revision: &str) -> Cow<'_, str> {
+    const HASHES: std::ops::RangeInclusive<usize> = 40..=128;
+    const SHORT: usize = 8;
+
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let mut short = String::new();
+    let mut copied = 0;
+    let mut start = 0;
+    while start < revision.len() {
+        let hex = revision.bytes().skip(start).take_while(|&byte| is_hex(byte)).count();
+        if HASHES.contains(&hex) {
+            short.push_str(&revision[copied..start + SHORT]);
+            copied = start + hex;
+        }
+        start += hex.max(1);
+    }
+    if copied == 0 {
+        return Cow::Borrowed(revision);
+    }
+    short.push_str(&revision[copied..]);
+    Cow::Owned(short)
+}

@@ -1,0 +1,152 @@
+//! `get apps`.
+
+use serde::Serialize;
+
+use super::{API_VERSION, Counts, ErrorRow, FreshnessView, ObjectName, time};
+use crate::apps::{self, App};
+use crate::sync::{Source, Sync};
+
+/// The apps of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppList {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `AppList`.
+    pub kind: &'static str,
+    /// A row for each app in each cluster.
+    pub items: Vec<AppRow>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+impl From<&apps::AppList> for AppList {
+    fn from(list: &apps::AppList) -> AppList {
+        AppList {
+            api_version: API_VERSION,
+            kind: "AppList",
+            items: list.apps.iter().map(AppRow::from).collect(),
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+/// One app in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppRow {
+    /// What it has in common with the same app in other clusters.
+    pub key: String,
+    /// The cluster that its objects land in.
+    pub cluster: String,
+    /// The cluster that holds the declaring object.
+    pub home: String,
+    /// How it is delivered.
+    pub delivery: &'static str,
+    /// Namespace of the declaring object.
+    pub namespace: String,
+    /// Name of the declaring object.
+    pub name: String,
+    /// The status when it was last observed.
+    pub health: &'static str,
+    /// What may be said of its status now.
+    pub effective: &'static str,
+    /// Why, in one line; of an app that is well, what its delivery says.
+    pub message: String,
+    /// The object that speaks when the app is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst: Option<ObjectName>,
+    /// How many declared objects have each status.
+    pub counts: Counts,
+    /// How many objects are declared.
+    pub objects: usize,
+    /// Its revisions.
+    pub sync: SyncView,
+    /// Whether its tool was told to leave it alone.
+    pub suspended: bool,
+    /// How fresh the row is.
+    pub freshness: FreshnessView,
+    /// Where it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceView>,
+}
+
+impl From<&App> for AppRow {
+    fn from(app: &App) -> AppRow {
+        AppRow {
+            key: app.key.to_string(),
+            cluster: app.app.target.clone(),
+            home: app.app.home.clone(),
+            delivery: app.app.delivery.as_str(),
+            namespace: app.app.namespace.clone(),
+            name: app.app.name.clone(),
+            health: app.health.as_str(),
+            effective: app.effective().as_str(),
+            message: app.message.clone(),
+            worst: app.worst.as_ref().map(ObjectName::from),
+            counts: app.counts.into(),
+            objects: app.counts.total(),
+            sync: SyncView::from(&app.sync),
+            suspended: app.suspended,
+            freshness: app.freshness.into(),
+            source: app.source.as_ref().map(SourceView::from),
+        }
+    }
+}
+
+/// The revisions of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncView {
+    /// `Synced`, `OutOfSync`, `Syncing`, `Failed`, `Suspended` or `Unknown`.
+    pub state: &'static str,
+    /// What the source holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired: Option<String>,
+    /// What was last tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<String>,
+    /// What was last applied with success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+    /// When something was last applied with success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_success: Option<String>,
+}
+
+impl From<&Sync> for SyncView {
+    fn from(sync: &Sync) -> SyncView {
+        let Sync { state, desired, attempted, applied, last_success } = sync.clone();
+        SyncView { state: state.as_str(), desired, attempted, applied, last_success: last_success.map(time) }
+    }
+}
+
+/// Where an app comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceView {
+    /// The kind of source.
+    pub kind: String,
+    /// Namespace of the object that describes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name of the object that describes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The part of it that is delivered: a folder, a chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The branch, tag, version or range that is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+}
+
+impl From<&Source> for SourceView {
+    fn from(source: &Source) -> SourceView {
+        let Source { kind, namespace, name, url, path, reference } = source.clone();
+        SourceView { kind, namespace, name, url, path, reference }
+    }
+}

@@ -1,0 +1,111 @@
+//! `get clusters`.
+
+use serde::Serialize;
+use taffrail_status::{Status, rollup};
+
+use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView};
+use crate::apps::{App, AppList};
+use crate::fleet::{Fleet, Member};
+use crate::objects::{Objects, Scope, ScopeError};
+use crate::reads;
+
+/// The clusters that were asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterList {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `ClusterList`.
+    pub kind: &'static str,
+    /// A row for each cluster, under the first name by which it was asked for.
+    pub items: Vec<ClusterRow>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+impl ClusterList {
+    /// The rows of `clusters`, whose apps are in `list`.
+    pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
+        let fleet = Fleet::new(clusters);
+        ClusterList {
+            api_version: API_VERSION,
+            kind: "ClusterList",
+            items: fleet.members.iter().map(|member| row(member, list)).collect(),
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+/// One cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterRow {
+    /// The name by which it was asked for.
+    pub name: String,
+    /// Further names by which it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The UID of its `kube-system` namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The version of its API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The worst of what may be said of its apps now; `Unknown` where apps may be missing from the count.
+    pub status: &'static str,
+    /// What the worst app says, or what could not be read.
+    pub message: String,
+    /// The app that speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst: Option<AppName>,
+    /// How many apps there are.
+    pub apps: usize,
+    /// How many of them have each status now.
+    pub counts: Counts,
+    /// How many failures concern this cluster.
+    pub errors: usize,
+    /// How fresh the row is.
+    pub freshness: FreshnessView,
+}
+
+fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
+    let objects = member.objects;
+    let apps: Vec<&App> = list.apps.iter().filter(|app| app.app.target == objects.name()).collect();
+    let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
+    let worst =
+        apps.iter().filter(|app| app.effective() != Status::Current).min_by_key(|app| app.effective());
+    let blind = objects.errors().iter().find(|error| hides_apps(error));
+
+    let mut status = worst.map_or(Status::Current, |app| app.effective());
+    let mut message = worst.map(|app| app.message.clone()).unwrap_or_default();
+    let mut speaker = worst.map(|app| AppName::from(&app.app));
+    if let Some(error) = blind
+        && Status::Unknown < status
+    {
+        status = Status::Unknown;
+        message = error.message.clone();
+        speaker = None;
+    }
+    ClusterRow {
+        name: objects.name().to_owned(),
+        aliases: member.aliases.clone(),
+        id: objects.id().map(ToString::to_string),
+        version: objects.version().map(str::to_owned),
+        status: status.as_str(),
+        message,
+        worst: speaker,
+        apps: apps.len(),
+        counts: counts.into(),
+        errors: list.errors.iter().filter(|error| error.cluster == objects.name()).count(),
+        freshness: objects.freshness().into(),
+    }
+}
+
+/// Whether apps may be there that nobody was let see.
+fn hides_apps(error: &ScopeError) -> bool {
+    match &error.scope {
+        Scope::Cluster | Scope::Input(_) => true,
+        Scope::Kind { kind, .. } => reads::declares_apps(kind),
+        Scope::Group(_) | Scope::Object(_) => false,
+    }
+}

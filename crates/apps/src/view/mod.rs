@@ -1,0 +1,141 @@
+//! What is shown: lists in the form of the JSON answers, and the texts of cells.
+//!
+//! Command line, terminal UI and page read these and nothing else, so that they cannot drift apart.
+
+mod apps;
+mod clusters;
+mod resources;
+pub mod text;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_status::Status;
+use taffrail_status::rollup;
+
+pub use apps::{AppList, AppRow, SourceView, SyncView};
+pub use clusters::{ClusterList, ClusterRow};
+pub use resources::{ResourceList, ResourceRow};
+
+use crate::apps::AppError;
+use crate::freshness::Freshness;
+use crate::identity::{AppRef, ObjectKey};
+
+/// The `apiVersion` of all lists.
+pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
+
+/// A failure, on the smallest scope that it concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorRow {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// What could not be read, or is wrong.
+    pub scope: String,
+    /// One word in CamelCase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl From<&AppError> for ErrorRow {
+    fn from(error: &AppError) -> ErrorRow {
+        ErrorRow {
+            cluster: error.cluster.clone(),
+            scope: error.error.scope.to_string(),
+            reason: error.error.reason.clone(),
+            message: error.error.message.clone(),
+        }
+    }
+}
+
+/// Names an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectName {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl From<&ObjectKey> for ObjectName {
+    fn from(key: &ObjectKey) -> ObjectName {
+        let ObjectKey { group, kind, namespace, name } = key.clone();
+        ObjectName { group, kind, namespace, name }
+    }
+}
+
+/// Names an app within a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppName {
+    /// How it is delivered.
+    pub delivery: &'static str,
+    /// Namespace of its declaring object.
+    pub namespace: String,
+    /// Name of its declaring object.
+    pub name: String,
+}
+
+impl From<&AppRef> for AppName {
+    fn from(app: &AppRef) -> AppName {
+        AppName { delivery: app.delivery.as_str(), namespace: app.namespace.clone(), name: app.name.clone() }
+    }
+}
+
+/// How many have each status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Counts {
+    /// The actual state is the desired one.
+    pub current: usize,
+    /// On the way there.
+    pub in_progress: usize,
+    /// An error, or too little progress.
+    pub failed: usize,
+    /// Being deleted.
+    pub terminating: usize,
+    /// Not there.
+    pub not_found: usize,
+    /// Not known.
+    pub unknown: usize,
+}
+
+impl From<rollup::Counts> for Counts {
+    fn from(counts: rollup::Counts) -> Counts {
+        Counts {
+            current: counts.get(Status::Current),
+            in_progress: counts.get(Status::InProgress),
+            failed: counts.get(Status::Failed),
+            terminating: counts.get(Status::Terminating),
+            not_found: counts.get(Status::NotFound),
+            unknown: counts.get(Status::Unknown),
+        }
+    }
+}
+
+/// How fresh a row is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FreshnessView {
+    /// `live`, `stale` or `lost`.
+    pub state: &'static str,
+    /// When it was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<String>,
+}
+
+impl From<Freshness> for FreshnessView {
+    fn from(freshness: Freshness) -> FreshnessView {
+        FreshnessView { state: freshness.state.as_str(), observed_at: freshness.observed_at.map(time) }
+    }
+}
+
+/// A point in time as the API writes it.
+fn time(at: Timestamp) -> String {
+    at.to_string()
+}

@@ -1,0 +1,67 @@
+//! The texts of cells.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use taffrail_status::Status;
+
+use crate::apps::App;
+use crate::freshness::{Freshness, FreshnessState};
+use crate::sync::shorten;
+
+/// What is written where a tool has nothing to say.
+pub const NONE: &str = "-";
+
+/// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
+///
+/// ```
+/// use taffrail_apps::view::text;
+///
+/// assert_eq!(text::revision("main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3"), "main@sha1:1e644628");
+/// assert_eq!(text::revision("1.2.0"), "1.2.0");
+/// ```
+pub fn revision(revision: &str) -> Cow<'_, str> {
+    shorten(revision)
+}
+
+/// The health of an app: `Ready`, `Ready (suspended)`, `Unknown (was Ready, 12 min ago)`.
+pub fn health(app: &App, now: Timestamp) -> String {
+    let seen = status(app.health, app.freshness, now);
+    if app.suspended { format!("{seen} (suspended)") } else { seen }
+}
+
+/// A status when it was last observed, and what may be said of it now: `Ready`, `Unknown (was Ready, 12 min ago)`.
+pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
+    match (freshness.state, freshness.observed_at) {
+        (FreshnessState::Live, _) => last.word().to_owned(),
+        (FreshnessState::Stale | FreshnessState::Lost, None) => Status::Unknown.word().to_owned(),
+        (FreshnessState::Stale | FreshnessState::Lost, Some(at)) => {
+            format!("{} (was {}, {})", Status::Unknown.word(), last.word(), ago(at, now))
+        }
+    }
+}
+
+/// How long ago something was: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.as_second().saturating_sub(at.as_second()) {
+        // Clocks of several machines differ.
+        ..=1 => "just now".to_owned(),
+        seconds => format!("{} ago", span(seconds)),
+    }
+}
+
+/// A span of time in its largest unit: `40 s`, `12 min`, `3 h`, `5 d`.
+pub fn span(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{} s", seconds.max(0)),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A message in one line: its first line that says something, white space folded.
+pub fn line(message: &str) -> String {
+    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,133 @@
+//! The golden cases: dumps of clusters, and the rows that they must show; see `tests/golden/apps`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use taffrail_apps::{Objects, Snapshot, apps, view};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, cluster, documents};
+
+/// Rows that need more than there is yet, with what they wait for. Nothing else may differ, and what is here must.
+const TO_COME: [(&str, &str, &str); 10] = [
+    ("argo-applicationset-fleet", "edge-2 argo-application argocd podinfo-edge-2", EVIDENCE),
+    ("argo-failures", "cluster argo-application argocd web", EVIDENCE),
+    ("config-sync-moving", "cluster config-sync team-c repo-sync", EVIDENCE),
+    ("duplicate-context", "prod flux-kustomization flux-system shop", EVIDENCE),
+    ("flux-bad-image", "cluster flux-kustomization flux-system shop", EVIDENCE),
+    ("flux-health-check-failed", "cluster flux-kustomization flux-system checkout", EVIDENCE),
+    ("overlap", "cluster argo-application argocd web", EVIDENCE),
+    ("overlap", "cluster helm web web", EVIDENCE),
+    ("sixty-apps", "cluster config-sync ns-2 repo-sync", EVIDENCE),
+    ("sixty-apps", "cluster flux-kustomization flux-system ks-07", EVIDENCE),
+];
+const EVIDENCE: &str = "what the Pods of a Deployment say is not looked at";
+
+pub(crate) fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/apps");
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() >= 25, "the golden cases are there");
+    cases
+}
+
+pub(crate) fn clusters(case: &Path) -> Vec<Snapshot> {
+    let mut files = match fs::read_dir(case.join("clusters")) {
+        Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+        Err(_) => vec![case.join("cluster.yaml")],
+    };
+    files.sort();
+    let read = |file: &PathBuf| {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        cluster(name, &fs::read_to_string(file).unwrap())
+    };
+    files.iter().map(read).collect()
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn identity(row: &Value) -> String {
+    ["cluster", "delivery", "namespace", "name"].map(|key| text(row, key)).join(" ")
+}
+
+/// What is expected and is not so in an answer.
+fn differences(expected: &Value, row: &Value) -> Vec<String> {
+    let worst = row
+        .get("worst")
+        .map(|worst| ["group", "kind", "namespace", "name"].map(|key| text(worst, key)).join("/"));
+    let found = |key: &str| match key {
+        "sync" => row["sync"]["state"].clone(),
+        "applied" => row["sync"]["applied"].clone(),
+        "worst" => worst.clone().map(Value::from).unwrap_or_default(),
+        _ => row[key].clone(),
+    };
+    let mut differences = Vec::new();
+    for (key, wanted) in expected.as_object().unwrap() {
+        let found = found(key);
+        let equal = match key.as_str() {
+            "message" => found.as_str().unwrap().contains(wanted.as_str().unwrap()),
+            _ => found == *wanted,
+        };
+        if !equal {
+            differences.push(format!("{key} is {found}, not {wanted}"));
+        }
+    }
+    differences
+}
+
+#[test]
+fn the_rows_of_all_cases_are_right() {
+    let mut wrong: Vec<(String, String)> = Vec::new();
+    for case in cases() {
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let now = fs::read_to_string(case.join("now")).unwrap();
+        assert_eq!(now.trim(), NOW.to_string());
+        let expected = documents(&fs::read_to_string(case.join("expect.yaml")).unwrap()).remove(0);
+        let snapshots = clusters(&case);
+        let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
+        let list = apps(&clusters, &Taffrail, NOW);
+        let list = serde_json::to_value(view::AppList::from(&list)).unwrap();
+
+        let rows: Vec<&Value> = list["items"].as_array().unwrap().iter().collect();
+        let wanted: Vec<&Value> = expected["apps"].as_array().unwrap().iter().collect();
+        for row in &wanted {
+            let id = identity(row);
+            let found: Vec<_> = rows.iter().filter(|row| identity(row) == id).collect();
+            match found.as_slice() {
+                [] => wrong.push((format!("{name}: {id}"), "no such row".to_owned())),
+                [found] => {
+                    let differences = differences(row, found);
+                    if !differences.is_empty() {
+                        wrong.push((format!("{name}: {id}"), differences.join("; ")));
+                    }
+                }
+                _ => wrong.push((format!("{name}: {id}"), "shown twice".to_owned())),
+            }
+        }
+        let ids: BTreeSet<String> = wanted.iter().map(|row| identity(row)).collect();
+        for row in rows.iter().filter(|row| !ids.contains(&identity(row))) {
+            wrong.push((format!("{name}: {}", identity(row)), "not expected".to_owned()));
+        }
+        let errors: Vec<&str> =
+            list["errors"].as_array().unwrap().iter().map(|error| text(error, "message")).collect();
+        for part in expected["errors"].as_array().unwrap() {
+            let part = part.as_str().unwrap();
+            if !errors.iter().any(|error| error.contains(part)) {
+                wrong.push((format!("{name}: errors"), format!("{part} is not in {errors:?}")));
+            }
+        }
+        if expected["errors"].as_array().unwrap().is_empty() && !errors.is_empty() {
+            wrong.push((format!("{name}: errors"), format!("not expected: {errors:?}")));
+        }
+    }
+    for (row, why) in &wrong {
+        println!("{row}: {why}");
+    }
+    let wrong: BTreeSet<String> = wrong.into_iter().map(|(row, _)| row).collect();
+    let to_come: BTreeSet<String> = TO_COME.iter().map(|(case, row, _)| format!("{case}: {row}")).collect();
+    assert_eq!(wrong, to_come);
+}

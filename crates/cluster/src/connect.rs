@@ -1,0 +1,340 @@
+//! The connection to one API server.
+//!
+//! kube's own client speaks HTTP/1.1 only, so forty lists at once are forty TCP and TLS handshakes. Here
+//! one connection carries them all: kube's layers for addresses and credentials stand over a connector
+//! that offers HTTP/2. The first connection is made before any request, on its own: hyper's pool learns
+//! the protocol only from an open connection, and would open one for each of the first requests.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, Write};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use kube::config::Config;
+use rustls::ClientConfig;
+use tokio::sync::Semaphore;
+use tower::{Service, ServiceBuilder, ServiceExt};
+use tower_http::decompression::DecompressionLayer;
+
+use crate::deadline::Deadline;
+use crate::error::{BoxError, ConnectError, Fault, Phase};
+use crate::exec_plugin::{self, PluginError};
+use crate::kubeconfig::Context;
+use crate::record::{Log, RequestRecord};
+
+/// API servers take 100 streams of a connection by default and others fewer than 128. Beyond the server's
+/// limit a request waits inside hyper where nobody can say so; here it waits where it is known.
+const STREAMS: usize = 90;
+
+/// The HTTP version that a server speaks with us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1: a connection for each request under way.
+    Http1,
+    /// HTTP/2: one connection.
+    Http2,
+}
+
+/// One API server, connected to as one user.
+///
+/// Clones share the connection and the record of requests. Everything asked of it ends by its deadline.
+#[derive(Clone)]
+pub struct Cluster {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) deadline: Deadline,
+}
+
+pub(crate) struct Shared {
+    pub(crate) client: kube::Client,
+    pub(crate) streams: Semaphore,
+    pub(crate) log: Log,
+    context: String,
+    namespace: String,
+    server: String,
+    protocol: Protocol,
+    connecting: Duration,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("context", &self.shared.context).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Connects to the server of `context` and gets credentials from its exec plugin, if it has one. The
+    /// deadline holds for this and for all that is asked afterwards.
+    ///
+    /// Resolving names uses a thread that cannot be interrupted. Where a resolver hangs, a runtime waits
+    /// for that thread when it is dropped: a program that must end in time shuts its runtime down in the
+    /// background.
+    ///
+    /// # Errors
+    /// When credentials, name, connection or TLS handshake fail or do not come in time. Whether the server
+    /// accepts the credentials shows only with the first request.
+    pub async fn connect(context: &Context, deadline: Deadline) -> Result<Cluster, ConnectError> {
+        // The process may have chosen already; then that choice holds.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        }
+        let mut config = context.config.clone();
+        if let Some(exec) = &context.exec {
+            exec_plugin::authenticate(exec, &mut config.auth_info, deadline).await.map_err(|error| {
+                match error {
+                    PluginError::TimedOut => ConnectError::Timeout {
+                        server: context.server(),
+                        phase: Phase::ExecPlugin,
+                        after: deadline.elapsed(),
+                    },
+                    PluginError::Failed { what, not_found, source } => ConnectError::ExecPlugin {
+                        context: context.name.clone(),
+                        command: exec.command.clone().unwrap_or_default(),
+                        what,
+                        install_hint: exec.install_hint.clone().filter(|_| not_found),
+                        source,
+                    },
+                }
+            })?;
+        }
+
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let begun = tokio::time::Instant::now();
+        let proxy = config.proxy_url.clone();
+        let attempt = Attempt { context, config, deadline };
+        let (client, protocol) = match proxy {
+            None => attempt.connect(tcp).await?,
+            Some(proxy) if proxy.scheme_str() == Some("socks5") => {
+                let mut socks = SocksV5::new(proxy.clone(), tcp);
+                if let Some((user, password)) = proxy_user(&proxy) {
+                    socks = socks.with_auth(user, password);
+                }
+                attempt.connect(socks).await?
+            }
+            Some(proxy) if proxy.scheme_str() == Some("https") => {
+                // The proxy has a certificate of its own, which the cluster's authority has not signed.
+                let tls =
+                    attempt.usable("the trust store", Config::new(proxy.clone()).rustls_client_config())?;
+                let tls = HttpsConnectorBuilder::new()
+                    .with_tls_config(tls)
+                    .https_or_http()
+                    .enable_http1()
+                    .wrap_connector(tcp);
+                attempt.connect(tunnel(&proxy, tls)).await?
+            }
+            Some(proxy) => attempt.connect(tunnel(&proxy, tcp)).await?,
+        };
+        Ok(Cluster {
+            shared: Arc::new(Shared {
+                client,
+                streams: Semaphore::new(STREAMS),
+                log: Log::new(),
+                context: context.name.clone(),
+                namespace: context.namespace.clone(),
+                server: context.server(),
+                protocol,
+                connecting: begun.elapsed(),
+            }),
+            deadline,
+        })
+    }
+
+    /// The same cluster with the deadline `timeout` from now.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Cluster {
+        Cluster { shared: self.shared.clone(), deadline: Deadline::after(timeout) }
+    }
+
+    /// The context's name.
+    pub fn context(&self) -> &str {
+        &self.shared.context
+    }
+
+    /// The context's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.shared.namespace
+    }
+
+    /// The server's address.
+    pub fn server(&self) -> &str {
+        &self.shared.server
+    }
+
+    /// The HTTP version in use.
+    pub fn protocol(&self) -> Protocol {
+        self.shared.protocol
+    }
+
+    /// How long name, connection and TLS handshake took.
+    pub fn connecting(&self) -> Duration {
+        self.shared.connecting
+    }
+
+    /// All requests so far that have ended, in the order of sending.
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.shared.log.records()
+    }
+}
+
+/// User and password of a proxy's address.
+fn proxy_user(proxy: &Uri) -> Option<(String, String)> {
+    let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((decode(name), decode(password)))
+}
+
+fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.clone(), connector);
+    let basic = proxy_user(proxy).map(|(name, password)| STANDARD.encode(format!("{name}:{password}")));
+    match basic.and_then(|basic| HeaderValue::from_str(&format!("Basic {basic}")).ok()) {
+        Some(header) => tunnel.with_auth(header),
+        None => tunnel,
+    }
+}
+
+/// What one attempt to connect needs.
+struct Attempt<'a> {
+    context: &'a Context,
+    config: Config,
+    deadline: Deadline,
+}
+
+impl Attempt<'_> {
+    fn usable<T>(&self, what: &'static str, result: kube::Result<T>) -> Result<T, ConnectError> {
+        result.map_err(|error| ConnectError::Unusable {
+            context: self.context.name.clone(),
+            what,
+            source: Some(error.into()),
+        })
+    }
+
+    /// Opens a connection by way of `tcp` and lays kube's layers over it.
+    async fn connect<C>(self, tcp: C) -> Result<(kube::Client, Protocol), ConnectError>
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<BoxError>,
+    {
+        let tls = self.usable("its certificates cannot be used", self.config.rustls_client_config())?;
+        let opened = Arc::new(AtomicBool::new(false));
+        let note = opened.clone();
+        let tcp = tcp.map_response(move |stream| {
+            note.store(true, Ordering::Relaxed);
+            stream
+        });
+        let mut connector = self.connector(tls, tcp)?;
+
+        let connecting = async {
+            std::future::poll_fn(|cx| connector.poll_ready(cx)).await?;
+            connector.call(origin(&self.config.cluster_url)).await
+        };
+        let stream = match self.deadline.limit(connecting).await {
+            Some(Ok(stream)) => stream,
+            Some(Err(source)) => {
+                let mut fault = Fault::of(source.as_ref());
+                // Before TLS began it was the proxy that failed, whatever the way.
+                if self.config.proxy_url.is_some() && !opened.load(Ordering::Relaxed) {
+                    fault = Fault::Proxy;
+                }
+                return Err(ConnectError::Transport { server: self.context.server(), fault, source });
+            }
+            None => {
+                let phase = if opened.load(Ordering::Relaxed) { Phase::Handshake } else { Phase::Connect };
+                let after = self.deadline.elapsed();
+                return Err(ConnectError::Timeout { server: self.context.server(), phase, after });
+            }
+        };
+        let http2 = stream.connected().is_negotiated_h2();
+
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .http2_only(http2)
+            .build::<_, Body>(Opened { connector, first: Arc::new(Mutex::new(Some(stream))) });
+        let service = ServiceBuilder::new()
+            .layer(self.config.base_uri_layer())
+            .layer(
+                DecompressionLayer::new()
+                    .no_br()
+                    .no_deflate()
+                    .no_zstd()
+                    .gzip(!self.config.disable_compression),
+            )
+            .option_layer(self.usable("its credentials cannot be used", self.config.auth_layer())?)
+            .layer(self.usable("it cannot act as the user it names", self.config.extra_headers_layer())?)
+            .map_err(BoxError::from)
+            .service(http);
+        let client = kube::Client::new(service, self.config.default_namespace.clone());
+        Ok((client, if http2 { Protocol::Http2 } else { Protocol::Http1 }))
+    }
+
+    fn connector<C>(&self, tls: ClientConfig, tcp: C) -> Result<HttpsConnector<C>, ConnectError> {
+        let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        if let Some(name) = &self.config.tls_server_name {
+            let name = name.clone().try_into().map_err(|error| ConnectError::Unusable {
+                context: self.context.name.clone(),
+                what: "its tls-server-name is not a name",
+                source: Some(Box::new(error)),
+            })?;
+            builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+        }
+        Ok(builder.enable_all_versions().wrap_connector(tcp))
+    }
+}
+
+/// Scheme, host and port of `url`.
+fn origin(url: &Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
+}
+
+/// A connector that hands out a connection it was given before it opens others.
+struct Opened<C, S> {
+    connector: C,
+    first: Arc<Mutex<Option<S>>>,
+}
+
+impl<C: Clone, S> Clone for Opened<C, S> {
+    fn clone(&self) -> Self {
+        Opened { connector: self.connector.clone(), first: self.first.clone() }
+    }
+}
+
+impl<C, S> Service<Uri> for Opened<C, S>
+where
+    C: Service<Uri, Response = S>,
+    C::Future: Send + 'static,
+    C::Error: Send + 'static,
+    S: Send + 'static,
+{
+    type Response = S;
+    type Error = C::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S, C::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), C::Error>> {
+        self.connector.poll_ready(cx)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match first {
+            Some(stream) => Box::pin(std::future::ready(Ok(stream))),
+            None => Box::pin(self.connector.call(uri)),
+        }
+    }
+}

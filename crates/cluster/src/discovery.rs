@@ -1,0 +1,483 @@
+//! Which kinds a server has.
+//!
+//! Servers from 1.26 on tell all of them in two answers. Older ones, and those in front of a proxy that
+//! drops the `Accept` header, answer the same two questions with plain lists of groups and versions, and
+//! each version is asked for on its own.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::connect::Cluster;
+use crate::error::{ReadError, one_line};
+use crate::request::{Answer, Ask, Failure, JSON};
+
+/// The aggregated form, in the order of preference, and the plain form for servers that have neither.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/// A resource of one version: what a list or a get is addressed to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApiResource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The kind, such as `Deployment`.
+    pub kind: String,
+    /// The name in paths, such as `deployments`.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl ApiResource {
+    /// The `apiVersion` of its objects: `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The resource as people write it: `pods`, `deployments.apps`.
+    pub fn full_name(&self) -> String {
+        match self.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+}
+
+/// A resource that the server has, in all versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedResource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The versions that have it, the preferred one first.
+    pub versions: Vec<String>,
+    /// The kind, such as `Deployment`.
+    pub kind: String,
+    /// The name in paths, such as `deployments`.
+    pub plural: String,
+    /// The name of one, such as `deployment`.
+    pub singular: String,
+    /// Abbreviations, such as `deploy`.
+    pub short_names: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What may be done with it in the preferred version, such as `list`.
+    pub verbs: Vec<String>,
+    /// Whether its status is written apart from the rest, in the preferred version.
+    pub has_status_subresource: bool,
+}
+
+impl ServedResource {
+    /// The resource in its preferred version.
+    pub fn preferred(&self) -> ApiResource {
+        self.at(self.versions.first().map(String::as_str).unwrap_or_default())
+    }
+
+    /// The resource in `version`, if it is served in that.
+    pub fn in_version(&self, version: &str) -> Option<ApiResource> {
+        self.versions.iter().any(|served| served == version).then(|| self.at(version))
+    }
+
+    fn at(&self, version: &str) -> ApiResource {
+        ApiResource {
+            group: self.group.clone(),
+            version: version.to_owned(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+            namespaced: self.namespaced,
+        }
+    }
+
+    /// Whether its objects can be listed.
+    pub fn can_list(&self) -> bool {
+        self.verbs.iter().any(|verb| verb == "list")
+    }
+}
+
+/// A group or version whose kinds are not, or not all, known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenGroup {
+    /// The group, or group and version: `metrics.k8s.io/v1beta1`; `v1` for the core group.
+    pub name: String,
+    /// Why, on one line.
+    pub reason: String,
+}
+
+/// All kinds of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Discovery {
+    resources: Vec<ServedResource>,
+    broken: Vec<BrokenGroup>,
+}
+
+impl Discovery {
+    /// All resources: the core group first, then the groups in the server's order of preference.
+    pub fn resources(&self) -> &[ServedResource] {
+        &self.resources
+    }
+
+    /// What could not be learnt: objects of these kinds are not seen, which does not mean there are none.
+    pub fn broken(&self) -> &[BrokenGroup] {
+        &self.broken
+    }
+
+    /// The resource of a kind.
+    pub fn kind(&self, group: &str, kind: &str) -> Option<&ServedResource> {
+        self.resources.iter().find(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    /// The resource that a person means: plural, singular, short name or kind, alone or followed by group,
+    /// or by version and group: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`. The group
+    /// may be cut short. Where several groups have the name, the server's order decides, as with kubectl.
+    pub fn resolve(&self, typed: &str) -> Option<ApiResource> {
+        let (name, rest) = match typed.split_once('.') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (typed, None),
+        };
+        let Some(rest) = rest else {
+            return self.named(name, |_| true).map(ServedResource::preferred);
+        };
+        // What follows the name may be version and group; `v1` alone is a version of the core group.
+        let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
+        let exact = self.named(name, |resource| {
+            resource.group == group && resource.versions.iter().any(|served| served == version)
+        });
+        exact.and_then(|resource| resource.in_version(version)).or_else(|| {
+            self.named(name, |resource| resource.group == rest)
+                .or_else(|| self.named(name, |resource| resource.group.starts_with(rest)))
+                .map(ServedResource::preferred)
+        })
+    }
+
+    /// The first resource called `name`. Full names win over short ones, and both over kinds.
+    fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
+        let name = name.to_lowercase();
+        let first = |test: &dyn Fn(&ServedResource) -> bool| {
+            self.resources.iter().find(|resource| group(resource) && test(resource))
+        };
+        first(&|resource| resource.plural == name || resource.singular == name)
+            .or_else(|| first(&|resource| resource.short_names.contains(&name)))
+            .or_else(|| first(&|resource| resource.kind.to_lowercase() == name))
+    }
+
+    /// Adds what one version of a group has. Versions come in the group's order of preference.
+    fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
+        for resource in found {
+            let known = self
+                .resources
+                .iter_mut()
+                // Groups come one after the other: only the last ones can be of this group.
+                .rev()
+                .take_while(|known| known.group == group)
+                .find(|known| known.plural == resource.plural && known.kind == resource.kind);
+            match known {
+                Some(known) => known.versions.push(version.to_owned()),
+                None => self.resources.push(resource),
+            }
+        }
+    }
+
+    fn break_off(&mut self, name: impl Into<String>, reason: impl ToString) {
+        self.broken.push(BrokenGroup { name: name.into(), reason: one_line(&reason.to_string(), 200) });
+    }
+}
+
+/// `apps/v1`, or `v1` for the core group.
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// The kind of an answer, and its parts, each to be read on its own.
+#[derive(Deserialize)]
+struct Lists<'a> {
+    #[serde(default)]
+    kind: String,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    groups: Option<Vec<&'a RawValue>>,
+    versions: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct AggregatedGroup<'a> {
+    metadata: Option<Metadata>,
+    #[serde(borrow)]
+    versions: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct AggregatedVersion {
+    version: String,
+    #[serde(default)]
+    freshness: String,
+    resources: Option<Vec<AggregatedResource>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AggregatedResource {
+    resource: String,
+    response_kind: Option<ResponseKind>,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    singular_resource: String,
+    verbs: Option<Vec<String>>,
+    short_names: Option<Vec<String>>,
+    subresources: Option<Vec<Subresource>>,
+}
+
+#[derive(Deserialize)]
+struct ResponseKind {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Subresource {
+    subresource: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainGroup {
+    name: String,
+    versions: Vec<PlainVersion>,
+    preferred_version: Option<PlainVersion>,
+}
+
+#[derive(Deserialize)]
+struct PlainVersion {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct PlainResources {
+    resources: Option<Vec<PlainResource>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainResource {
+    name: String,
+    #[serde(default)]
+    singular_name: String,
+    namespaced: bool,
+    kind: String,
+    verbs: Option<Vec<String>>,
+    short_names: Option<Vec<String>>,
+}
+
+/// A version that has to be asked for.
+struct Pending {
+    group: String,
+    version: String,
+}
+
+impl Cluster {
+    /// Asks which kinds the server has.
+    ///
+    /// # Errors
+    /// When neither of the two halves, the core group and the others, could be read. What is wrong with one
+    /// half, one group or one version is in [`Discovery::broken`].
+    pub async fn discover(&self) -> Result<Discovery, ReadError> {
+        let ask = |path: &str| Ask {
+            what: format!("discover kinds ({path})"),
+            path: path.to_owned(),
+            accept: AGGREGATED,
+        };
+        let (core_ask, groups_ask) = (ask("/api"), ask("/apis"));
+        let (core, groups) = futures::future::join(self.ask(&core_ask), self.ask(&groups_ask)).await;
+
+        let mut discovery = Discovery::default();
+        let mut pending = Vec::new();
+        let mut take = |ask: &Ask, answer: Result<Answer, Failure>| {
+            let answer = answer.map_err(|failure| failure.error)?;
+            take(ask, &answer, &mut discovery, &mut pending)
+        };
+        let core = take(&core_ask, core);
+        let groups = take(&groups_ask, groups);
+        self.ask_versions(pending, &mut discovery).await;
+        // One half may have come in the plain form and the other not.
+        discovery.resources.sort_by_key(|resource| !resource.group.is_empty());
+        match (core, groups) {
+            (Err(error), Err(_)) => Err(error),
+            (core, groups) => {
+                if let Err(error) = core {
+                    discovery.break_off("v1", error);
+                }
+                if let Err(error) = groups {
+                    discovery.break_off("all groups but the core group", error);
+                }
+                Ok(discovery)
+            }
+        }
+    }
+
+    /// Asks for each version on its own, all at once.
+    async fn ask_versions(&self, pending: Vec<Pending>, discovery: &mut Discovery) {
+        let asks = pending.into_iter().map(|Pending { group, version }| async move {
+            let name = group_version(&group, &version);
+            let path = if group.is_empty() { format!("/api/{name}") } else { format!("/apis/{name}") };
+            let ask = Ask { what: format!("discover kinds ({path})"), path, accept: JSON };
+            let found = self.ask(&ask).await.map_err(|failure| failure.error).and_then(|answer| {
+                serde_json::from_slice::<PlainResources>(&answer.body)
+                    .map(|found| plain_resources(&group, &version, found.resources.unwrap_or_default()))
+                    .map_err(|error| {
+                        answer.unreadable(&ask.what, format!("the answer is malformed: {error}"))
+                    })
+            });
+            (group, version, found)
+        });
+        // In the order of asking, whichever comes first: it says what is preferred.
+        for (group, version, found) in futures::future::join_all(asks).await {
+            match found {
+                Ok(found) => discovery.add(&group, &version, found),
+                Err(error) => discovery.break_off(group_version(&group, &version), error),
+            }
+        }
+    }
+}
+
+/// Takes in one of the two first answers; what must be asked for one by one goes to `pending`.
+fn take(
+    ask: &Ask,
+    answer: &Answer,
+    discovery: &mut Discovery,
+    pending: &mut Vec<Pending>,
+) -> Result<(), ReadError> {
+    let lists: Lists<'_> = serde_json::from_slice(&answer.body)
+        .map_err(|error| answer.unreadable(&ask.what, format!("the answer is malformed: {error}")))?;
+    match lists.kind.as_str() {
+        "APIGroupDiscoveryList" => {
+            for group in lists.items.unwrap_or_default() {
+                take_aggregated(group, discovery);
+            }
+        }
+        "APIVersions" => {
+            let versions = lists.versions.unwrap_or_default().into_iter();
+            pending.extend(versions.map(|version| Pending { group: String::new(), version }));
+        }
+        "APIGroupList" => {
+            for text in lists.groups.unwrap_or_default() {
+                match serde_json::from_str::<PlainGroup>(text.get()) {
+                    Ok(group) => pending.extend(group.pending()),
+                    Err(error) => discovery.break_off(name_of(text), error),
+                }
+            }
+        }
+        kind => {
+            let problem = format!("the answer is of kind \"{}\", not a list of groups", one_line(kind, 60));
+            return Err(answer.unreadable(&ask.what, problem));
+        }
+    }
+    Ok(())
+}
+
+fn take_aggregated(text: &RawValue, discovery: &mut Discovery) {
+    let group: AggregatedGroup<'_> = match serde_json::from_str(text.get()) {
+        Ok(group) => group,
+        Err(error) => return discovery.break_off(name_of(text), error),
+    };
+    let name = group.metadata.unwrap_or_default().name;
+    for text in group.versions.unwrap_or_default() {
+        match serde_json::from_str::<AggregatedVersion>(text.get()) {
+            Ok(version) => {
+                if version.freshness == "Stale" {
+                    let reason = "stale: the API service behind it does not answer";
+                    discovery.break_off(group_version(&name, &version.version), reason);
+                }
+                let found = version.resources.unwrap_or_default().into_iter();
+                let found = found.filter_map(|found| found.served(&name, &version.version)).collect();
+                discovery.add(&name, &version.version, found);
+            }
+            Err(error) => {
+                let version = version_of(text).unwrap_or_else(|| "an unknown version".to_owned());
+                discovery.break_off(group_version(&name, &version), error);
+            }
+        }
+    }
+}
+
+/// The name of a group that cannot be read otherwise.
+fn name_of(text: &RawValue) -> String {
+    let group: Option<serde_json::Value> = serde_json::from_str(text.get()).ok();
+    let name = group.as_ref().and_then(|group| {
+        group.pointer("/metadata/name").or_else(|| group.get("name")).and_then(serde_json::Value::as_str)
+    });
+    name.map_or_else(|| "an unknown group".to_owned(), |name| one_line(name, 100))
+}
+
+fn version_of(text: &RawValue) -> Option<String> {
+    let version: serde_json::Value = serde_json::from_str(text.get()).ok()?;
+    Some(one_line(version.get("version")?.as_str()?, 100))
+}
+
+impl AggregatedResource {
+    fn served(self, group: &str, version: &str) -> Option<ServedResource> {
+        let subresources = self.subresources.unwrap_or_default();
+        // Without a kind there are only subresources here.
+        let kind = self.response_kind?.kind;
+        if kind.is_empty() {
+            return None;
+        }
+        Some(ServedResource {
+            group: group.to_owned(),
+            versions: vec![version.to_owned()],
+            singular: singular(self.singular_resource, &kind),
+            kind,
+            plural: self.resource,
+            short_names: self.short_names.unwrap_or_default(),
+            namespaced: self.scope == "Namespaced",
+            verbs: self.verbs.unwrap_or_default(),
+            has_status_subresource: subresources.iter().any(|sub| sub.subresource == "status"),
+        })
+    }
+}
+
+impl PlainGroup {
+    /// Its versions, the preferred one first.
+    fn pending(self) -> impl Iterator<Item = Pending> {
+        let mut versions: Vec<String> = self.versions.into_iter().map(|version| version.version).collect();
+        if let Some(preferred) = self.preferred_version {
+            versions.sort_by_key(|version| *version != preferred.version);
+        }
+        let group = self.name;
+        versions.into_iter().map(move |version| Pending { group: group.clone(), version })
+    }
+}
+
+/// The resources of a version; subresources stand among them as `name/subresource`.
+fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec<ServedResource> {
+    let with_status: Vec<String> =
+        found.iter().filter_map(|found| found.name.strip_suffix("/status").map(str::to_owned)).collect();
+    let whole = found.into_iter().filter(|found| !found.name.contains('/'));
+    whole
+        .map(|found| ServedResource {
+            group: group.to_owned(),
+            versions: vec![version.to_owned()],
+            singular: singular(found.singular_name, &found.kind),
+            kind: found.kind,
+            has_status_subresource: with_status.contains(&found.name),
+            plural: found.name,
+            short_names: found.short_names.unwrap_or_default(),
+            namespaced: found.namespaced,
+            verbs: found.verbs.unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// Older servers leave out the name of one.
+fn singular(name: String, kind: &str) -> String {
+    if name.is_empty() { kind.to_lowercase() } else { name }
+}

@@ -1,0 +1,541 @@
+//! Why an API server could not be reached or read, in words for people and for programs.
+
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::time::Duration;
+
+use rustls::{AlertDescription, CertificateError};
+
+/// A cause of any kind.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The class of a failure, as a program reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The deadline passed first.
+    Timeout,
+    /// The server does not accept who we are.
+    Unauthorized,
+    /// The server knows who we are and does not allow this.
+    Forbidden,
+    /// The server has no such object, or no such kind.
+    NotFound,
+    /// The server's certificate is not to be trusted.
+    CertificateInvalid,
+    /// The server's certificate has expired.
+    CertificateExpired,
+    /// Nobody listens at the server's address.
+    ConnectionRefused,
+    /// The connection broke before the answer was complete.
+    ConnectionLost,
+    /// The network has no way to the server, or the two ends do not speak the same protocol.
+    ConnectionFailed,
+    /// The server's name has no address.
+    NameNotResolved,
+    /// The proxy that the kubeconfig or the environment names did not let us through.
+    ProxyFailed,
+    /// The program that should have given credentials did not.
+    ExecPluginFailed,
+    /// The credentials cannot be used or renewed.
+    CredentialsInvalid,
+    /// The answer is not JSON; perhaps it comes from something else than an API server.
+    NotJson,
+    /// The answer is JSON, but not what was asked for.
+    UnexpectedAnswer,
+    /// The server failed.
+    ServerError,
+    /// The server asks for patience beyond our deadline.
+    TooManyRequests,
+    /// What was being read is no longer kept by the server.
+    Gone,
+    /// The server rejects the request as it stands.
+    BadRequest,
+    /// The kubeconfig cannot be used.
+    BadKubeconfig,
+}
+
+impl Reason {
+    /// The word for this reason in JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Timeout => "Timeout",
+            Reason::Unauthorized => "Unauthorized",
+            Reason::Forbidden => "Forbidden",
+            Reason::NotFound => "NotFound",
+            Reason::CertificateInvalid => "CertificateInvalid",
+            Reason::CertificateExpired => "CertificateExpired",
+            Reason::ConnectionRefused => "ConnectionRefused",
+            Reason::ConnectionLost => "ConnectionLost",
+            Reason::ConnectionFailed => "ConnectionFailed",
+            Reason::NameNotResolved => "NameNotResolved",
+            Reason::ProxyFailed => "ProxyFailed",
+            Reason::ExecPluginFailed => "ExecPluginFailed",
+            Reason::CredentialsInvalid => "CredentialsInvalid",
+            Reason::NotJson => "NotJson",
+            Reason::UnexpectedAnswer => "UnexpectedAnswer",
+            Reason::ServerError => "ServerError",
+            Reason::TooManyRequests => "TooManyRequests",
+            Reason::Gone => "Gone",
+            Reason::BadRequest => "BadRequest",
+            Reason::BadKubeconfig => "BadKubeconfig",
+        }
+    }
+
+    /// What a person may do about it, where there is something general to say.
+    fn hint(self) -> Option<&'static str> {
+        Some(match self {
+            Reason::Timeout => {
+                "is the server up and the network open? a longer timeout may help if it is only slow"
+            }
+            Reason::Unauthorized => {
+                "the credentials of this context are missing, wrong or expired: log in again"
+            }
+            Reason::Forbidden => {
+                "ask for a role that allows `get` and `list` on this, or name a namespace you may read"
+            }
+            Reason::NotFound => "is this kind installed in the cluster?",
+            Reason::CertificateInvalid => {
+                "does certificate-authority in the kubeconfig belong to this server? was the cluster made anew?"
+            }
+            Reason::CertificateExpired => {
+                "the server's certificate must be renewed; is the clock here right?"
+            }
+            Reason::ConnectionRefused => "is the server running, and is its port right in the kubeconfig?",
+            Reason::ConnectionLost => "the server or something before it closed the connection: try again",
+            Reason::ConnectionFailed => {
+                "is the network (or VPN) up, and is `server` in the kubeconfig right?"
+            }
+            Reason::NameNotResolved => {
+                "is the server's name right in the kubeconfig, and is the network (or VPN) up?"
+            }
+            Reason::ProxyFailed => "check proxy-url in the kubeconfig, and HTTPS_PROXY and NO_PROXY",
+            Reason::ExecPluginFailed => "run the plugin by hand, or log in with kubectl, and try again",
+            Reason::CredentialsInvalid => "log in again",
+            Reason::NotJson => {
+                "does `server` in the kubeconfig point at an API server, or at a login page or load balancer?"
+            }
+            Reason::ServerError => {
+                "see the API server's log; an API service or webhook behind it may be down"
+            }
+            Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
+            Reason::Gone => "the list changed too fast for its pages: try again",
+            Reason::UnexpectedAnswer | Reason::BadRequest | Reason::BadKubeconfig => return None,
+        })
+    }
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a request was doing when its time was up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// An exec plugin had not given credentials.
+    ExecPlugin,
+    /// The name was being resolved or the TCP connection opened.
+    Connect,
+    /// The server had accepted the connection and not finished the TLS handshake.
+    Handshake,
+    /// As many requests as one connection takes were under way.
+    Queue,
+    /// The request was sent and no answer had begun.
+    Headers,
+    /// The answer had begun and was not complete.
+    Body,
+    /// The server had asked to come back later.
+    RetryAfter,
+}
+
+impl Display for Phase {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::ExecPlugin => "waiting for the exec plugin",
+            Phase::Connect => "connecting",
+            Phase::Handshake => "in the TLS handshake",
+            Phase::Queue => "waiting for earlier requests",
+            Phase::Headers => "waiting for an answer",
+            Phase::Body => "in the middle of the answer",
+            Phase::RetryAfter => "waiting as the server had asked",
+        })
+    }
+}
+
+/// What went wrong on the way to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The name has no address.
+    NameNotResolved,
+    /// Nobody listens there.
+    Refused,
+    /// There is no way there.
+    Unreachable,
+    /// The connection was closed or reset.
+    Lost,
+    /// The server's certificate has expired.
+    CertificateExpired,
+    /// The server's certificate is not valid yet.
+    CertificateNotYetValid,
+    /// The server's certificate was issued by an authority that is not trusted.
+    UnknownAuthority,
+    /// The server's certificate is for another name.
+    WrongName,
+    /// The server's certificate has some other defect.
+    CertificateInvalid,
+    /// The server refused our client certificate, or wants one.
+    ClientCertificateRefused,
+    /// The other end does not speak TLS.
+    NotTls,
+    /// The two ends cannot agree on TLS.
+    TlsFailed,
+    /// The proxy is not reachable or refused.
+    Proxy,
+    /// The credentials could not be renewed or sent.
+    Credentials,
+    /// Something else; the cause says what.
+    Other,
+}
+
+impl Fault {
+    /// The class of this fault.
+    pub fn reason(self) -> Reason {
+        match self {
+            Fault::NameNotResolved => Reason::NameNotResolved,
+            Fault::Refused => Reason::ConnectionRefused,
+            Fault::Lost => Reason::ConnectionLost,
+            Fault::CertificateExpired => Reason::CertificateExpired,
+            Fault::CertificateNotYetValid
+            | Fault::UnknownAuthority
+            | Fault::WrongName
+            | Fault::CertificateInvalid => Reason::CertificateInvalid,
+            Fault::ClientCertificateRefused => Reason::Unauthorized,
+            Fault::Proxy => Reason::ProxyFailed,
+            Fault::Credentials => Reason::CredentialsInvalid,
+            Fault::Unreachable | Fault::NotTls | Fault::TlsFailed | Fault::Other => Reason::ConnectionFailed,
+        }
+    }
+
+    /// Reads the fault from an error and its causes.
+    pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
+        let mut fault = Fault::Other;
+        for cause in causes(error) {
+            if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+                return of_tls(tls);
+            }
+            if cause.is::<kube::client::AuthError>() {
+                return Fault::Credentials;
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                fault = match io.kind() {
+                    // What a resolver says is never one of the kinds below; its text stays as found.
+                    _ if fault == Fault::NameNotResolved => fault,
+                    io::ErrorKind::ConnectionRefused => Fault::Refused,
+                    io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::NetworkDown
+                    | io::ErrorKind::AddrNotAvailable => Fault::Unreachable,
+                    io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof => Fault::Lost,
+                    _ => fault,
+                };
+            } else if let Some(http) = cause.downcast_ref::<hyper::Error>() {
+                if http.is_incomplete_message() || http.is_closed() || http.is_body_write_aborted() {
+                    fault = Fault::Lost;
+                } else if fault == Fault::Other && (http.is_canceled() || http.to_string().contains("http2"))
+                {
+                    // A reset stream or a GOAWAY: the connection is of no more use.
+                    fault = Fault::Lost;
+                }
+            } else if cause.to_string() == "dns error" {
+                // The connector's error type is private; this is the whole of its text.
+                fault = Fault::NameNotResolved;
+            }
+        }
+        fault
+    }
+}
+
+fn of_tls(error: &rustls::Error) -> Fault {
+    match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Fault::CertificateExpired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Fault::CertificateNotYetValid
+            }
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Fault::UnknownAuthority,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Fault::WrongName
+            }
+            _ => Fault::CertificateInvalid,
+        },
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied,
+        ) => Fault::ClientCertificateRefused,
+        rustls::Error::InvalidMessage(_) => Fault::NotTls,
+        _ => Fault::TlsFailed,
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::NameNotResolved => "the name has no address",
+            Fault::Refused => "connection refused",
+            Fault::Unreachable => "no route to it",
+            Fault::Lost => "the connection was closed",
+            Fault::CertificateExpired => "the server's certificate has expired",
+            Fault::CertificateNotYetValid => "the server's certificate is not valid yet",
+            Fault::UnknownAuthority => "the server's certificate is not signed by a trusted authority",
+            Fault::WrongName => "the server's certificate is for another name",
+            Fault::CertificateInvalid => "the server's certificate is not valid",
+            Fault::ClientCertificateRefused => "the server does not accept the client certificate",
+            Fault::NotTls => "the other end does not speak TLS",
+            Fault::TlsFailed => "the TLS handshake failed",
+            Fault::Proxy => "the proxy failed",
+            Fault::Credentials => "the credentials could not be renewed",
+            Fault::Other => "the request failed",
+        })
+    }
+}
+
+/// An error and what caused it, outermost first.
+///
+/// `source()` of an I/O error that wraps another error skips the wrapped one, and it is often the one
+/// that tells.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'a (dyn Error + 'static) = *error;
+        match error.downcast_ref::<io::Error>() {
+            Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    })
+}
+
+/// Why no connection to a cluster was made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The context's settings or credentials cannot be used.
+    #[error("context \"{context}\": {what}")]
+    Unusable {
+        /// Name of the context.
+        context: String,
+        /// What cannot be used.
+        what: &'static str,
+        /// What the TLS or HTTP library says.
+        source: Option<BoxError>,
+    },
+    /// The exec plugin gave no credentials.
+    #[error("context \"{context}\": exec plugin \"{command}\" {what}")]
+    ExecPlugin {
+        /// Name of the context.
+        context: String,
+        /// The command as the kubeconfig has it.
+        command: String,
+        /// What happened, with the last line of the plugin's stderr.
+        what: String,
+        /// What the kubeconfig says about installing the plugin, if it was not found.
+        install_hint: Option<String>,
+        /// Why the plugin could not be run.
+        source: Option<io::Error>,
+    },
+    /// The server could not be reached.
+    #[error("cannot connect to {server}: {fault}")]
+    Transport {
+        /// Address of the server.
+        server: String,
+        /// What went wrong.
+        fault: Fault,
+        /// What the network says.
+        source: BoxError,
+    },
+    /// The time was up.
+    #[error("no connection to {server} within {}: gave up {phase}", Seconds(*.after))]
+    Timeout {
+        /// Address of the server.
+        server: String,
+        /// How far it got.
+        phase: Phase,
+        /// How long it took.
+        after: Duration,
+    },
+}
+
+impl ConnectError {
+    /// The class of this failure.
+    pub fn reason(&self) -> Reason {
+        match self {
+            ConnectError::Unusable { .. } => Reason::BadKubeconfig,
+            ConnectError::ExecPlugin { .. } => Reason::ExecPluginFailed,
+            ConnectError::Transport { fault, .. } => fault.reason(),
+            ConnectError::Timeout { .. } => Reason::Timeout,
+        }
+    }
+
+    /// What a person may do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
+            ConnectError::Timeout { phase: Phase::ExecPlugin, .. } => Reason::ExecPluginFailed.hint(),
+            ConnectError::Transport { fault: Fault::NotTls, .. } => {
+                Some("should `server` begin with http:// here?")
+            }
+            _ => self.reason().hint(),
+        }
+    }
+}
+
+/// Why something could not be read from a cluster.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The request did not get through, or its answer did not.
+    #[error("{what}: {fault}")]
+    Transport {
+        /// What was being done, such as `list pods in namespace a`.
+        what: String,
+        /// What went wrong.
+        fault: Fault,
+        /// What the network says; nothing where that could hold a credential.
+        source: Option<BoxError>,
+    },
+    /// The time was up.
+    #[error("{what}: no complete answer within {}: gave up {phase}", Seconds(*.after))]
+    Timeout {
+        /// What was being done.
+        what: String,
+        /// How far it got.
+        phase: Phase,
+        /// How long it took, since the deadline was set.
+        after: Duration,
+    },
+    /// The server answered with an error.
+    #[error("{what}: {message} (HTTP {code})")]
+    Refused {
+        /// What was being done.
+        what: String,
+        /// The HTTP status.
+        code: u16,
+        /// What the server says, on one line.
+        message: String,
+    },
+    /// The answer is not JSON.
+    #[error("{what}: the answer is not JSON (HTTP {code}, {content_type}): \"{start}\"")]
+    NotJson {
+        /// What was being done.
+        what: String,
+        /// The HTTP status.
+        code: u16,
+        /// Its content type, or `no content type`.
+        content_type: String,
+        /// The first 80 characters, on one line.
+        start: String,
+    },
+    /// The answer is JSON, but not of the form that was asked for.
+    #[error("{what}: {problem}")]
+    Unexpected {
+        /// What was being done.
+        what: String,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+}
+
+impl ReadError {
+    /// The class of this failure.
+    pub fn reason(&self) -> Reason {
+        match self {
+            ReadError::Transport { fault, .. } => fault.reason(),
+            ReadError::Timeout { .. } => Reason::Timeout,
+            ReadError::Refused { code, .. } => match code {
+                401 => Reason::Unauthorized,
+                403 => Reason::Forbidden,
+                404 => Reason::NotFound,
+                410 => Reason::Gone,
+                429 => Reason::TooManyRequests,
+                500.. => Reason::ServerError,
+                _ => Reason::BadRequest,
+            },
+            ReadError::NotJson { .. } => Reason::NotJson,
+            ReadError::Unexpected { .. } => Reason::UnexpectedAnswer,
+        }
+    }
+
+    /// What a person may do about it.
+    pub fn hint(&self) -> Option<&str> {
+        self.reason().hint()
+    }
+}
+
+/// A duration as people say it.
+struct Seconds(Duration);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// Foreign text for one line of a message: no control characters, no runs of white space, at most `max`
+/// characters, and nothing in it that looks like a token.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
+    const TOKEN: usize = 40;
+
+    let printable = text.replace(|c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c), " ");
+    let mut line = String::new();
+    for word in printable.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        // Kubernetes' names can be as long, but they have no capitals.
+        let token = word.split(['/', '"', '\'', '<', '>']).any(|part| {
+            part.len() >= TOKEN
+                && part.bytes().any(|c| c.is_ascii_uppercase())
+                && part.bytes().any(|c| c.is_ascii_lowercase())
+                && part.bytes().any(|c| c.is_ascii_digit())
+        });
+        line.push_str(if token { "[…]" } else { word });
+    }
+    match line.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_breaks_controls_or_tokens() {
+        assert_eq!(one_line("  a\r\n\tb\u{1b}[31mc ", 80), "a b [31mc");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+        let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJ4In0.c2ln";
+        assert_eq!(one_line(&format!("bad token \"{token}\" here"), 80), "bad token […] here");
+        let account = "User \"system:serviceaccount:flux-system:kustomize-controller-2\" cannot list";
+        assert_eq!(one_line(account, 80), account);
+    }
+
+    #[test]
+    fn a_fault_is_found_below_io_errors_that_wrap_errors() {
+        let tls = rustls::Error::InvalidCertificate(CertificateError::Expired);
+        let wrapped = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls));
+        assert_eq!(Fault::of(&wrapped), Fault::CertificateExpired);
+        assert_eq!(Fault::of(&io::Error::from(io::ErrorKind::ConnectionRefused)), Fault::Refused);
+        assert_eq!(Fault::of(&io::Error::other("?")), Fault::Other);
+    }
+}

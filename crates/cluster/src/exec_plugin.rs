@@ -1,0 +1,176 @@
+//! Credentials from an exec plugin: a program that the kubeconfig names.
+//!
+//! kube runs such a program on the asking thread, once for the certificate and once for the token, and
+//! waits for it as long as it takes. Here it is run once, beside other work, and when the deadline
+//! passes or the caller goes away it is killed with everything it has started.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+use crate::deadline::Deadline;
+use crate::error::one_line;
+
+/// More than this of a plugin's output is not a credential.
+const OUTPUT: u64 = 1 << 20;
+
+/// Why a plugin gave no credentials.
+#[derive(Debug)]
+pub(crate) enum PluginError {
+    TimedOut,
+    Failed { what: String, not_found: bool, source: Option<io::Error> },
+}
+
+fn failed(what: impl Into<String>) -> PluginError {
+    PluginError::Failed { what: what.into(), not_found: false, source: None }
+}
+
+#[derive(Deserialize)]
+struct ExecCredential {
+    status: Option<Status>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+/// Runs the plugin and puts what it gives into `user`.
+pub(crate) async fn authenticate(
+    exec: &ExecConfig,
+    user: &mut AuthInfo,
+    deadline: Deadline,
+) -> Result<(), PluginError> {
+    // Many plugins may run at once, and stdin may hold manifests: none of them gets it.
+    if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+        return Err(failed("wants a terminal, which it is not given here"));
+    }
+    let (status, stdout, stderr) =
+        deadline.limit(run(command(exec))).await.ok_or(PluginError::TimedOut)?.map_err(|source| {
+            let not_found = source.kind() == io::ErrorKind::NotFound;
+            let what = if not_found { "was not found" } else { "could not be run" };
+            PluginError::Failed { what: what.to_owned(), not_found, source: Some(source) }
+        })?;
+    if !status.success() {
+        let said = String::from_utf8_lossy(&stderr);
+        let last = said.lines().rev().map(|line| one_line(line, 200)).find(|line| !line.is_empty());
+        let last = last.map(|line| format!(": {line}")).unwrap_or_default();
+        return Err(failed(format!("failed ({status}){last}")));
+    }
+    let status = parse(&stdout).ok_or_else(|| failed("printed something that is not an ExecCredential"))?;
+    let status = status.status.ok_or_else(|| failed("printed an ExecCredential without status"))?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let (token, certificate, key) =
+        (given(status.token), given(status.client_certificate_data), given(status.client_key_data));
+    match (&certificate, &key) {
+        (None, None) if token.is_none() => {
+            return Err(failed("printed an ExecCredential with neither a token nor a client certificate"));
+        }
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(failed("printed an ExecCredential with half of a client certificate and its key"));
+        }
+        _ => {}
+    }
+    // Each replaces what the kubeconfig itself says, as in client-go.
+    if let Some(token) = token {
+        user.token = Some(token.into());
+    }
+    if let (Some(certificate), Some(key)) = (certificate, key) {
+        user.client_certificate_data = Some(STANDARD.encode(certificate));
+        user.client_key_data = Some(STANDARD.encode(key).into());
+    }
+    Ok(())
+}
+
+fn command(exec: &ExecConfig) -> Command {
+    // That there is a command was seen when the context was read.
+    let mut command = Command::new(exec.command.as_deref().unwrap_or_default());
+    command.args(exec.args.iter().flatten());
+    for variable in exec.env.iter().flatten() {
+        if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
+            command.env(name, value);
+        }
+    }
+    let mut spec = json!({ "interactive": false });
+    if let (Some(cluster), Value::Object(spec)) = (&exec.cluster, &mut spec) {
+        spec.insert("cluster".to_owned(), json!(cluster));
+    }
+    let info = json!({ "kind": "ExecCredential", "apiVersion": exec.api_version, "spec": spec });
+    command.env("KUBERNETES_EXEC_INFO", info.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    // A group of its own, so that what it starts can be killed with it.
+    #[cfg(unix)]
+    command.process_group(0);
+    command
+}
+
+async fn run(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+    let mut child = command.spawn()?;
+    let mut group = Group::of(&child);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr, status) =
+        futures::future::join3(bounded(stdout), bounded(stderr), child.wait()).await;
+    group.ended();
+    Ok((status?, stdout?, stderr?))
+}
+
+/// Reads to the end and keeps the beginning, so that the other side never waits for a full pipe.
+async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    if let Some(mut pipe) = pipe {
+        (&mut pipe).take(OUTPUT).read_to_end(&mut kept).await?;
+        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    }
+    Ok(kept)
+}
+
+/// The process group of a running plugin, killed unless the plugin has ended and all its output was read:
+/// something it started may hold the output open when it is gone itself.
+struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Group {
+        Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
+    }
+
+    fn ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may just have ended by itself.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Group {
+        Group()
+    }
+
+    fn ended(&mut self) {}
+}
+
+/// JSON, or YAML as client-go takes it too. What the decoders say is not kept: it may quote the token.
+fn parse(output: &[u8]) -> Option<ExecCredential> {
+    serde_json::from_slice(output)
+        .ok()
+        .or_else(|| serde_saphyr::from_str(std::str::from_utf8(output).ok()?).ok())
+}

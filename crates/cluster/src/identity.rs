@@ -1,0 +1,61 @@
+//! Which cluster this is.
+
+use serde::Deserialize;
+
+use crate::connect::Cluster;
+use crate::discovery::ApiResource;
+use crate::error::ReadError;
+use crate::read::Form;
+use crate::request::{Ask, JSON};
+
+impl Cluster {
+    /// What tells this cluster from all others: the UID of its namespace `kube-system`.
+    ///
+    /// # Errors
+    /// When the namespace cannot be read.
+    pub async fn id(&self) -> Result<String, ReadError> {
+        let namespaces = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        };
+        let what = "identify the cluster (namespace kube-system)";
+        let unexpected =
+            |problem: &str| ReadError::Unexpected { what: what.to_owned(), problem: problem.to_owned() };
+        let object = self
+            .get_for(what, &namespaces, None, "kube-system", Form::Metadata)
+            .await?
+            .ok_or_else(|| unexpected("there is no namespace kube-system"))?;
+
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        let uid =
+            serde_json::from_slice::<Object>(&object).map(|object| object.metadata.uid).unwrap_or_default();
+        if uid.is_empty() { Err(unexpected("the namespace has no UID")) } else { Ok(uid) }
+    }
+
+    /// The server's version, such as `v1.36.3`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn version(&self) -> Result<String, ReadError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            git_version: String,
+        }
+        let ask = Ask { what: "read the version".to_owned(), path: "/version".to_owned(), accept: JSON };
+        let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
+        serde_json::from_slice::<Version>(&answer.body)
+            .map(|version| version.git_version)
+            .map_err(|error| answer.unreadable(&ask.what, format!("the answer is malformed: {error}")))
+    }
+}

@@ -1,0 +1,321 @@
+//! One context: where its cluster is, and who we are there.
+
+use std::fmt::{self, Debug, Formatter};
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use hyper_util::client::proxy::matcher::Matcher;
+use kube::config::{AuthInfo, Cluster, Config, ExecConfig};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::IN_CLUSTER;
+use super::error::KubeconfigError;
+use super::file::{Named, without_values};
+use crate::error::{BoxError, one_line};
+
+/// The name under which every cluster serves its API to its Pods; the server's certificate carries it.
+const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
+
+/// Everything needed to connect to one cluster as one user.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    /// Settings for kube's layers; its `auth_info` never has an exec plugin, which kube would run on
+    /// the thread that asks, several times, and without end.
+    pub(crate) config: Config,
+    pub(crate) exec: Option<ExecConfig>,
+}
+
+// The configuration holds credentials.
+impl Debug for Context {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("name", &self.name)
+            .field("server", &self.server())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// The context's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The namespace that commands use when none is named: the context's own, or `default`.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The server's address.
+    pub fn server(&self) -> String {
+        let url = &self.config.cluster_url;
+        let host = url.authority().map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default());
+        let path = url.path().trim_end_matches('/');
+        format!("{}://{}{path}", url.scheme_str().unwrap_or("https"), host.unwrap_or_default())
+    }
+
+    /// Sends requests through the proxy that the environment names, as kubectl does, unless the context
+    /// has a `proxy-url` of its own. The three are the values of `HTTP_PROXY`, `HTTPS_PROXY` and
+    /// `NO_PROXY`; servers on this machine are never asked through a proxy.
+    #[must_use]
+    pub fn with_environment_proxies(mut self, http: &str, https: &str, no_proxy: &str) -> Context {
+        let url = &self.config.cluster_url;
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let here = host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        if self.config.proxy_url.is_none() && !here {
+            let matcher = Matcher::builder().http(http).https(https).no(no_proxy).build();
+            self.config.proxy_url = matcher.intercept(url).map(|proxy| {
+                // The matcher takes the user's name out of the address.
+                let named = if url.scheme_str() == Some("http") { http } else { https };
+                proxy_uri(named).unwrap_or_else(|| proxy.uri().clone())
+            });
+        }
+        self
+    }
+}
+
+/// A proxy's address; without a scheme it is an HTTP proxy.
+fn proxy_uri(text: &str) -> Option<Uri> {
+    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let uri = text.parse::<Uri>().ok()?;
+    (matches!(uri.scheme_str(), Some("http" | "https" | "socks5")) && uri.host().is_some()).then_some(uri)
+}
+
+/// An entry at which a context may fail.
+pub(super) struct Place<'a> {
+    pub(super) context: &'a str,
+    pub(super) entry: &'a Named,
+}
+
+impl Place<'_> {
+    pub(super) fn fails(&self, what: impl Into<String>) -> KubeconfigError {
+        KubeconfigError::Unusable {
+            context: self.context.to_owned(),
+            file: self.entry.file.to_path_buf(),
+            line: self.entry.line,
+            what: what.into(),
+            source: None,
+        }
+    }
+
+    pub(super) fn caused(&self, what: impl Into<String>, cause: impl Into<BoxError>) -> KubeconfigError {
+        let mut error = self.fails(what);
+        if let KubeconfigError::Unusable { source, .. } = &mut error {
+            *source = Some(cause.into());
+        }
+        error
+    }
+
+    /// Gives the entry its form.
+    pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
+        let name = &self.entry.name;
+        if self.entry.twice {
+            return Err(self.fails(format!("{list} \"{name}\" is defined twice in this file")));
+        }
+        T::deserialize(&self.entry.body).map_err(|error| {
+            self.fails(format!("{list} \"{name}\" is malformed: {}", without_values(&error.to_string())))
+        })
+    }
+
+    /// The folder that relative paths of this entry start from.
+    fn folder(&self) -> &Path {
+        self.entry.file.parent().unwrap_or(Path::new(""))
+    }
+
+    fn read(&self, field: &str, file: &str) -> Result<Vec<u8>, KubeconfigError> {
+        let file = self.folder().join(file);
+        std::fs::read(&file)
+            .map_err(|error| self.caused(format!("cannot read {field} {}", file.display()), error))
+    }
+
+    /// What `field`-data holds, or else the file that `field` names.
+    fn data(
+        &self,
+        field: &str,
+        data: Option<&str>,
+        file: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, KubeconfigError> {
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            let text: String = data.split_ascii_whitespace().collect();
+            return match STANDARD.decode(text) {
+                Ok(bytes) => Ok(Some(bytes)),
+                // The cause would show a byte of what may be a key.
+                Err(_) => {
+                    Err(self.fails(format!("{field}-data of \"{}\" is not valid base64", self.entry.name)))
+                }
+            };
+        }
+        file.filter(|file| !file.is_empty()).map(|file| self.read(field, file)).transpose()
+    }
+
+    pub(super) fn server(&self, cluster: &mut Cluster) -> Result<Config, KubeconfigError> {
+        let name = &self.entry.name;
+        let server = cluster.server.as_deref().unwrap_or_default().trim();
+        if server.is_empty() {
+            return Err(self.fails(format!("cluster \"{name}\" has no server")));
+        }
+        let authorities = self.data(
+            "certificate-authority",
+            cluster.certificate_authority_data.as_deref(),
+            cluster.certificate_authority.as_deref(),
+        )?;
+        let insecure = cluster.insecure_skip_tls_verify.unwrap_or(false);
+
+        // A password has no place in a message.
+        let shown = server.rsplit('@').next().unwrap_or_default();
+        // As in client-go, an address without a scheme is TLS when anything about TLS is set.
+        let url = match server.contains("://") {
+            true => server.to_owned(),
+            false if insecure || authorities.is_some() => format!("https://{server}"),
+            false => format!("http://{server}"),
+        };
+        let uri = url
+            .parse::<Uri>()
+            .map_err(|error| self.caused(format!("server \"{shown}\" is not a URL"), error))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+            return Err(self.fails(format!("server \"{shown}\" is not an http or https URL")));
+        }
+
+        let mut config = Config::new(uri);
+        config.accept_invalid_certs = insecure;
+        config.tls_server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+        config.disable_compression = cluster.disable_compression.unwrap_or(false);
+        if let Some(pem) = authorities {
+            let found: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(&pem)
+                .flatten()
+                .map(|certificate| certificate.to_vec())
+                .collect();
+            if found.is_empty() {
+                return Err(
+                    self.fails(format!("certificate-authority of \"{name}\" holds no PEM certificate"))
+                );
+            }
+            config.root_cert = Some(found);
+            // An exec plugin that is told about the cluster is told this.
+            cluster.certificate_authority_data = Some(STANDARD.encode(&pem));
+        }
+        if let Some(proxy) = cluster.proxy_url.as_deref().filter(|proxy| !proxy.is_empty()) {
+            config.proxy_url = Some(proxy_uri(proxy).ok_or_else(|| {
+                self.fails(format!("proxy-url of \"{name}\" is not an http, https or socks5 URL"))
+            })?);
+        }
+        Ok(config)
+    }
+
+    /// Checks the user's credentials and puts what files hold into the user itself.
+    pub(super) fn credentials(&self, user: &mut AuthInfo) -> Result<(), KubeconfigError> {
+        let name = &self.entry.name;
+        if let Some(provider) = &user.auth_provider
+            && provider.name != "oidc"
+        {
+            return Err(self.fails(format!(
+                "user \"{name}\" has auth-provider \"{}\", which Kubernetes has replaced by exec plugins",
+                one_line(&provider.name, 40)
+            )));
+        }
+        if let Some(file) = user.token_file.take().filter(|file| !file.is_empty()) {
+            if user.token.is_none() {
+                self.read("tokenFile", &file)?;
+            }
+            user.token_file = Some(self.folder().join(file).to_string_lossy().into_owned());
+        }
+        let certificate = self.data(
+            "client-certificate",
+            user.client_certificate_data.as_deref(),
+            user.client_certificate.as_deref(),
+        )?;
+        let key_data = self.entry.body.get("client-key-data").and_then(Value::as_str);
+        let key = self.data("client-key", key_data, user.client_key.as_deref())?;
+        match (certificate, key) {
+            (None, None) => {}
+            (Some(_), None) => {
+                return Err(self.fails(format!("user \"{name}\" has a client certificate and no key")));
+            }
+            (None, Some(_)) => {
+                return Err(self.fails(format!("user \"{name}\" has a client key and no certificate")));
+            }
+            (Some(certificate), Some(key)) => {
+                if !CertificateDer::pem_slice_iter(&certificate).any(|found| found.is_ok()) {
+                    return Err(
+                        self.fails(format!("client-certificate of \"{name}\" holds no PEM certificate"))
+                    );
+                }
+                if PrivateKeyDer::from_pem_slice(&key).is_err() {
+                    return Err(self.fails(format!("client-key of \"{name}\" holds no PEM key")));
+                }
+                user.client_certificate_data = Some(STANDARD.encode(certificate));
+                user.client_key_data = Some(STANDARD.encode(key).into());
+            }
+        }
+        if let Some(exec) = &mut user.exec {
+            let Some(command) = exec.command.as_deref().filter(|command| !command.is_empty()) else {
+                return Err(self.fails(format!("exec of user \"{name}\" has no command")));
+            };
+            // A bare name is looked for in PATH; anything else is relative to the kubeconfig.
+            if command.contains(std::path::MAIN_SEPARATOR) {
+                exec.command = Some(self.folder().join(command).to_string_lossy().into_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The context of the cluster whose Pod we run in; `folder` holds its service account's files.
+pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
+    let token = folder.join("token");
+    let namespace = std::fs::read_to_string(folder.join("namespace")).unwrap_or_default();
+    let entry = Named {
+        name: IN_CLUSTER.to_owned(),
+        file: Arc::from(token.as_path()),
+        line: 1,
+        body: Value::Object(Map::new()),
+        twice: false,
+    };
+    let place = Place { context: IN_CLUSTER, entry: &entry };
+    place.read("token", "token")?;
+    let mut cluster = Cluster {
+        server: Some(IN_CLUSTER_SERVER.to_owned()),
+        certificate_authority: Some("ca.crt".to_owned()),
+        ..Cluster::default()
+    };
+    let mut config = place.server(&mut cluster)?;
+    // kube reads both files again when they are rotated.
+    config.root_cert_file = Some(folder.join("ca.crt"));
+    config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
+    let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
+    config.default_namespace = namespace.clone();
+    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environments_proxy_is_for_other_machines() {
+        let context = |server: &str| Context {
+            name: "a".to_owned(),
+            namespace: "default".to_owned(),
+            config: Config::new(server.parse().unwrap()),
+            exec: None,
+        };
+        let proxy = |server: &str| {
+            let context =
+                context(server).with_environment_proxies("", "http://u:p@proxy:3128", "inside.example");
+            context.config.proxy_url.map(|uri| uri.to_string())
+        };
+        assert_eq!(proxy("https://api.example:6443").as_deref(), Some("http://u:p@proxy:3128/"));
+        assert_eq!(proxy("https://api.inside.example:6443"), None);
+        assert_eq!(proxy("https://127.0.0.1:6443"), None);
+        assert_eq!(proxy("http://api.example:8080"), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a kubeconfig cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::{BoxError, Reason};
+
+/// Why a kubeconfig, or a context of it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KubeconfigError {
+    /// Nothing says which clusters there are.
+    #[error("there is no kubeconfig{}", looked_for(.0))]
+    NotConfigured(Option<PathBuf>),
+    /// None of the files that were named exists.
+    #[error("kubeconfig {} does not exist", file_list(.0))]
+    Missing(Vec<PathBuf>),
+    /// The file exists and cannot be read.
+    #[error("cannot read kubeconfig {}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not text.
+    #[error("kubeconfig {} is not text", .0.display())]
+    NotText(PathBuf),
+    /// The file has nothing in it.
+    #[error("kubeconfig {} is empty", .0.display())]
+    Empty(PathBuf),
+    /// The file is not YAML, or not of a kubeconfig's form.
+    #[error("kubeconfig {}:{line}: {what}", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The files have no contexts.
+    #[error("kubeconfig {} has no contexts", file_list(.0))]
+    NoContexts(Vec<PathBuf>),
+    /// No context was asked for, and none is the current one.
+    #[error("kubeconfig {} has no current context", file_list(.files))]
+    NoCurrentContext {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// The contexts there are.
+        known: Vec<String>,
+    },
+    /// A file that cannot be read may have set another current context.
+    #[error("the current context is not known: kubeconfig {} cannot be read", .0.display())]
+    CurrentContextUnknown(PathBuf),
+    /// There is no such context.
+    #[error("there is no context \"{name}\"")]
+    UnknownContext {
+        /// The name that was asked for.
+        name: String,
+        /// The contexts there are, the most similar name first.
+        known: Vec<String>,
+    },
+    /// The context cannot be used.
+    #[error("context \"{context}\" ({}:{line}): {what}", file.display())]
+    Unusable {
+        /// The context's name.
+        context: String,
+        /// The file of the entry at fault.
+        file: PathBuf,
+        /// The line of the entry at fault, from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+        /// Why, where something else failed.
+        source: Option<BoxError>,
+    },
+}
+
+fn looked_for(file: &Option<PathBuf>) -> String {
+    file.as_ref().map(|file| format!(": {} does not exist", file.display())).unwrap_or_default()
+}
+
+fn file_list(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl KubeconfigError {
+    /// The class of this failure: always [`Reason::BadKubeconfig`].
+    pub fn reason(&self) -> Reason {
+        Reason::BadKubeconfig
+    }
+
+    /// What a person may do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            KubeconfigError::NotConfigured(_) => {
+                Some("name a file with --kubeconfig or KUBECONFIG".to_owned())
+            }
+            KubeconfigError::NoCurrentContext { known, .. } => {
+                Some(format!("choose one with --context: {}", some_of(known)))
+            }
+            KubeconfigError::CurrentContextUnknown(_) => Some("choose a context with --context".to_owned()),
+            KubeconfigError::UnknownContext { known, .. } => {
+                Some(format!("the contexts are: {}", some_of(known)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The first names of a list, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! One kubeconfig file as plain data.
+
+use std::fmt::{self, Debug, Formatter};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+
+use super::error::KubeconfigError;
+use crate::error::one_line;
+
+/// An entry of one of the three lists, not yet given its form.
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) file: Arc<Path>,
+    /// From 1.
+    pub(super) line: u64,
+    pub(super) body: Value,
+    /// The same file has another entry of this name; which one is meant cannot be known.
+    pub(super) twice: bool,
+}
+
+// The bodies of users hold credentials.
+impl Debug for Named {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Named").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// What a kubeconfig file holds, as far as it concerns us.
+#[derive(Default)]
+pub(super) struct FileText {
+    pub(super) contexts: Vec<Spanned<Value>>,
+    pub(super) clusters: Vec<Spanned<Value>>,
+    pub(super) users: Vec<Spanned<Value>>,
+    pub(super) current: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawFile {
+    contexts: Option<Vec<Spanned<Value>>>,
+    clusters: Option<Vec<Spanned<Value>>>,
+    users: Option<Vec<Spanned<Value>>>,
+    #[serde(rename = "current-context")]
+    current: Option<Value>,
+}
+
+impl FileText {
+    /// Reads a file; `None` when there is none.
+    pub(super) fn read(file: &Path) -> Result<Option<FileText>, KubeconfigError> {
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(KubeconfigError::Unreadable { file: file.to_owned(), source }),
+        };
+        let text = match std::str::from_utf8(&bytes) {
+            Ok(text) if !text.contains('\0') => text.trim_start_matches('\u{feff}'),
+            _ => return Err(KubeconfigError::NotText(file.to_owned())),
+        };
+        if text.trim().is_empty() {
+            return Err(KubeconfigError::Empty(file.to_owned()));
+        }
+        let options = serde_saphyr::options! {
+            duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+            emit_comments: false,
+            with_snippet: false,
+        };
+        let documents: Vec<RawFile> =
+            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+                let line = error.location().map_or(1, |location| location.line());
+                let message = error.without_snippet().to_string();
+                let first = message.lines().next().unwrap_or_default().trim_end_matches(':');
+                KubeconfigError::Malformed {
+                    file: file.to_owned(),
+                    line,
+                    what: one_line(&without_values(first), 200),
+                }
+            })?;
+        // kubectl reads the first document of a file.
+        let Some(raw) = documents.into_iter().next() else {
+            return Err(KubeconfigError::Empty(file.to_owned()));
+        };
+        Ok(Some(FileText {
+            contexts: raw.contexts.unwrap_or_default(),
+            clusters: raw.clusters.unwrap_or_default(),
+            users: raw.users.unwrap_or_default(),
+            current: raw
+                .current
+                .and_then(|name| name.as_str().filter(|name| !name.is_empty()).map(str::to_owned)),
+        }))
+    }
+}
+
+/// The entries of one list of a file; what has no name is a problem of its own.
+pub(super) fn named(
+    file: &Arc<Path>,
+    list: Vec<Spanned<Value>>,
+    what: &str,
+    problems: &mut Vec<KubeconfigError>,
+) -> Vec<Named> {
+    let mut entries: Vec<Named> = Vec::with_capacity(list.len());
+    for mut item in list {
+        let line = item.referenced.line().max(1);
+        let name = match item.value.get("name") {
+            Some(Value::String(name)) => name.clone(),
+            other => {
+                let what = match other {
+                    None | Some(Value::Null) => format!("a {what} without a name"),
+                    Some(_) => format!("a {what} whose name is not text: put it in quotes"),
+                };
+                problems.push(KubeconfigError::Malformed { file: file.to_path_buf(), line, what });
+                continue;
+            }
+        };
+        if let Some(known) = entries.iter_mut().find(|known| known.name == name) {
+            known.twice = true;
+            continue;
+        }
+        let body = match item.value.get_mut(what).map(Value::take) {
+            None | Some(Value::Null) => Value::Object(Map::new()),
+            Some(body) => body,
+        };
+        entries.push(Named { name, file: file.clone(), line, body, twice: false });
+    }
+    entries
+}
+
+/// A decoder's message without the values it quotes: in a kubeconfig they may be credentials.
+pub(super) fn without_values(message: &str) -> String {
+    let hide_ticks = message.contains("invalid type") || message.contains("invalid value");
+    let mut text = String::new();
+    let mut inside: Option<char> = None;
+    for c in message.chars() {
+        match inside {
+            Some(quote) if c == quote => inside = None,
+            Some(_) => {}
+            None if c == '"' || (c == '`' && hide_ticks) => {
+                inside = Some(c);
+                text.push('…');
+            }
+            None => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_not_repeated() {
+        assert_eq!(
+            without_values("invalid type: string \"s3cret\", expected struct X"),
+            "invalid type: string …, expected struct X"
+        );
+        assert_eq!(
+            without_values("invalid type: integer `42`, expected a string"),
+            "invalid type: integer …, expected a string"
+        );
+        assert_eq!(without_values("missing field `command`"), "missing field `command`");
+    }
+}

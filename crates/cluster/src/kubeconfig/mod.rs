@@ -1,0 +1,275 @@
+//! Which clusters a person has: kubeconfig files, merged as kubectl merges them.
+//!
+//! Unlike kubectl, a defect spoils no more than it concerns: an entry that makes no sense spoils the
+//! contexts that use it, and a file that cannot be read leaves those of the other files. So the files
+//! are read as plain data first and each entry is given its form on its own.
+
+mod context;
+mod error;
+mod file;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kube::config::{AuthInfo, Cluster};
+use serde_json::Value;
+
+pub use context::Context;
+pub use error::KubeconfigError;
+
+use context::{Place, in_cluster};
+use file::{FileText, Named, named};
+
+/// Where a Pod finds the credentials of its service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// The name of the context that stands for the cluster we run in.
+const IN_CLUSTER: &str = "in-cluster";
+
+/// The contexts of one or several kubeconfig files.
+#[derive(Debug, Default)]
+pub struct Kubeconfig {
+    contexts: Vec<Named>,
+    clusters: BTreeMap<String, Named>,
+    users: BTreeMap<String, Named>,
+    current: Option<String>,
+    /// A file that could not be read and comes before the one that sets the current context.
+    current_shadowed: Option<PathBuf>,
+    files: Vec<PathBuf>,
+    problems: Vec<KubeconfigError>,
+    in_cluster: Option<PathBuf>,
+}
+
+impl Kubeconfig {
+    /// Reads the file `explicit`; or else the files that `env`, the value of `KUBECONFIG`, lists; or else
+    /// `.kube/config` in `home`; or else, in a Pod, what its service account gives.
+    ///
+    /// Of entries with one name, the first file's counts, as does the first current context. Files of a
+    /// list that do not exist are passed over; those that cannot be read are in [`Kubeconfig::problems`].
+    ///
+    /// # Errors
+    /// When no context at all is found.
+    pub fn load(
+        explicit: Option<&Path>,
+        env: Option<&OsStr>,
+        home: Option<&Path>,
+    ) -> Result<Kubeconfig, KubeconfigError> {
+        Kubeconfig::load_with(explicit, env, home, Path::new(SERVICE_ACCOUNT))
+    }
+
+    fn load_with(
+        explicit: Option<&Path>,
+        env: Option<&OsStr>,
+        home: Option<&Path>,
+        service_account: &Path,
+    ) -> Result<Kubeconfig, KubeconfigError> {
+        if let Some(file) = explicit {
+            return Kubeconfig::merge(vec![file.to_owned()]);
+        }
+        let listed: Vec<PathBuf> = env
+            .map(|list| std::env::split_paths(list).filter(|file| !file.as_os_str().is_empty()).collect())
+            .unwrap_or_default();
+        if !listed.is_empty() {
+            return Kubeconfig::merge(listed);
+        }
+        let usual = home.map(|home| home.join(".kube").join("config"));
+        if let Some(usual) = usual.as_ref().filter(|file| file.exists()) {
+            return Kubeconfig::merge(vec![usual.clone()]);
+        }
+        if service_account.join("token").exists() {
+            return Ok(Kubeconfig { in_cluster: Some(service_account.to_owned()), ..Kubeconfig::default() });
+        }
+        Err(KubeconfigError::NotConfigured(usual))
+    }
+
+    fn merge(files: Vec<PathBuf>) -> Result<Kubeconfig, KubeconfigError> {
+        let mut merged = Kubeconfig::default();
+        let mut missing = Vec::new();
+        let mut spoilt: Option<PathBuf> = None;
+        for file in files {
+            match FileText::read(&file) {
+                Ok(Some(text)) => {
+                    if merged.current.is_none() && text.current.is_some() {
+                        merged.current = text.current.clone();
+                        merged.current_shadowed = spoilt.clone();
+                    }
+                    merged.add(&file, text);
+                    merged.files.push(file);
+                }
+                Ok(None) => missing.push(file),
+                Err(problem) => {
+                    // An empty file sets nothing; what another one would have set is not known.
+                    if !matches!(problem, KubeconfigError::Empty(_)) {
+                        spoilt.get_or_insert(file);
+                    }
+                    merged.problems.push(problem);
+                }
+            }
+        }
+        if !merged.contexts.is_empty() {
+            return Ok(merged);
+        }
+        // With nothing to show, the first thing that went wrong is the answer.
+        if !merged.problems.is_empty() {
+            return Err(merged.problems.swap_remove(0));
+        }
+        Err(if merged.files.is_empty() {
+            KubeconfigError::Missing(missing)
+        } else {
+            KubeconfigError::NoContexts(merged.files)
+        })
+    }
+
+    fn add(&mut self, file: &Path, text: FileText) {
+        let shared: Arc<Path> = Arc::from(file);
+        for context in named(&shared, text.contexts, "context", &mut self.problems) {
+            if !self.contexts.iter().any(|known| known.name == context.name) {
+                self.contexts.push(context);
+            }
+        }
+        for cluster in named(&shared, text.clusters, "cluster", &mut self.problems) {
+            self.clusters.entry(cluster.name.clone()).or_insert(cluster);
+        }
+        for user in named(&shared, text.users, "user", &mut self.problems) {
+            self.users.entry(user.name.clone()).or_insert(user);
+        }
+    }
+
+    /// What could not be read of the files; the contexts that are there are usable none the less.
+    pub fn problems(&self) -> &[KubeconfigError] {
+        &self.problems
+    }
+
+    /// The names of all contexts, in the order of the files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.in_cluster
+            .iter()
+            .map(|_| IN_CLUSTER)
+            .chain(self.contexts.iter().map(|context| context.name.as_str()))
+    }
+
+    /// The current context.
+    ///
+    /// # Errors
+    /// When there is none, when it is not certain which one it is, or when it cannot be used.
+    pub fn current(&self) -> Result<Context, KubeconfigError> {
+        if self.in_cluster.is_some() {
+            return self.context(IN_CLUSTER);
+        }
+        if let Some(file) = &self.current_shadowed {
+            return Err(KubeconfigError::CurrentContextUnknown(file.clone()));
+        }
+        match &self.current {
+            Some(name) => self.context(name),
+            None => Err(KubeconfigError::NoCurrentContext {
+                files: self.files.clone(),
+                known: self.names().map(str::to_owned).collect(),
+            }),
+        }
+    }
+
+    /// The context called `name`, with the files it refers to read and its certificates decoded.
+    ///
+    /// # Errors
+    /// When there is no such context, or when it or an entry or file that it refers to cannot be used.
+    pub fn context(&self, name: &str) -> Result<Context, KubeconfigError> {
+        if let Some(folder) = self.in_cluster.as_deref().filter(|_| name == IN_CLUSTER) {
+            return in_cluster(folder);
+        }
+        let Some(entry) = self.contexts.iter().find(|context| context.name == name) else {
+            let mut known: Vec<String> = self.names().map(str::to_owned).collect();
+            known.sort_by_cached_key(|candidate| distance(candidate, name));
+            return Err(KubeconfigError::UnknownContext { name: name.to_owned(), known });
+        };
+        let here = Place { context: name, entry };
+        if entry.twice {
+            return Err(here.fails("it is defined twice in this file"));
+        }
+        let field = |key: &str| match entry.body.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(value)) => Ok(Some(value.as_str()).filter(|value| !value.is_empty())),
+            // YAML reads a bare `n` as false, and nobody is not who was meant.
+            Some(_) => Err(here.fails(format!("its {key} is not text: put it in quotes"))),
+        };
+
+        let cluster_name = field("cluster")?.ok_or_else(|| here.fails("it names no cluster"))?;
+        let cluster_entry = self
+            .clusters
+            .get(cluster_name)
+            .ok_or_else(|| here.fails(format!("its cluster \"{cluster_name}\" is not defined")))?;
+        let at_cluster = Place { context: name, entry: cluster_entry };
+        let mut cluster: Cluster = at_cluster.form("cluster")?;
+
+        let mut config = at_cluster.server(&mut cluster)?;
+        let mut exec = None;
+        // kubectl takes a context without a user as nobody.
+        if let Some(user_name) = field("user")? {
+            let user_entry = self
+                .users
+                .get(user_name)
+                .ok_or_else(|| here.fails(format!("its user \"{user_name}\" is not defined")))?;
+            let at_user = Place { context: name, entry: user_entry };
+            let mut user: AuthInfo = at_user.form("user")?;
+            at_user.credentials(&mut user)?;
+            exec = user.exec.take();
+            if let Some(exec) = exec.as_mut().filter(|exec| exec.provide_cluster_info) {
+                let cluster = (&cluster).try_into();
+                exec.cluster = Some(cluster.map_err(|error| {
+                    at_cluster.caused("the exec plugin cannot be told about the cluster", error)
+                })?);
+            }
+            config.auth_info = user;
+        }
+        let namespace = field("namespace")?.unwrap_or("default").to_owned();
+        config.default_namespace = namespace.clone();
+        Ok(Context { name: name.to_owned(), namespace, config, exec })
+    }
+}
+
+/// How many letters must change to make one name of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = before + usize::from(ca != *cb);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_come_first() {
+        assert_eq!(distance("prod-eu", "prod-eu"), 0);
+        assert_eq!(distance("prod-eu", "prd-eu"), 1);
+        assert!(distance("prod-eu", "prod-ue") < distance("staging", "prod-ue"));
+    }
+
+    #[test]
+    fn a_pod_has_its_service_account() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = rcgen::generate_simple_self_signed(["kubernetes.default.svc".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("ca.crt"), key.cert.pem()).unwrap();
+        std::fs::write(folder.path().join("token"), "t").unwrap();
+        std::fs::write(folder.path().join("namespace"), "flux-system\n").unwrap();
+        let nowhere = folder.path().join("home");
+
+        let found = Kubeconfig::load_with(None, None, Some(&nowhere), folder.path()).unwrap();
+        assert_eq!(found.names().collect::<Vec<_>>(), ["in-cluster"]);
+        let context = found.current().unwrap();
+        assert_eq!(context.server(), "https://kubernetes.default.svc");
+        assert_eq!(context.namespace(), "flux-system");
+
+        let none = Kubeconfig::load_with(None, None, Some(&nowhere), &nowhere).unwrap_err();
+        assert!(none.to_string().contains("home/.kube/config does not exist"), "{none}");
+    }
+}

@@ -1,0 +1,408 @@
+//! Objects, as the server has them.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use taffrail_status::json::{Kind, Parser, Value, write_string};
+
+use crate::connect::Cluster;
+use crate::discovery::ApiResource;
+use crate::error::{ReadError, Reason, one_line};
+use crate::request::{Ask, JSON};
+
+/// The metadata of objects, in a list and alone. No other form is offered: a server that cannot cut bodies
+/// off must refuse, not send them.
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// What must be escaped in a part of a path or a query.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// One object as JSON text, with its `apiVersion` and `kind`.
+pub type ObjectBytes = Box<[u8]>;
+
+/// How much of each object is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// All of it.
+    #[default]
+    Body,
+    /// Only `metadata`.
+    Metadata,
+}
+
+/// Which objects to list.
+#[derive(Debug, Clone, Copy)]
+pub struct ListRequest<'a> {
+    /// Their resource.
+    pub resource: &'a ApiResource,
+    /// Their namespace; none for all of them, or for objects that have none.
+    pub namespace: Option<&'a str>,
+    /// How much of each. Secrets are listed as [`Form::Metadata`] whatever stands here: their values come
+    /// in only one at a time and by name. The copy that `kubectl apply` leaves among their annotations is
+    /// left out.
+    pub form: Form,
+    /// A label selector, as the API takes it.
+    pub label_selector: Option<&'a str>,
+    /// A field selector, as the API takes it.
+    pub field_selector: Option<&'a str>,
+    /// Objects in one answer; the pages follow one another. 0 asks for all at once.
+    pub page: u32,
+}
+
+impl<'a> ListRequest<'a> {
+    /// Objects in one answer when nothing else is said.
+    pub const PAGE: u32 = 500;
+
+    /// The whole objects of `resource` in all namespaces.
+    pub fn all(resource: &'a ApiResource) -> ListRequest<'a> {
+        ListRequest {
+            resource,
+            namespace: None,
+            form: Form::Body,
+            label_selector: None,
+            field_selector: None,
+            page: ListRequest::PAGE,
+        }
+    }
+
+    /// What is being done, in the words of an error message.
+    fn what(&self) -> String {
+        let mut what = format!("list {}", self.resource.full_name());
+        if let Some(namespace) = self.namespace {
+            // Writing to a string cannot fail.
+            let _ = write!(what, " in namespace {namespace}");
+        }
+        what
+    }
+
+    fn form(&self) -> Form {
+        if is_secret(self.resource) { Form::Metadata } else { self.form }
+    }
+
+    fn path(&self, continued: Option<&str>) -> String {
+        let mut path = path_of(self.resource, self.namespace);
+        let mut separator = '?';
+        let mut add = |key: &str, value: &str| {
+            let _ = write!(path, "{separator}{key}={}", utf8_percent_encode(value, ESCAPED));
+            separator = '&';
+        };
+        if self.page > 0 {
+            add("limit", &self.page.to_string());
+        }
+        if let Some(selector) = self.label_selector {
+            add("labelSelector", selector);
+        }
+        if let Some(selector) = self.field_selector {
+            add("fieldSelector", selector);
+        }
+        if let Some(token) = continued {
+            add("continue", token);
+        }
+        path
+    }
+}
+
+/// All pages of a list.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The objects, in the server's order.
+    pub objects: Vec<ObjectBytes>,
+    /// Items that are not objects of Kubernetes; the list is good without them.
+    pub malformed: Vec<MalformedItem>,
+    /// The resource version of the last page: the state from which changes can be watched.
+    pub resource_version: Option<String>,
+    /// Whether the list changed so fast that it had to be begun again.
+    pub restarted: bool,
+}
+
+/// An item of a list that cannot be taken for an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedItem {
+    /// Its place in the list, from 0.
+    pub index: usize,
+    /// Its namespace and name, as far as it has them.
+    pub name: Option<String>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+fn is_secret(resource: &ApiResource) -> bool {
+    resource.group.is_empty() && resource.plural == "secrets"
+}
+
+fn path_of(resource: &ApiResource, namespace: Option<&str>) -> String {
+    let mut path =
+        if resource.group.is_empty() { "/api/".to_owned() } else { format!("/apis/{}/", resource.group) };
+    path.push_str(&resource.version);
+    if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
+        let _ = write!(path, "/namespaces/{}", utf8_percent_encode(namespace, ESCAPED));
+    }
+    path.push('/');
+    path.push_str(&resource.plural);
+    path
+}
+
+impl Cluster {
+    /// Lists objects, page after page.
+    ///
+    /// # Errors
+    /// When a page cannot be read. When the server no longer keeps the list that the pages are of, it is
+    /// begun again once.
+    pub async fn list(&self, request: &ListRequest<'_>) -> Result<Listing, ReadError> {
+        let what = request.what();
+        let form = request.form();
+        let accept = if form == Form::Metadata { METADATA_LIST } else { JSON };
+        let mut listing = Listing::default();
+        let mut continued: Option<String> = None;
+        let mut parser = Parser::new();
+        loop {
+            let ask = Ask { what: what.clone(), path: request.path(continued.as_deref()), accept };
+            let answer = match self.ask(&ask).await {
+                Ok(answer) => answer,
+                Err(failure)
+                    if failure.error.reason() == Reason::Gone
+                        && continued.is_some()
+                        && !listing.restarted =>
+                {
+                    listing = Listing { restarted: true, ..Listing::default() };
+                    continued = None;
+                    continue;
+                }
+                Err(failure) => return Err(failure.error),
+            };
+            let next = listing
+                .take(&mut parser, &answer.body, request.resource, form)
+                .map_err(|problem| answer.unreadable(&what, problem))?;
+            match next {
+                // The same page again would be the same page for ever.
+                Some(token) if continued.as_ref() == Some(&token) => {
+                    return Err(answer.unreadable(&what, "the server repeats a page"));
+                }
+                Some(token) => continued = Some(token),
+                None => return Ok(listing),
+            }
+        }
+    }
+
+    /// Reads one object; `None` when there is none of that name. The namespace is left out for objects
+    /// that have none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or when the server does not have the resource at all.
+    pub async fn get(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        form: Form,
+    ) -> Result<Option<ObjectBytes>, ReadError> {
+        let mut what = format!("get {}/{name}", resource.full_name());
+        if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
+            let _ = write!(what, " in namespace {namespace}");
+        }
+        self.get_for(&what, resource, namespace, name, form).await
+    }
+
+    /// [`Cluster::get`] for a purpose.
+    pub(crate) async fn get_for(
+        &self,
+        what: &str,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        form: Form,
+    ) -> Result<Option<ObjectBytes>, ReadError> {
+        let path = format!("{}/{}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED));
+        let accept = if form == Form::Metadata { METADATA } else { JSON };
+        let ask = Ask { what: what.to_owned(), path, accept };
+        let answer = match self.ask(&ask).await {
+            Ok(answer) => answer,
+            Err(failure) if failure.no_such_object => return Ok(None),
+            Err(failure) => return Err(failure.error),
+        };
+        let mut parser = Parser::new();
+        let document = parser
+            .parse(&answer.body)
+            .map_err(|error| answer.unreadable(what, format!("the answer is malformed: {error}")))?;
+        let root = document.root();
+        if form == Form::Metadata
+            && !root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"))
+        {
+            return Err(answer.unreadable(what, WHOLE));
+        }
+        let owner =
+            Owner { api_version: &resource.api_version(), kind: &resource.kind, secret: is_secret(resource) };
+        owner.object(root, form).map(Some).map_err(|problem| answer.unreadable(what, problem))
+    }
+}
+
+/// The answer is of another form than the one that was asked for.
+const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
+
+impl Listing {
+    /// Takes in a page; returns the token of the next one.
+    fn take(
+        &mut self,
+        parser: &mut Parser,
+        body: &[u8],
+        resource: &ApiResource,
+        form: Form,
+    ) -> Result<Option<String>, String> {
+        let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
+        let root = document.root();
+        let text = |key: &str| root.get(key).and_then(|value| value.as_str()).unwrap_or(Cow::Borrowed(""));
+        let list_kind = text("kind");
+        let own_version = resource.api_version();
+        let mut owner =
+            Owner { api_version: &own_version, kind: &resource.kind, secret: is_secret(resource) };
+        let list_version = text("apiVersion");
+        match form {
+            Form::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
+            Form::Metadata => {}
+            Form::Body => {
+                // The list knows better than we what its items are.
+                if let Some(kind) = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
+                    owner.kind = kind;
+                }
+                if !list_version.is_empty() {
+                    owner.api_version = &list_version;
+                }
+            }
+        }
+        let items = root.get("items").ok_or_else(|| {
+            format!("the answer is of kind \"{}\" and has no items", one_line(&list_kind, 60))
+        })?;
+        // Go writes an empty list as null.
+        if !items.is_null() {
+            let items = items.items().ok_or_else(|| "the items of the answer are not a list".to_owned())?;
+            for item in items {
+                let index = self.objects.len() + self.malformed.len();
+                match owner.object(item, form) {
+                    Ok(object) => self.objects.push(object),
+                    Err(reason) => self.malformed.push(MalformedItem { index, name: name_of(item), reason }),
+                }
+            }
+        }
+        let metadata = |key: &str| {
+            let value = root.at(&["metadata", key]).and_then(|value| value.as_str());
+            value.map(Cow::into_owned).filter(|value| !value.is_empty())
+        };
+        self.resource_version = metadata("resourceVersion");
+        Ok(metadata("continue"))
+    }
+}
+
+/// Namespace and name of an item.
+fn name_of(item: Value<'_>) -> Option<String> {
+    let part = |key: &str| item.at(&["metadata", key]).and_then(|value| value.as_str());
+    let name = part("name")?;
+    Some(match part("namespace") {
+        Some(namespace) => one_line(&format!("{namespace}/{name}"), 200),
+        None => one_line(&name, 200),
+    })
+}
+
+/// The annotation in which `kubectl apply` keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Copies the members of an object but those called `left_out`; `change` may write a value of its own.
+fn copy_members(
+    object: Value<'_>,
+    left_out: &str,
+    to: &mut Vec<u8>,
+    change: impl Fn(&str, Value<'_>, &mut Vec<u8>) -> bool,
+) {
+    to.push(b'{');
+    let mut first = true;
+    for (key, value) in object.members().into_iter().flatten().filter(|(key, _)| key.as_ref() != left_out) {
+        if !std::mem::take(&mut first) {
+            to.push(b',');
+        }
+        write_string(&key, to);
+        to.push(b':');
+        if !change(&key, value, to) {
+            to.extend_from_slice(value.text().unwrap_or(b"null"));
+        }
+    }
+    to.push(b'}');
+}
+
+/// What an object is said to be when it does not say so itself.
+struct Owner<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    /// Its values must not come in, not even as the copy among its annotations.
+    secret: bool,
+}
+
+impl Owner<'_> {
+    /// The text of an object, with its `apiVersion` and `kind`.
+    fn object(&self, value: Value<'_>, form: Form) -> Result<ObjectBytes, String> {
+        let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
+            return Err("it is not an object".to_owned());
+        };
+        let (mut api_version, mut kind, mut metadata) = (None, None, None);
+        for (key, value) in value.members().into_iter().flatten() {
+            match key.as_ref() {
+                "apiVersion" => api_version = Some(value),
+                "kind" => kind = Some(value),
+                "metadata" => metadata = Some(value),
+                _ => {}
+            }
+        }
+        let metadata = metadata.filter(|value| value.kind() == Kind::Object);
+        let metadata = metadata.ok_or_else(|| "it has no metadata".to_owned())?;
+        if metadata.get("name").and_then(|name| name.as_str()).is_none_or(|name| name.is_empty()) {
+            return Err("it has no name".to_owned());
+        }
+        let mut object = Vec::new();
+        if form == Form::Metadata {
+            // What the server calls these objects is their form; their kind is the one asked for.
+            let text = metadata.text().unwrap_or(b"{}");
+            object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 40);
+            self.open(&mut object, true, true);
+            object.extend_from_slice(b"\"metadata\":");
+            if self.secret {
+                copy_members(metadata, "", &mut object, |key, value, to| {
+                    let annotations = key == "annotations" && value.kind() == Kind::Object;
+                    if annotations {
+                        copy_members(value, LAST_APPLIED, to, |_, _, _| false);
+                    }
+                    annotations
+                });
+            } else {
+                object.extend_from_slice(text);
+            }
+            object.push(b'}');
+            return Ok(object.into_boxed_slice());
+        }
+        if [&api_version, &kind]
+            .iter()
+            .any(|value| value.as_ref().is_some_and(|value| value.kind() != Kind::String))
+        {
+            return Err("its kind is not a text".to_owned());
+        }
+        if api_version.is_some() && kind.is_some() {
+            return Ok(text.into());
+        }
+        object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 30);
+        self.open(&mut object, api_version.is_none(), kind.is_none());
+        // It has metadata, so something follows the bracket.
+        object.extend_from_slice(&text[1..]);
+        Ok(object.into_boxed_slice())
+    }
+
+    fn open(&self, object: &mut Vec<u8>, api_version: bool, kind: bool) {
+        object.push(b'{');
+        for (key, value) in [("apiVersion", self.api_version), ("kind", self.kind)] {
+            if (key == "kind" && kind) || (key == "apiVersion" && api_version) {
+                object.extend_from_slice(format!("\"{key}\":").as_bytes());
+                // Names that came out of JSON text go back into it.
+                object.extend_from_slice(serde_json::Value::from(value).to_string().as_bytes());
+                object.push(b',');
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What was asked of a server, and how long each answer took.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+
+/// One request and what came of it.
+#[derive(Debug, Clone)]
+pub struct RequestRecord {
+    /// What it was for, such as `list pods in namespace a`.
+    pub purpose: String,
+    /// The HTTP method.
+    pub method: Method,
+    /// Path and query.
+    pub path_and_query: String,
+    /// The answer's status; none when no answer began.
+    pub status: Option<StatusCode>,
+    /// Bytes of the answer's body, after decompression.
+    pub bytes: u64,
+    /// When it was sent, counted from the moment the cluster was connected to. Time spent waiting for
+    /// earlier requests is not part of it.
+    pub started: Duration,
+    /// From sending to the last byte.
+    pub duration: Duration,
+    /// Its place in the longest chain of requests of which each began after the one before had ended,
+    /// from 1. The greatest is the number of round trips that had to follow one another.
+    pub round: usize,
+}
+
+/// The requests of one cluster.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) begun: Instant,
+    records: Mutex<Vec<RequestRecord>>,
+}
+
+impl Log {
+    pub(crate) fn new() -> Log {
+        Log { begun: Instant::now(), records: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn push(&self, record: RequestRecord) {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
+
+    /// All records by the time of sending, with their rounds.
+    pub(crate) fn records(&self) -> Vec<RequestRecord> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        records.sort_by_key(|record| record.started);
+        number_rounds(&mut records);
+        records
+    }
+}
+
+/// Gives each record, in the order of sending, the round after the latest of those that had ended by then.
+fn number_rounds(records: &mut [RequestRecord]) {
+    // (end, round), soonest end first; `finished` is the greatest round among those taken out.
+    let mut under_way = std::collections::BinaryHeap::new();
+    let mut finished = 0;
+    for record in records {
+        while let Some(std::cmp::Reverse((end, round))) = under_way.peek().copied() {
+            if end > record.started {
+                break;
+            }
+            finished = finished.max(round);
+            under_way.pop();
+        }
+        record.round = finished + 1;
+        under_way.push(std::cmp::Reverse((record.started + record.duration, record.round)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_the_longest_chain() {
+        let record = |started: u64, duration: u64| RequestRecord {
+            purpose: String::new(),
+            method: Method::GET,
+            path_and_query: String::new(),
+            status: None,
+            bytes: 0,
+            started: Duration::from_millis(started),
+            duration: Duration::from_millis(duration),
+            round: 0,
+        };
+        let log = Log::new();
+        // Two at once, then two at once, of which one is still running when the last begins.
+        for (started, duration) in [(30, 10), (0, 10), (1, 8), (12, 100), (10, 15)] {
+            log.push(record(started, duration));
+        }
+        let rounds: Vec<usize> = log.records().iter().map(|record| record.round).collect();
+        assert_eq!(rounds, [1, 1, 2, 2, 3]);
+    }
+}

@@ -1,0 +1,221 @@
+//! One request and its answer: counted, timed, tried again where that is sound, and under the deadline.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde::Deserialize;
+
+use crate::connect::Cluster;
+use crate::error::{Fault, Phase, ReadError, one_line};
+use crate::record::RequestRecord;
+
+const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
+
+/// Plain JSON.
+pub(crate) const JSON: &str = "application/json";
+
+/// Answers are kept whole; more than this is not a page of a list.
+const LARGEST: usize = 1 << 30;
+
+/// A question to the server.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// What it is for, in the words of an error message.
+    pub(crate) what: String,
+    /// Path and query.
+    pub(crate) path: String,
+    /// The `Accept` header.
+    pub(crate) accept: &'static str,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The error for an answer of success that cannot be read for the reason `problem`.
+    pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
+        let json = content_type(&self.headers).contains("json");
+        if json && self.body.trim_ascii_start().first() == Some(&b'{') {
+            return ReadError::Unexpected { what: what.to_owned(), problem: problem.to_string() };
+        }
+        not_json(what.to_owned(), self.status, &self.headers, &self.body)
+    }
+}
+
+/// What an API server says about a failure.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    kind: String,
+    message: Option<String>,
+    reason: Option<String>,
+    details: Option<StatusDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusDetails {
+    name: Option<String>,
+}
+
+/// A failed request.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: ReadError,
+    /// The server says that the object, and not its kind, does not exist.
+    pub(crate) no_such_object: bool,
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Failure {
+        Failure { error, no_such_object: false }
+    }
+}
+
+impl Cluster {
+    /// Asks and returns the answer, if it is one of success.
+    ///
+    /// A server that asks for patience is asked again when it wants, if the deadline allows; one that fails
+    /// is asked once more. Nothing but reads comes here, so asking twice does no harm.
+    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
+        const PAUSE: Duration = Duration::from_millis(100);
+
+        let mut failed_before = false;
+        loop {
+            let answer = self.ask_once(ask).await?;
+            let wait = match answer.status {
+                status if status.is_success() => return Ok(answer),
+                StatusCode::TOO_MANY_REQUESTS => {
+                    retry_after(&answer.headers).unwrap_or(Duration::from_secs(1))
+                }
+                status if status.is_server_error() && !failed_before => {
+                    failed_before = true;
+                    retry_after(&answer.headers).unwrap_or(PAUSE)
+                }
+                _ => return Err(refused(ask, &answer)),
+            };
+            if wait >= self.deadline.remaining() {
+                return Err(refused(ask, &answer));
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {
+        let timed_out =
+            |phase| ReadError::Timeout { what: ask.what.clone(), phase, after: self.deadline.elapsed() };
+        let request = Request::get(&ask.path)
+            .header(ACCEPT, ask.accept)
+            .header(USER_AGENT, AGENT)
+            .body(Body::empty())
+            .map_err(|error| ReadError::Unexpected {
+                what: ask.what.clone(),
+                problem: format!("cannot be asked for: {error}"),
+            })?;
+        let place = self.deadline.limit(self.shared.streams.acquire()).await;
+        // The semaphore is never closed.
+        let _place = place.and_then(Result::ok).ok_or_else(|| timed_out(Phase::Queue))?;
+
+        let log = &self.shared.log;
+        let started = log.begun.elapsed();
+        let mut record = RequestRecord {
+            purpose: ask.what.clone(),
+            method: Method::GET,
+            path_and_query: ask.path.clone(),
+            status: None,
+            bytes: 0,
+            started,
+            duration: Duration::ZERO,
+            round: 0,
+        };
+        let mut phase = Phase::Headers;
+        let exchange = async {
+            let response = self.shared.client.send(request).await?;
+            phase = Phase::Body;
+            record.status = Some(response.status());
+            let (head, mut body) = response.into_parts();
+            let mut whole = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
+                record.bytes += data.len() as u64;
+                if whole.len() + data.len() > LARGEST {
+                    return Ok(None);
+                }
+                whole.extend_from_slice(&data);
+            }
+            Ok::<_, kube::Error>(Some(Answer { status: head.status, headers: head.headers, body: whole }))
+        };
+        let outcome = self.deadline.limit(exchange).await;
+        record.duration = log.begun.elapsed().saturating_sub(started);
+        log.push(record);
+        match outcome {
+            None => Err(timed_out(phase)),
+            Some(Ok(Some(answer))) => Ok(answer),
+            Some(Ok(None)) => Err(ReadError::Unexpected {
+                what: ask.what.clone(),
+                problem: format!("the answer is larger than {} MiB", LARGEST >> 20),
+            }),
+            Some(Err(error)) => {
+                let fault = Fault::of(&error);
+                // What comes from a token's issuer may quote the token.
+                let source = (fault != Fault::Credentials).then(|| error.into());
+                Err(ReadError::Transport { what: ask.what.clone(), fault, source })
+            }
+        }
+    }
+}
+
+/// The seconds that the server asks to wait.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn refused(ask: &Ask, answer: &Answer) -> Failure {
+    let what = ask.what.clone();
+    let code = answer.status.as_u16();
+    let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");
+    let Some(status) = status else {
+        // Codes that everybody uses alike say enough, whoever sends them; the rest says what came.
+        let telling = matches!(code, 401 | 403 | 404 | 410 | 429 | 500..);
+        let error = if telling {
+            let text = content_type(&answer.headers);
+            let start = one_line(&String::from_utf8_lossy(&answer.body[..answer.body.len().min(400)]), 80);
+            let reason = answer.status.canonical_reason().unwrap_or("error");
+            let message = match start.is_empty() {
+                true => reason.to_owned(),
+                false => format!("{reason}, {text}: \"{start}\""),
+            };
+            ReadError::Refused { what, code, message }
+        } else {
+            not_json(what, answer.status, &answer.headers, &answer.body)
+        };
+        return error.into();
+    };
+    let message = status.message.filter(|message| !message.is_empty()).or(status.reason);
+    let message = message.unwrap_or_else(|| answer.status.to_string());
+    let named = status.details.and_then(|details| details.name).is_some_and(|name| !name.is_empty());
+    Failure {
+        error: ReadError::Refused { what, code, message: one_line(&message, 400) },
+        no_such_object: code == 404 && named,
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    value.map_or_else(|| "no content type".to_owned(), |value| one_line(&value, 60))
+}
+
+fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ReadError {
+    // Enough bytes for 80 characters, whatever their length and the white space between.
+    let start = one_line(&String::from_utf8_lossy(&body[..body.len().min(1000)]), 80);
+    ReadError::NotJson { what, code: status.as_u16(), content_type: content_type(headers), start }
+}

@@ -1,0 +1,292 @@
+//! Live clusters: all at once, each with its own deadline.
+
+use std::env;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::future::{join_all, join3};
+use jiff::Timestamp;
+use taffrail_apps::{
+    Answer, Asked, Body, KindCatalog, Read, Scope, ScopeError, ServedKind, Snapshot, Target, next_reads,
+};
+use taffrail_cluster::{
+    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
+};
+use taffrail_status::json::OwnedDocument;
+
+use crate::cli::SourceArguments;
+use crate::complaint::Complaint;
+
+/// Why a cluster cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    /// One word in CamelCase.
+    pub(crate) reason: String,
+    /// For people.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
+        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
+    }
+}
+
+/// A context that was asked for, usable or not.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) context: Result<Box<Context>, Failure>,
+}
+
+/// A member, and how long it may take.
+pub(crate) struct Live {
+    pub(crate) member: Member,
+    timeout: Duration,
+}
+
+/// The contexts that were asked for.
+pub(crate) struct Members {
+    pub(crate) members: Vec<Member>,
+    /// What could not be read of the kubeconfigs.
+    pub(crate) complaints: Vec<Complaint>,
+}
+
+/// The contexts that the arguments name, or the current one.
+pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint> {
+    let home = env::home_dir();
+    let variable = env::var_os("KUBECONFIG");
+    let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), variable.as_deref(), home.as_deref())
+        .map_err(|error| {
+            let complaint = Complaint::unreadable("no cluster to ask").because(&error);
+            complaint.maybe_hint(error.hint())
+        })?;
+    let complaints = kubeconfig
+        .problems()
+        .iter()
+        .map(|error| Complaint::unreadable("cannot use a kubeconfig").because(error).maybe_hint(error.hint()))
+        .collect();
+    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
+        .map(|name| env::var(name).or_else(|_| env::var(name.to_lowercase())).unwrap_or_default());
+    let [http, https, no_proxy] = &proxies;
+    let proxied = |context: Context| Box::new(context.with_environment_proxies(http, https, no_proxy));
+
+    let names: Vec<String> = if arguments.all_contexts {
+        kubeconfig.names().map(str::to_owned).collect()
+    } else {
+        arguments.context.clone()
+    };
+    if names.is_empty() {
+        let context = kubeconfig.current().map_err(|error| {
+            Complaint::unreadable("no cluster to ask").because(&error).maybe_hint(error.hint())
+        })?;
+        let member = Member { name: context.name().to_owned(), context: Ok(proxied(context)) };
+        return Ok(Members { members: vec![member], complaints });
+    }
+    let mut members: Vec<Member> = Vec::new();
+    for name in names {
+        if members.iter().any(|known| known.name == name) {
+            continue;
+        }
+        let context = kubeconfig.context(&name).map(proxied);
+        let context = context.map_err(|error| Failure::new(error.reason(), &error, error.hint().as_deref()));
+        members.push(Member { name, context });
+    }
+    Ok(Members { members, complaints })
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let own = error.to_string();
+        if !text.ends_with(&own) {
+            text = format!("{text}: {own}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// The runtime that asks clusters.
+fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.min(4))
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::unreadable("cannot start").because(&error))
+}
+
+/// Does the same with each member, all at once; the results come in the order of the members.
+pub(crate) fn each<T, F>(
+    members: Vec<Member>,
+    timeout: Duration,
+    work: impl Fn(Live) -> F,
+) -> Result<Vec<T>, Complaint>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let runtime = runtime()?;
+    let spawn = |member| runtime.spawn(work(Live { member, timeout }));
+    let tasks: Vec<_> = members.into_iter().map(spawn).collect();
+    let results = runtime.block_on(join_all(tasks));
+    // A name that does not resolve holds a thread that cannot be interrupted.
+    runtime.shutdown_background();
+    results
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .map_err(|error| Complaint::unreadable("a cluster could not be read").because(&error))
+}
+
+impl Live {
+    /// Connects; the deadline begins here.
+    pub(crate) async fn connect(&self) -> Result<Cluster, Failure> {
+        let context = self.member.context.as_ref().map_err(Clone::clone)?;
+        let connected = Cluster::connect(context, Deadline::after(self.timeout)).await;
+        connected.map_err(|error| Failure::new(error.reason(), &error, error.hint()))
+    }
+
+    /// Reads all that is needed to show the apps.
+    pub(super) async fn snapshot(self, asked: &Asked, now: Timestamp) -> (Snapshot, Option<Cluster>) {
+        let lost = |failure: Failure| Snapshot::lost(&*self.member.name, failure.reason, failure.message);
+        let cluster = match self.connect().await {
+            Ok(cluster) => cluster,
+            Err(failure) => return (lost(failure), None),
+        };
+        let mut snapshot = Snapshot::live(&*self.member.name, now);
+        snapshot.add_server(cluster.server());
+
+        // What declares apps has well-known names: it is asked for before discovery says that it is there.
+        let reads = next_reads(&snapshot, asked);
+        let (discovery, version, answers) =
+            join3(cluster.discover(), cluster.version(), read_all(&cluster, &reads)).await;
+        if let Ok(version) = version {
+            snapshot.set_version(version);
+        }
+        let mut answered = false;
+        for (read, answer) in reads.iter().zip(answers) {
+            answered |= !matches!(&answer, Err(error) if is_lost(error));
+            take(&mut snapshot, read, answer);
+        }
+        match discovery {
+            Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
+            Err(error) => {
+                let failure = Failure::new(error.reason(), &error, error.hint());
+                if !answered {
+                    return (lost(failure), Some(cluster));
+                }
+                let Failure { reason, message } = failure;
+                snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+                return (snapshot, Some(cluster));
+            }
+        }
+        loop {
+            let reads = next_reads(&snapshot, asked);
+            if reads.is_empty() {
+                return (snapshot, Some(cluster));
+            }
+            let answers = read_all(&cluster, &reads).await;
+            for (read, answer) in reads.iter().zip(answers) {
+                take(&mut snapshot, read, answer);
+            }
+        }
+    }
+}
+
+/// Whether an error says that the cluster as a whole cannot be read, not only this one thing.
+fn is_lost(error: &ReadError) -> bool {
+    !matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest)
+}
+
+/// What discovery says, in the words of the plan of reads.
+fn catalog(discovery: &Discovery) -> KindCatalog {
+    let kinds = discovery.resources().iter().map(|served| ServedKind {
+        group: served.group.clone(),
+        version: served.versions.first().cloned().unwrap_or_default(),
+        kind: served.kind.clone(),
+        plural: served.plural.clone(),
+        namespaced: served.namespaced,
+        verbs: served.verbs.clone(),
+    });
+    let broken = discovery.broken().iter().map(|group| {
+        let name = match group.name.split_once('/') {
+            Some((name, _)) => name,
+            // The core group goes by its version.
+            None if group.name.starts_with('v') && !group.name.contains('.') => "",
+            None => &group.name,
+        };
+        (name.to_owned(), group.reason.clone())
+    });
+    KindCatalog::new(kinds, broken)
+}
+
+/// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
+type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
+
+/// Reads all at once.
+async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
+    join_all(reads.iter().map(|read| read_one(cluster, read))).await
+}
+
+async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
+    let resource = ApiResource {
+        group: read.group.clone(),
+        version: read.version.clone(),
+        kind: read.kind.clone(),
+        plural: read.plural.clone(),
+        namespaced: read.namespace.is_some(),
+    };
+    let form = match read.body {
+        Body::Whole => Form::Body,
+        Body::Metadata => Form::Metadata,
+    };
+    let (texts, mut problems) = match &read.target {
+        Target::Object(name) => match cluster.get(&resource, read.namespace.as_deref(), name, form).await? {
+            Some(text) => (vec![text], Vec::new()),
+            None => return Ok(None),
+        },
+        Target::List { labels } => {
+            let request = ListRequest {
+                namespace: read.namespace.as_deref(),
+                form,
+                label_selector: labels.as_deref(),
+                ..ListRequest::all(&resource)
+            };
+            let listing = cluster.list(&request).await?;
+            let malformed = listing.malformed.iter().map(|item| {
+                let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
+                format!("{name}: {}", item.reason)
+            });
+            (listing.objects, malformed.collect())
+        }
+    };
+    let mut documents = Vec::with_capacity(texts.len());
+    for text in texts {
+        match OwnedDocument::parse(text) {
+            Ok(document) => documents.push(document),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    Ok(Some((documents, problems)))
+}
+
+fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
+    let answer = match outcome {
+        Ok(Some((documents, problems))) => {
+            for message in problems {
+                snapshot.report(ScopeError { scope: read.scope(), reason: "Malformed".to_owned(), message });
+            }
+            Answer::Objects(documents)
+        }
+        Ok(None) => Answer::NotFound,
+        Err(error) => match error.reason() {
+            Reason::NotFound => Answer::NotFound,
+            Reason::Forbidden => Answer::Forbidden { message: chain(&error) },
+            reason => Answer::Failed { reason: reason.as_str().to_owned(), message: chain(&error) },
+        },
+    };
+    snapshot.answer(read, answer);
+}

@@ -1,0 +1,1 @@
+//! The `taffrail` binary against real Kubernetes control planes: see `tests/it`.

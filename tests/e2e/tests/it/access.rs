@@ -1,0 +1,73 @@
+//! Users who may not see everything.
+
+use crate::harness::{CLUSTER, apps, example, plane};
+
+/// All that the app `shop` needs but its ConfigMap.
+const ROLE: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: e2e-reader
+rules:
+  - apiGroups: ['']
+    resources: [namespaces, services]
+    verbs: [get, list, watch]
+  - apiGroups: [apps]
+    resources: [deployments, replicasets, statefulsets, daemonsets]
+    verbs: [get, list, watch]
+  - apiGroups: [kustomize.toolkit.fluxcd.io, helm.toolkit.fluxcd.io, source.toolkit.fluxcd.io]
+    resources: ['*']
+    verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: e2e-reader
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: e2e-reader
+subjects:
+  - apiGroup: rbac.authorization.k8s.io
+    kind: User
+    name: reader
+";
+
+#[test]
+fn a_forbidden_kind_is_named_and_leaves_the_others_shown() {
+    let Some(plane) = plane() else { return };
+    example(plane, "shop");
+    plane.apply(CLUSTER, ROLE).expect("the role is applied");
+    // The authorizer reads roles from a watch of its own.
+    plane
+        .kubectl(CLUSTER, &["wait", "--for=create", "clusterrolebinding/e2e-reader", "--timeout=10s"])
+        .expect("the binding is there");
+    let may = ["auth", "can-i", "list", "deployments.apps", "--as=reader", "-A"];
+    let started = std::time::Instant::now();
+    while plane.kubectl(CLUSTER, &may).is_err() {
+        assert!(started.elapsed().as_secs() < 20, "the role never took effect");
+    }
+
+    let apps = apps(plane.reader_kubeconfig(), &["--context", CLUSTER]);
+    assert_eq!(apps.code(), 3, "{apps}");
+    let named = |error: &&serde_json::Value| {
+        error["cluster"] == CLUSTER
+            && error["scope"].as_str().unwrap_or_default().to_lowercase().contains("configmap")
+    };
+    assert!(apps.errors().iter().any(|error| named(&error)), "{apps}");
+    // Its Deployment is well; its ConfigMap may be anything, so the app is not green.
+    apps.row(CLUSTER, "flux-kustomization", "flux-system", "shop").is("/health", "Unknown").speaks(
+        "",
+        "ConfigMap",
+        "shop",
+        "settings",
+    );
+}
+
+#[test]
+fn without_any_right_nothing_is_shown_as_an_empty_cluster() {
+    let Some(plane) = plane() else { return };
+    let apps = apps(plane.reader_kubeconfig(), &["--context", "kube-2"]);
+    assert_eq!(apps.code(), 3, "{apps}");
+    assert!(!apps.errors().is_empty(), "{apps}");
+}

@@ -1,0 +1,70 @@
+//! Flux-shaped apps and label groups.
+
+use crate::harness::{CLUSTER, apps, example, plane};
+
+const NEWEST: &str = "main@sha1:3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
+const BEFORE: &str = "main@sha1:a90d24ce7b3f41d8860f5c12e94b7a63d0f1c85e";
+
+#[test]
+fn a_kustomization_that_is_well() {
+    let Some(plane) = plane() else { return };
+    example(plane, "shop");
+    let apps = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+    apps.row(CLUSTER, "flux-kustomization", "flux-system", "shop")
+        .is("/health", "Current")
+        .is("/effective", "Current")
+        .is("/sync/state", "Synced")
+        .is("/sync/applied", NEWEST)
+        .is("/objects", 4)
+        .is("/suspended", false)
+        .has("/message", "Applied revision: main@sha1:");
+    // What an inventory claims makes no second row, whatever labels it carries.
+    assert!(apps.rows().iter().all(|row| row["namespace"] != "shop"), "{apps}");
+}
+
+#[test]
+fn a_kustomization_whose_deployment_crashes() {
+    let Some(plane) = plane() else { return };
+    example(plane, "checkout");
+    let apps = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+    let row = apps.row(CLUSTER, "flux-kustomization", "flux-system", "checkout");
+    row.is("/health", "Failed").is("/sync/state", "Failed").is("/sync/applied", BEFORE).is("/objects", 3);
+    assert!(!row.text("/message").is_empty(), "{apps}");
+}
+
+#[test]
+fn a_kustomization_that_lost_an_object() {
+    let Some(plane) = plane() else { return };
+    example(plane, "billing");
+    apps(plane.kubeconfig(), &["--context", CLUSTER])
+        .row(CLUSTER, "flux-kustomization", "flux-system", "billing")
+        .is("/health", "NotFound")
+        .is("/sync/state", "Synced")
+        .is("/objects", 4)
+        .speaks("", "ConfigMap", "billing", "rates");
+}
+
+#[test]
+fn a_suspended_kustomization_keeps_its_health() {
+    let Some(plane) = plane() else { return };
+    example(plane, "reports");
+    apps(plane.kubeconfig(), &["--context", CLUSTER])
+        .row(CLUSTER, "flux-kustomization", "flux-system", "reports")
+        .is("/health", "Current")
+        .is("/sync/state", "Suspended")
+        .is("/sync/applied", BEFORE)
+        .is("/suspended", true)
+        .is("/objects", 3);
+}
+
+#[test]
+fn labels_make_an_app_of_declared_objects_only() {
+    let Some(plane) = plane() else { return };
+    example(plane, "wiki");
+    // Its ReplicaSet, Pods and EndpointSlice carry the label too, and are not declared.
+    apps(plane.kubeconfig(), &["--context", CLUSTER])
+        .row(CLUSTER, "label", "wiki", "wiki")
+        .is("/health", "Current")
+        .is("/sync/state", "Unknown")
+        .is("/objects", 3);
+}

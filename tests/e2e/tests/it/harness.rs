@@ -1,0 +1,178 @@
+//! The control plane, the binary, and the rows that it prints.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use xtask::binary::{self, Profile};
+use xtask::examples::Example;
+use xtask::kube::{ControlPlane, Options, Programs};
+
+/// The first of the two clusters, on which all tests work that do not say otherwise.
+pub(crate) const CLUSTER: &str = "kube-1";
+
+/// The control plane of all tests, or `None` where there can be none, which is said.
+pub(crate) fn plane() -> Option<&'static ControlPlane> {
+    static PLANE: OnceLock<Option<ControlPlane>> = OnceLock::new();
+    let plane = PLANE.get_or_init(|| {
+        if Programs::unavailable().expect("the cache can be looked at").is_some() {
+            return None;
+        }
+        let name = format!("e2e-{}", std::process::id());
+        let options = Options { name, clusters: 2, nodes: 3, ..Options::default() };
+        Some(ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}")))
+    });
+    if plane.is_none() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let why = Programs::unavailable().expect("the cache can be looked at").unwrap_or_default();
+        // Past the capture of the test runner: a test that was skipped must not look as if it had passed.
+        let _ = io::stderr().write_all(format!("{test}: skipped: {why}\n").as_bytes());
+    }
+    plane.as_ref()
+}
+
+/// Creates an example on the first cluster and waits until it looks as it should.
+pub(crate) fn example(plane: &ControlPlane, name: &str) {
+    let example = Example::named(name).expect("an example");
+    example.apply(plane, CLUSTER).unwrap_or_else(|error| panic!("{error:#}"));
+    example.settle(plane, CLUSTER).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+/// What a run of the binary gave.
+pub(crate) struct Answer {
+    command: String,
+    /// The exit code.
+    pub(crate) code: i32,
+    /// Standard output.
+    pub(crate) stdout: String,
+    /// Standard error.
+    pub(crate) stderr: String,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "$ {}\n{}{}(exit code {})", self.command, self.stdout, self.stderr, self.code)
+    }
+}
+
+/// Runs the binary with this kubeconfig.
+pub(crate) fn taffrail(kubeconfig: &Path, arguments: &[&str]) -> Answer {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    let binary =
+        BINARY.get_or_init(|| binary::build(Profile::Dev).unwrap_or_else(|error| panic!("{error:#}")));
+    let output = Command::new(binary)
+        .args(arguments)
+        .env("KUBECONFIG", kubeconfig)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{} cannot be run: {error}", binary.display()));
+    Answer {
+        command: format!("taffrail {}", arguments.join(" ")),
+        code: output.status.code().expect("it ended by itself"),
+        stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
+    }
+}
+
+/// A list of apps as JSON, with the run that gave it.
+pub(crate) struct Apps {
+    answer: Answer,
+    list: Value,
+}
+
+/// Runs `get apps -A -o json` with further arguments.
+pub(crate) fn apps(kubeconfig: &Path, arguments: &[&str]) -> Apps {
+    let mut all = vec!["get", "apps", "-A", "-o", "json"];
+    all.extend(arguments);
+    let answer = taffrail(kubeconfig, &all);
+    let list: Value =
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
+    assert_eq!(list["apiVersion"], "cli.taffrail.dev/v1alpha1", "{answer}");
+    assert_eq!(list["kind"], "AppList", "{answer}");
+    Apps { answer, list }
+}
+
+impl Apps {
+    /// The exit code.
+    pub(crate) fn code(&self) -> i32 {
+        self.answer.code
+    }
+
+    /// All rows.
+    pub(crate) fn rows(&self) -> &[Value] {
+        self.list["items"].as_array().unwrap_or_else(|| panic!("no items in\n{self}"))
+    }
+
+    /// The scope errors.
+    pub(crate) fn errors(&self) -> &[Value] {
+        self.list["errors"].as_array().unwrap_or_else(|| panic!("no errors in\n{self}"))
+    }
+
+    /// The one row of this app on this cluster.
+    pub(crate) fn row(&self, cluster: &str, delivery: &str, namespace: &str, name: &str) -> Row<'_> {
+        let found: Vec<&Value> = self
+            .rows()
+            .iter()
+            .filter(|row| {
+                row["cluster"] == cluster
+                    && row["delivery"] == delivery
+                    && row["namespace"] == namespace
+                    && row["name"] == name
+            })
+            .collect();
+        assert_eq!(
+            found.len(),
+            1,
+            "{found:?}: want one row {cluster} {delivery} {namespace}/{name} in\n{self}"
+        );
+        Row { apps: self, row: found[0] }
+    }
+}
+
+impl fmt::Display for Apps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.answer.fmt(f)
+    }
+}
+
+/// A row, with the list it is in for the message of a failed assertion.
+pub(crate) struct Row<'a> {
+    apps: &'a Apps,
+    row: &'a Value,
+}
+
+impl Row<'_> {
+    /// The field under this JSON pointer must be this.
+    #[track_caller]
+    pub(crate) fn is(&self, pointer: &str, want: impl Into<Value>) -> &Self {
+        let found = self.row.pointer(pointer).unwrap_or(&Value::Null);
+        assert_eq!(*found, want.into(), "{pointer} of {} in\n{}", self.row, self.apps);
+        self
+    }
+
+    /// The field under this JSON pointer must be a text with this in it.
+    #[track_caller]
+    pub(crate) fn has(&self, pointer: &str, part: &str) -> &Self {
+        let found = self.row.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        assert!(found.contains(part), "{pointer} of {} has no {part:?} in\n{}", self.row, self.apps);
+        self
+    }
+
+    /// The object that speaks must be this one.
+    #[track_caller]
+    pub(crate) fn speaks(&self, group: &str, kind: &str, namespace: &str, name: &str) -> &Self {
+        self.is("/worst/group", group)
+            .is("/worst/kind", kind)
+            .is("/worst/namespace", namespace)
+            .is("/worst/name", name)
+    }
+
+    /// The text under this JSON pointer.
+    pub(crate) fn text(&self, pointer: &str) -> &str {
+        self.row.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+}

@@ -1,0 +1,67 @@
+//! The `taffrail` binary, built from this checkout.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// How it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Quickly, for tests.
+    Dev,
+    /// As it is delivered, for benchmarks and for people.
+    Release,
+}
+
+/// Builds the binary if anything has changed, and says where it is.
+pub fn build(profile: Profile) -> Result<PathBuf> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--quiet", "--package", "taffrail", "--message-format=json-render-diagnostics"]);
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
+    let output = command
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run `cargo build --package taffrail`")?;
+    if !output.status.success() {
+        bail!("`cargo build --package taffrail` failed ({})", output.status);
+    }
+    // Cargo is asked and not guessed at: the target folder may be anywhere.
+    executable(&output.stdout, "taffrail").context("`cargo build` built no binary called taffrail")
+}
+
+/// The folder of the workspace that this was built from.
+pub fn workspace() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
+
+/// The path of a binary among Cargo's messages.
+fn executable(messages: &[u8], name: &str) -> Option<PathBuf> {
+    messages
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_the_artifact_with_an_executable() {
+        let messages = br#"{"reason":"compiler-artifact","target":{"name":"taffrail"},"executable":null}
+not JSON
+{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}
+{"reason":"compiler-artifact","target":{"name":"taffrail"},"executable":"/t/debug/taffrail"}
+"#;
+        assert_eq!(executable(messages, "taffrail"), Some(PathBuf::from("/t/debug/taffrail")));
+        assert_eq!(executable(b"", "taffrail"), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! Apps in the state in which their tools leave them, for trying Taffrail and for end-to-end tests.
+//!
+//! The manifests are in `xtask/kube/examples/`. What Kubernetes itself decides (a rollout, a crash loop, a deadline)
+//! is decided by its real controllers. Flux's controllers do not run here, so the status they would write is in the
+//! manifests.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::kube::{ControlPlane, source_folder};
+
+/// One example.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// Its name, which is that of its namespace.
+    pub name: &'static str,
+    /// What there is to see, in a few words.
+    pub shows: &'static str,
+    /// What `kubectl wait` waits for, one after the other, until the example looks as it should.
+    waits: &'static [&'static [&'static str]],
+}
+
+/// All examples. The source that the Kustomizations among them come from is applied with any of them.
+pub const ALL: &[Example] = &[
+    Example {
+        name: "shop",
+        shows: "a Flux Kustomization that is well",
+        waits: &[&["--for=condition=Available", "deployment/web", "-n", "shop"]],
+    },
+    Example {
+        name: "checkout",
+        shows: "a Flux Kustomization whose Deployment crashes",
+        waits: &[
+            // Pods that are not there yet cannot be waited for by label.
+            &["--for=jsonpath={.status.updatedReplicas}=2", "deployment/api", "-n", "checkout"],
+            &[
+                "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff",
+                "pod",
+                "-l",
+                "app=api",
+                "-n",
+                "checkout",
+            ],
+        ],
+    },
+    Example {
+        name: "billing",
+        shows: "a Flux Kustomization one of whose objects is gone",
+        waits: &[&["--for=condition=Available", "deployment/invoices", "-n", "billing"]],
+    },
+    Example {
+        name: "reports",
+        shows: "a suspended Flux Kustomization",
+        waits: &[&["--for=condition=Available", "deployment/worker", "-n", "reports"]],
+    },
+    Example {
+        name: "wiki",
+        shows: "an app that only its labels make one",
+        waits: &[&["--for=condition=Available", "deployment/wiki", "-n", "wiki"]],
+    },
+    Example {
+        name: "search",
+        shows: "a rollout that exceeds its deadline of 10 s",
+        waits: &[&["--for=condition=Progressing=False", "deployment/index", "-n", "search"]],
+    },
+    Example { name: "notes", shows: "a Helm release, installed by helm", waits: &[] },
+];
+
+impl Example {
+    /// The example of this name.
+    pub fn named(name: &str) -> Result<Self> {
+        match ALL.iter().find(|example| example.name == name) {
+            Some(example) => Ok(*example),
+            None => bail!(
+                "there is no example {name:?}; there are {}",
+                ALL.iter().map(|example| example.name).collect::<Vec<_>>().join(", ")
+            ),
+        }
+    }
+
+    /// Creates it on a cluster, or brings it back to what it was.
+    pub fn apply(self, plane: &ControlPlane, context: &str) -> Result<()> {
+        if self.name == "notes" {
+            return install_notes(plane, context, "notes", &[]);
+        }
+        apply_source(plane, context)?;
+        apply_file(plane, context, self.name)
+    }
+
+    /// Returns when the controllers have brought it to the state that it shows.
+    pub fn settle(self, plane: &ControlPlane, context: &str) -> Result<()> {
+        self.waits.iter().try_for_each(|condition| {
+            plane.wait(context, condition).with_context(|| format!("example {} on {context}", self.name))
+        })
+    }
+}
+
+/// Creates the Git repository `flux-system/fleet`, fetched, which the Kustomizations come from.
+pub fn apply_source(plane: &ControlPlane, context: &str) -> Result<()> {
+    apply_file(plane, context, "flux-system")
+}
+
+fn apply_file(plane: &ControlPlane, context: &str, name: &str) -> Result<()> {
+    let file = source_folder().join("examples").join(format!("{name}.yaml"));
+    let manifests =
+        fs::read_to_string(&file).with_context(|| format!("cannot read the example {}", file.display()))?;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    plane
+        .apply_with_status(context, &manifests.replace("${NOW}", &now))
+        .with_context(|| format!("example {name} on {context}"))
+}
+
+/// Installs the chart beside the examples, or upgrades its release, and waits until helm calls it ready.
+pub fn install_notes(plane: &ControlPlane, context: &str, namespace: &str, arguments: &[&str]) -> Result<()> {
+    let chart = source_folder().join("charts/notes").display().to_string();
+    let mut all =
+        vec!["upgrade", "--install", "notes", &chart, "--namespace", namespace, "--create-namespace"];
+    all.extend(["--wait", "--timeout=60s"]);
+    all.extend(arguments);
+    plane.helm(context, &all).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_has_its_manifests() {
+        for example in ALL.iter().filter(|example| example.name != "notes") {
+            let file = source_folder().join("examples").join(format!("{}.yaml", example.name));
+            let text = fs::read_to_string(&file).expect("the file is there");
+            assert!(
+                text.contains(&format!("kind: Namespace\nmetadata:\n  name: {}\n", example.name)),
+                "{}",
+                example.name
+            );
+        }
+        assert!(Example::named("nothing").is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! What is done to a running control plane: kubectl and helm of the same build, and what tests need most often.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::ControlPlane;
+use super::programs::Programs;
+
+/// A client of this build that neither reads the user's own configuration nor leaves caches in the home folder: the
+/// cached discovery of an earlier control plane on the same port would be wrong here.
+pub(super) fn client(programs: &Programs, program: &str, folder: &Path, kubeconfig: &Path) -> Command {
+    let mut command = Command::new(programs.path(program));
+    command
+        .env("KUBECONFIG", kubeconfig)
+        .env("KUBECACHEDIR", folder.join("cache"))
+        .env("KUBERC", "off")
+        .env("HELM_CACHE_HOME", folder.join("helm/cache"))
+        .env("HELM_CONFIG_HOME", folder.join("helm/config"))
+        .env("HELM_DATA_HOME", folder.join("helm/data"))
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a command with this standard input, and gives its standard output, or an error with what it said.
+pub(super) fn run(command: &mut Command, input: &str) -> Result<String> {
+    let shown = shown(command);
+    let output = feed(command, input).with_context(|| format!("cannot run `{shown}`"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not write UTF-8"))
+}
+
+fn feed(command: &mut Command, input: &str) -> std::io::Result<Output> {
+    if input.is_empty() {
+        return command.stdin(Stdio::null()).output();
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // A command that does not read to the end says why in its own words.
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    child.wait_with_output()
+}
+
+/// The program's name and its arguments.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut text = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
+
+impl ControlPlane {
+    /// A kubectl command for a cluster, as the administrator.
+    pub fn kubectl_command(&self, context: &str) -> Command {
+        let mut command = client(&self.programs, "kubectl", &self.state.folder, self.kubeconfig());
+        command.args(["--context", context]);
+        command
+    }
+
+    /// What kubectl answers.
+    pub fn kubectl(&self, context: &str, arguments: &[&str]) -> Result<String> {
+        run(self.kubectl_command(context).args(arguments), "")
+    }
+
+    /// What helm answers.
+    pub fn helm(&self, context: &str, arguments: &[&str]) -> Result<String> {
+        let mut command = client(&self.programs, "helm", &self.state.folder, self.kubeconfig());
+        run(command.args(["--kube-context", context]).args(arguments), "")
+    }
+
+    /// Applies manifests on the server's side, as `kubectl apply --server-side` does. Their status is left as it is.
+    pub fn apply(&self, context: &str, manifests: &str) -> Result<()> {
+        run(
+            self.kubectl_command(context).args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
+            manifests,
+        )?;
+        Ok(())
+    }
+
+    /// Applies the status of manifests through their `/status` subresource, as a controller does.
+    ///
+    /// The objects must be there. In place of `observedGeneration` fields that a manifest cannot know, write what the
+    /// object will have: 1 for one that was just created.
+    pub fn apply_status(&self, context: &str, manifests: &str) -> Result<()> {
+        let arguments = ["apply", "--server-side", "--force-conflicts", "--subresource=status", "-f", "-"];
+        run(self.kubectl_command(context).args(arguments), manifests)?;
+        Ok(())
+    }
+
+    /// Applies manifests, and then the status of those that have one in the text, as a cluster looks when the
+    /// controllers of their kinds have done their work.
+    pub fn apply_with_status(&self, context: &str, manifests: &str) -> Result<()> {
+        self.apply(context, manifests)?;
+        let with_status: Vec<&str> =
+            documents(manifests).filter(|document| document.contains("\nstatus:")).collect();
+        if with_status.is_empty() { Ok(()) } else { self.apply_status(context, &with_status.join("\n---\n")) }
+    }
+
+    /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`.
+    pub fn wait(&self, context: &str, arguments: &[&str]) -> Result<()> {
+        let timeout: &[&str] = if arguments.iter().any(|argument| argument.starts_with("--timeout")) {
+            &[]
+        } else {
+            &["--timeout=60s"]
+        };
+        run(self.kubectl_command(context).arg("wait").args(arguments).args(timeout), "")?;
+        Ok(())
+    }
+
+    /// Makes a namespace and waits until Pods can be created in it: they need its default ServiceAccount.
+    pub fn create_namespace(&self, context: &str, name: &str) -> Result<()> {
+        self.apply(context, &format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n"))?;
+        self.wait(context, &["--for=create", "serviceaccount/default", "-n", name])
+    }
+}
+
+/// The documents of a YAML text in which `---` stands on lines of its own.
+fn documents(manifests: &str) -> impl Iterator<Item = &str> {
+    manifests.split("\n---\n").map(|document| document.trim_start_matches("---\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::documents;
+
+    #[test]
+    fn documents_are_parted_by_lines_of_their_own() {
+        let parts: Vec<&str> = documents("---\na: 1\n---\nb: |\n  ---\n  c\n").collect();
+        assert_eq!(parts, ["a: 1", "b: |\n  ---\n  c\n"]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The arguments of each program, and the files they read.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::state::{KUBECONFIG_MARK, Member};
+
+/// The tokens of one cluster's users.
+pub(super) struct Tokens {
+    /// Of the administrator, who may do all.
+    pub(super) admin: String,
+    /// Of a user whom no role is bound to.
+    pub(super) reader: String,
+}
+
+impl Tokens {
+    /// Makes new ones and writes the file that kube-apiserver reads.
+    pub(super) fn write(file: &Path) -> Result<Self> {
+        let tokens = Self { admin: random()?, reader: random()? };
+        let text =
+            format!("{},admin,admin,system:masters\n{},reader,reader,readers\n", tokens.admin, tokens.reader);
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(tokens)
+    }
+}
+
+/// 128 random bits, in hex.
+fn random() -> Result<String> {
+    let mut bytes = [0_u8; 16];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .context("no random bytes")?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+pub(super) fn etcd(data: &Path, client: u16, peer: u16) -> Vec<String> {
+    let client = format!("http://127.0.0.1:{client}");
+    let peer = format!("http://127.0.0.1:{peer}");
+    vec![
+        format!("--data-dir={}", data.display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        // The data does not outlive the processes, so there is nothing to make durable.
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]
+}
+
+pub(super) fn apiserver(folder: &Path, context: &str, etcd_port: u16, port: u16) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        // One etcd serves all clusters of a control plane: it costs a quarter of what one each would.
+        format!("--etcd-prefix=/{context}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        // Endpoints may not name loopback addresses, so the API server must not publish its own.
+        "--advertise-address=127.0.0.1".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--tls-cert-file={}", file("tls.crt")),
+        format!("--tls-private-key-file={}", file("tls.key")),
+        format!("--cert-dir={}", file("")),
+        format!("--token-auth-file={}", file("tokens.csv")),
+        format!("--service-account-key-file={}", file("sa.pub")),
+        format!("--service-account-signing-key-file={}", file("sa.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--allow-privileged=true".to_owned(),
+    ]
+}
+
+pub(super) fn controller_manager(folder: &Path, port: u16) -> Vec<String> {
+    let kubeconfig = folder.join("kubeconfig").display().to_string();
+    vec![
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        format!("--service-account-private-key-file={}", folder.join("sa.key").display()),
+        format!("--root-ca-file={}", folder.join("ca.crt").display()),
+        "--use-service-account-credentials=true".to_owned(),
+        "--leader-elect=false".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        // The defaults protect a server that others need; a rollout of 200 would take half a minute under them.
+        "--kube-api-qps=1000".to_owned(),
+        "--kube-api-burst=2000".to_owned(),
+    ]
+}
+
+pub(super) fn scheduler(folder: &Path, port: u16) -> Vec<String> {
+    let kubeconfig = folder.join("kubeconfig").display().to_string();
+    vec![
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        "--leader-elect=false".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        "--kube-api-qps=1000".to_owned(),
+        "--kube-api-burst=2000".to_owned(),
+    ]
+}
+
+pub(super) fn kwok(folder: &Path) -> Vec<String> {
+    let stages = super::source_folder().join("stages");
+    let mut arguments = vec![
+        format!("--kubeconfig={}", folder.join("kubeconfig").display()),
+        "--manage-all-nodes=true".to_owned(),
+        "--node-ip=10.32.0.1".to_owned(),
+        "--cidr=10.64.0.0/12".to_owned(),
+        // Without a lease that is renewed the controller-manager would give every node up after 40 s.
+        "--node-lease-duration-seconds=40".to_owned(),
+    ];
+    for name in ["node.yaml", "pod.yaml", "pod-faults.yaml"] {
+        arguments.push(format!("--config={}", stages.join(name).display()));
+    }
+    arguments
+}
+
+/// A kubeconfig with these clusters and the token of the same user in each.
+pub(super) fn kubeconfig(members: &[(&Member, &str)], user: &str) -> Result<String> {
+    let mut text =
+        format!("{KUBECONFIG_MARK}\napiVersion: v1\nkind: Config\npreferences: {{}}\ncurrent-context: ");
+    text.push_str(members.first().map_or("\"\"", |(member, _)| member.context.as_str()));
+    let [mut clusters, mut contexts, mut users] =
+        ["\nclusters:\n", "contexts:\n", "users:\n"].map(str::to_owned);
+    for (member, token) in members {
+        let Member { context, server, folder } = member;
+        let authority: PathBuf = folder.join("ca.crt");
+        let authority =
+            fs::read(&authority).with_context(|| format!("cannot read {}", authority.display()))?;
+        let authority = STANDARD.encode(authority);
+        let _ = write!(
+            clusters,
+            "- name: {context}\n  cluster:\n    server: {server}\n    certificate-authority-data: {authority}\n"
+        );
+        let _ = write!(
+            contexts,
+            "- name: {context}\n  context:\n    cluster: {context}\n    user: {context}-{user}\n    namespace: default\n"
+        );
+        let _ = write!(users, "- name: {context}-{user}\n  user:\n    token: {token}\n");
+    }
+    Ok(text + &clusters + &contexts + &users)
+}
+
+/// This many nodes for kwok to play.
+pub(super) fn nodes(count: usize) -> String {
+    (1..=count).fold(String::new(), |mut text, index| {
+        let _ = write!(
+            text,
+            "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: node-{index}\n  labels:\n    kubernetes.io/hostname: \
+             node-{index}\n    kubernetes.io/os: linux\n    kubernetes.io/arch: amd64\n    topology.kubernetes.io/zone: \
+             zone-{}\n  annotations:\n    kwok.x-k8s.io/node: fake\n",
+            (index - 1) % 3 + 1
+        );
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_node_is_a_document() {
+        let text = super::nodes(3);
+        assert_eq!(text.matches("---\n").count(), 3);
+        assert!(text.contains("name: node-3\n  labels:\n    kubernetes.io/hostname: node-3\n"), "{text}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Starting a control plane: the order, what runs side by side, and when each part counts as ready.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::clients::{client, run};
+use super::cluster::{self, Tokens};
+use super::process::{self, Guard};
+use super::programs::Programs;
+use super::state::{self, Member, ProcessRecord, RunState};
+use super::{Options, certificates, ports};
+
+/// How long any one part may take on a slow and busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How often a thing is tried of which nothing tells when it happens: that another process listens.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// How often other ports are tried when somebody else was quicker.
+const ATTEMPTS: usize = 5;
+
+/// A control plane that is being started.
+pub(super) struct Launcher<'a> {
+    programs: &'a Programs,
+    options: &'a Options,
+    folder: PathBuf,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    state: RunState,
+    children: Vec<Child>,
+    guard: Option<Guard>,
+}
+
+impl<'a> Launcher<'a> {
+    pub(super) fn new(programs: &'a Programs, options: &'a Options, guard: Option<Guard>) -> Result<Self> {
+        let folder = state::folder(&options.name)?;
+        let logs = folder.join("logs");
+        fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+        let kubeconfig = match &options.kubeconfig {
+            None => folder.join("kubeconfig"),
+            Some(file) => std::path::absolute(file)
+                .with_context(|| format!("cannot make {} an absolute path", file.display()))?,
+        };
+        let state = RunState {
+            name: options.name.clone(),
+            ready: false,
+            nodes: options.nodes,
+            flux_crds: options.flux_crds,
+            kubeconfig,
+            reader_kubeconfig: folder.join("reader.kubeconfig"),
+            members: Vec::new(),
+            processes: Vec::new(),
+            folder: folder.clone(),
+        };
+        state.save()?;
+        Ok(Self {
+            programs,
+            options,
+            folder,
+            shared: Mutex::new(Shared { state, children: Vec::new(), guard }),
+        })
+    }
+
+    /// Starts all of it, the clusters side by side, and returns when it is ready.
+    pub(super) fn run(&self) -> Result<()> {
+        let etcd = self.etcd()?;
+        let clusters: Vec<Result<(Member, Tokens)>> = std::thread::scope(|scope| {
+            let started: Vec<_> = (1..=self.options.clusters)
+                .map(|index| scope.spawn(move || self.cluster(&format!("kube-{index}"), etcd)))
+                .collect();
+            started
+                .into_iter()
+                .map(|cluster| cluster.join().unwrap_or_else(|_| bail!("starting a cluster panicked")))
+                .collect()
+        });
+        let clusters: Vec<(Member, Tokens)> = clusters.into_iter().collect::<Result<_>>()?;
+
+        let mut shared = self.shared();
+        let admins: Vec<_> =
+            clusters.iter().map(|(member, tokens)| (member, tokens.admin.as_str())).collect();
+        write(&shared.state.kubeconfig, &cluster::kubeconfig(&admins, "admin")?)?;
+        let readers: Vec<_> =
+            clusters.iter().map(|(member, tokens)| (member, tokens.reader.as_str())).collect();
+        write(&shared.state.reader_kubeconfig, &cluster::kubeconfig(&readers, "reader")?)?;
+        shared.state.members = clusters.into_iter().map(|(member, _)| member).collect();
+        shared.state.ready = true;
+        shared.state.save()
+    }
+
+    /// What was started.
+    pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
+        let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store of all clusters. Gives its port.
+    fn etcd(&self) -> Result<u16> {
+        let data = self.folder.join("etcd");
+        let ports = self.listen("", "etcd", 2, |ports| {
+            let (client, peer) = (ports[0], ports[1]);
+            cluster::etcd(&data, client, peer)
+        })?;
+        Ok(ports[0])
+    }
+
+    /// One cluster, from its certificates to nodes that are ready.
+    fn cluster(&self, context: &str, etcd: u16) -> Result<(Member, Tokens)> {
+        let folder = self.folder.join(context);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        certificates::write(&folder, context)?;
+        let tokens = Tokens::write(&folder.join("tokens.csv"))?;
+        let ports = self.listen(context, "kube-apiserver", 1, |ports| {
+            cluster::apiserver(&folder, context, etcd, ports[0])
+        })?;
+        let member = Member {
+            context: context.to_owned(),
+            server: format!("https://127.0.0.1:{}", ports[0]),
+            folder: folder.clone(),
+        };
+        let kubeconfig = folder.join("kubeconfig");
+        write(&kubeconfig, &cluster::kubeconfig(&[(&member, &tokens.admin)], "admin")?)?;
+
+        let kubectl = |arguments: &[&str], input: &str| {
+            run(client(self.programs, "kubectl", &folder, &kubeconfig).args(arguments), input)
+                .with_context(|| format!("cluster {context}"))
+        };
+        let ready = || kubectl(&["get", "--raw", "/readyz"], "");
+        until(|| ready().is_ok()).or_else(|()| {
+            ready()
+                .map(drop)
+                .with_context(|| format!("cluster {context}: kube-apiserver did not become ready"))
+        })?;
+        self.listen(context, "kube-controller-manager", 1, |ports| {
+            cluster::controller_manager(&folder, ports[0])
+        })?;
+        self.listen(context, "kube-scheduler", 1, |ports| cluster::scheduler(&folder, ports[0]))?;
+        self.spawn(context, "kwok", &cluster::kwok(&folder))?;
+
+        if self.options.nodes > 0 {
+            kubectl(&["create", "-f", "-"], &cluster::nodes(self.options.nodes))?;
+        }
+        if self.options.flux_crds {
+            let file = super::source_folder().join("crds/flux.yaml");
+            let file = file.display().to_string();
+            kubectl(&["create", "-f", &file], "")?;
+            kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"], "")?;
+        }
+        kubectl(&["wait", "--for=create", "serviceaccount/default", "-n", "default", "--timeout=60s"], "")?;
+        if self.options.nodes > 0 {
+            kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"], "").with_context(
+                || format!("kwok's log ends with:\n{}", process::log_tail(&self.log(context, "kwok"))),
+            )?;
+        }
+        Ok((member, tokens))
+    }
+
+    fn log(&self, context: &str, program: &str) -> PathBuf {
+        let name =
+            if context.is_empty() { format!("{program}.log") } else { format!("{context}-{program}.log") };
+        self.folder.join("logs").join(name)
+    }
+
+    /// Starts a program that listens on ports of its own, and returns them when it does.
+    fn listen(
+        &self,
+        context: &str,
+        program: &str,
+        count: usize,
+        arguments: impl Fn(&[u16]) -> Vec<String>,
+    ) -> Result<Vec<u16>> {
+        for _ in 0..ATTEMPTS {
+            let ports = ports::free(count)?;
+            let pid = self.spawn(context, program, &arguments(&ports))?;
+            let ended = || !process::is_ours(pid, program, &self.folder);
+            let listens = || TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0]))).is_ok();
+            let mut alive = true;
+            let outcome = until(|| {
+                alive = !ended();
+                !alive || listens()
+            });
+            match outcome {
+                // Whoever answers may be the process that took the port, so this one must be alive after the answer.
+                Ok(()) if alive && !ended() => return Ok(ports),
+                Ok(()) => {
+                    let log = process::log_tail(&self.log(context, program));
+                    if !log.contains("address already in use") {
+                        bail!("{program} of {} ended at once. Its log ends with:\n{log}", shown(context));
+                    }
+                }
+                Err(()) => bail!(
+                    "{program} of {} does not listen after {} s. Its log ends with:\n{}",
+                    shown(context),
+                    PATIENCE.as_secs(),
+                    process::log_tail(&self.log(context, program))
+                ),
+            }
+        }
+        bail!("{program} of {}: {ATTEMPTS} times somebody else took its port first", shown(context))
+    }
+
+    /// Starts a program and writes down that it was started.
+    fn spawn(&self, context: &str, program: &str, arguments: &[String]) -> Result<u32> {
+        let log = self.log(context, program);
+        let mut command = Command::new(self.programs.path(program));
+        // kwok would read a configuration in the home folder, and keep one there.
+        command.args(arguments).env("KWOK_WORKDIR", &self.folder).current_dir(&self.folder);
+        let child = process::spawn(&mut command, &log)?;
+        let pid = child.id();
+        let mut shared = self.shared();
+        shared.children.push(child);
+        if let Some(guard) = &mut shared.guard {
+            guard.add(pid)?;
+        }
+        let record = ProcessRecord { context: context.to_owned(), program: program.to_owned(), pid, log };
+        shared
+            .state
+            .processes
+            .retain(|other| other.context != record.context || other.program != record.program);
+        shared.state.processes.push(record);
+        shared.state.save()?;
+        Ok(pid)
+    }
+}
+
+fn shown(context: &str) -> &str {
+    if context.is_empty() { "the control plane" } else { context }
+}
+
+/// Tries until it is so, or until patience ends.
+fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
+    let started = Instant::now();
+    while !is_so() {
+        if started.elapsed() > PATIENCE {
+            return Err(());
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

@@ -1,0 +1,193 @@
+//! What is known about a control plane that was started: a folder in the cache with its state, data and logs.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::{Options, process, programs};
+
+/// The first line of every kubeconfig written here: a file without it is somebody else's and is not overwritten.
+pub(super) const KUBECONFIG_MARK: &str =
+    "# Written by cargo xtask kube; it goes when the control plane goes.";
+
+/// A control plane as its state file describes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunState {
+    /// Its name.
+    pub name: String,
+    /// Its folder: data, certificates and logs.
+    pub folder: PathBuf,
+    /// Whether it became ready.
+    pub ready: bool,
+    /// How many nodes each cluster has.
+    pub nodes: usize,
+    /// Whether Flux's kinds are installed.
+    pub flux_crds: bool,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// The kubeconfig of the user without rights.
+    pub reader_kubeconfig: PathBuf,
+    /// Its clusters.
+    pub members: Vec<Member>,
+    /// Its processes.
+    pub processes: Vec<ProcessRecord>,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Member {
+    /// The context of this cluster in the kubeconfig.
+    pub context: String,
+    /// The address of its API server.
+    pub server: String,
+    /// Its folder: certificates, tokens.
+    pub folder: PathBuf,
+}
+
+/// One process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// The cluster it belongs to; empty for what all of them share.
+    pub context: String,
+    /// The program's name.
+    pub program: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Its output.
+    pub log: PathBuf,
+}
+
+impl RunState {
+    /// Whether the control plane became ready and every process of it still runs.
+    pub fn is_running(&self) -> bool {
+        self.ready
+            && !self.processes.is_empty()
+            && self.processes.iter().all(|process| self.is_alive(process))
+    }
+
+    /// Whether a process of this control plane still runs.
+    pub fn is_alive(&self, process: &ProcessRecord) -> bool {
+        process::is_ours(process.pid, &process.program, &self.folder)
+    }
+
+    /// Whether it is what these options ask for.
+    pub(super) fn has_shape(&self, options: &Options) -> bool {
+        self.members.len() == options.clusters
+            && self.nodes == options.nodes
+            && self.flux_crds == options.flux_crds
+            && options.kubeconfig.as_ref().is_none_or(|file| *file == self.kubeconfig)
+    }
+
+    pub(super) fn save(&self) -> Result<()> {
+        let file = self.folder.join("state.json");
+        let fresh = self.folder.join("state.json.new");
+        let text = serde_json::to_vec_pretty(self).context("cannot encode the state of the control plane")?;
+        // Renamed, so that whoever reads it never reads half.
+        fs::write(&fresh, text)
+            .and_then(|()| fs::rename(&fresh, &file))
+            .with_context(|| format!("cannot write {}", file.display()))
+    }
+}
+
+/// The folder that holds those of all control planes.
+pub(super) fn root() -> Result<PathBuf> {
+    Ok(programs::cache()?.join("run"))
+}
+
+/// The folder of the control plane of this name.
+pub(super) fn folder(name: &str) -> Result<PathBuf> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.len() > 63 || name.starts_with('-') || !name.bytes().all(plain) {
+        bail!("{name:?} cannot name a control plane: use lower-case letters, digits and `-`, 63 at most");
+    }
+    Ok(root()?.join(name))
+}
+
+/// Held while a control plane is started or ended, so that two commands do not do so at once. The file stays where a name
+/// is used again: removing it would let two processes hold a lock of the same name.
+pub(super) fn lock(name: &str) -> Result<File> {
+    let folder = folder(name)?;
+    let root = root()?;
+    fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+    let path = folder.with_extension("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
+}
+
+/// Removes the lock of a name that nobody will use again.
+pub(super) fn forget_lock(name: &str) {
+    if let Ok(folder) = folder(name) {
+        let _ = fs::remove_file(folder.with_extension("lock"));
+    }
+}
+
+/// What is written about the control plane of this name.
+pub(super) fn load(name: &str) -> Result<Option<RunState>> {
+    let file = folder(name)?.join("state.json");
+    let text = match fs::read(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+    };
+    serde_json::from_slice(&text).map(Some).with_context(|| {
+        format!("{} is not what `kube up` writes; remove its folder to start anew", file.display())
+    })
+}
+
+/// Ends the processes of this name that are still ours, and removes their folder.
+pub(super) fn discard(name: &str) -> Result<usize> {
+    let folder = folder(name)?;
+    let mut ended = 0;
+    if let Some(state) = load(name)? {
+        // What was started last depends on what was started first.
+        for process in state.processes.iter().rev() {
+            ended += usize::from(process::end(process.pid, &process.program, &folder)?);
+        }
+        if is_marked(&state.kubeconfig) {
+            let _ = fs::remove_file(&state.kubeconfig);
+        }
+    }
+    match fs::remove_dir_all(&folder) {
+        Ok(()) => Ok(ended),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(ended),
+        Err(error) => Err(error).with_context(|| format!("cannot remove {}", folder.display())),
+    }
+}
+
+/// Whether a kubeconfig was written here.
+pub(super) fn is_marked(kubeconfig: &std::path::Path) -> bool {
+    fs::read_to_string(kubeconfig).is_ok_and(|text| text.starts_with(KUBECONFIG_MARK))
+}
+
+/// All that are written about, by name.
+pub(super) fn all() -> Result<Vec<RunState>> {
+    let root = root()?;
+    let entries = match fs::read_dir(&root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", root.display())),
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| folder(name).is_ok())
+        .collect();
+    names.sort();
+    names.iter().filter_map(|name| load(name).transpose()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder;
+
+    #[test]
+    fn names_stay_inside_the_cache() {
+        for bad in ["", "..", "a/b", "-a", "A", "a b", &"a".repeat(64)] {
+            assert!(folder(bad).is_err(), "{bad:?}");
+        }
+        assert!(folder("try-2").is_ok());
+    }
+}

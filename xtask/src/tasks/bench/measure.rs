@@ -1,0 +1,102 @@
+//! What a process costs, as the kernel accounts for it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use serde::{Deserialize, Serialize};
+
+/// The cost of one run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Cost {
+    /// User and system time, in seconds.
+    pub(super) cpu: f64,
+    /// Wall-clock time, in seconds.
+    pub(super) wall: f64,
+    /// Peak resident memory, in KiB.
+    pub(super) peak: i64,
+}
+
+/// A command whose output goes nowhere.
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Path,
+    pub(super) arguments: &'a [&'a str],
+    /// What it reads on stdin, and how many times over.
+    pub(super) input: Option<(&'a Path, usize)>,
+}
+
+impl Run<'_> {
+    /// Runs it once in a process of its own: the kernel accounts for all children of a process together.
+    pub(super) fn measure(&self) -> Result<Cost> {
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command.arg("measure");
+        if let Some((file, times)) = self.input {
+            command.arg("--stdin").arg(file).args(["--times", &times.to_string()]);
+        }
+        let output = command.arg("--").arg(self.program).args(self.arguments).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).context("the measurement cannot be read")
+    }
+}
+
+/// Run a command and print what it cost (used by the benchmarks).
+#[derive(Args)]
+pub(crate) struct Measure {
+    /// A file to write to its stdin.
+    #[arg(long)]
+    stdin: Option<PathBuf>,
+    /// How many times over.
+    #[arg(long, default_value_t = 1)]
+    times: usize,
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+impl Measure {
+    pub(crate) fn run(self) -> Result<()> {
+        let started = Instant::now();
+        let (program, arguments) = self.command.split_first().context("no command")?;
+        let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("GOMAXPROCS", "1")
+            .stdin(stdin)
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot run {program}"))?;
+        if let (Some(file), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
+            for _ in 0..self.times {
+                io::copy(&mut File::open(&file)?, &mut pipe)?;
+            }
+            pipe.flush()?;
+        }
+        let status = child.wait()?;
+        ensure!(status.success(), "{program} ended with {status}");
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+        let cost = Cost {
+            cpu: (seconds(usage.user_time()) + seconds(usage.system_time())).as_secs_f64(),
+            wall: started.elapsed().as_secs_f64(),
+            peak: usage.max_rss(),
+        };
+        println!("{}", serde_json::to_string(&cost)?);
+        Ok(())
+    }
+}
+
+fn seconds(time: TimeVal) -> Duration {
+    let micros = u64::try_from(time.tv_usec()).unwrap_or_default();
+    Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or_default()) + Duration::from_micros(micros)
+}
+
+/// The middle one of an odd number of figures.
+pub(super) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}

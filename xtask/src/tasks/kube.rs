@@ -1,0 +1,104 @@
+//! `cargo xtask kube`: control planes for trying things and for end-to-end tests.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use xtask::kube::{ControlPlane, Options, down, list};
+
+/// Real Kubernetes control planes on this machine.
+#[derive(Subcommand)]
+pub(crate) enum Kube {
+    /// Start a control plane and leave it running. The first time builds its programs with Go, about 8 minutes.
+    Up(Up),
+    /// End a control plane and remove its data. One that does not run is no error.
+    Down(Name),
+    /// List the control planes and their processes.
+    Status,
+}
+
+#[derive(Args)]
+pub(crate) struct Name {
+    /// Name of the control plane.
+    #[arg(long, default_value = "default")]
+    name: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    name: Name,
+    /// How many clusters, each with its own API server and context (`kube-1`, `kube-2`, …).
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    clusters: u16,
+    /// How many simulated nodes a cluster has.
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    nodes: u16,
+    /// Where to write the kubeconfig; it is removed with the control plane.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Leave out the kinds of Flux.
+    #[arg(long)]
+    no_flux_crds: bool,
+}
+
+impl Kube {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Self::Up(up) => up.run(),
+            Self::Down(Name { name }) => {
+                match down(&name)? {
+                    0 => println!("nothing runs under the name {name}"),
+                    ended => println!("ended {ended} processes of {name}"),
+                }
+                Ok(())
+            }
+            Self::Status => status(),
+        }
+    }
+}
+
+impl Up {
+    fn run(self) -> Result<()> {
+        let started = Instant::now();
+        let (plane, was_running) = ControlPlane::up(&Options {
+            name: self.name.name,
+            clusters: self.clusters.into(),
+            nodes: self.nodes.into(),
+            flux_crds: !self.no_flux_crds,
+            kubeconfig: self.kubeconfig.map(std::path::absolute).transpose()?,
+        })?;
+        let name = plane.name();
+        if was_running {
+            println!("{name} runs already");
+        } else {
+            println!("{name} is ready after {:.1} s", started.elapsed().as_secs_f64());
+        }
+        for member in plane.members() {
+            println!("  {}  {}", member.context, member.server);
+        }
+        println!("export KUBECONFIG={}", plane.kubeconfig().display());
+        println!("end it with: cargo xtask kube down --name {name}");
+        Ok(())
+    }
+}
+
+fn status() -> Result<()> {
+    let all = list()?;
+    if all.is_empty() {
+        println!("no control plane was started; start one with: cargo xtask kube up");
+    }
+    for run in all {
+        let verdict = if run.is_running() { "running" } else { "not whole: start it again, or take it down" };
+        println!("{}: {verdict}  KUBECONFIG={}", run.name, run.kubeconfig.display());
+        for member in &run.members {
+            println!("  {}  {}", member.context, member.server);
+        }
+        for process in &run.processes {
+            let alive = if run.is_alive(process) { "" } else { "  GONE" };
+            println!("  {:>8}  {:24} {}{alive}", process.pid, process.program, process.context);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! One file a task.
+
+pub(crate) mod bench;
+pub(crate) mod fuzz;
+pub(crate) mod kube;
+pub(crate) mod test;
+pub(crate) mod tidy;
+pub(crate) mod tryout;
