@@ -243,7 +243,7 @@ pub(super) fn colon(text: &[u8], pos: usize) -> Scan {
 pub(super) struct RawKey {
     /// The position after its closing quote.
     pub(super) end: usize,
-    /// Its first eight bytes, zero-padded; unknown if it may hold an escape.
+    /// Its first eight bytes, zero-padded; `None` if it holds an escape.
     pub(super) word: Option<u64>,
 }
 
@@ -318,13 +318,17 @@ pub(super) fn plain_ascii(word: [u8; 8]) -> bool {
     special(word) | (word & HIGHS) == 0
 }
 
-/// The number of bytes before the first of [`special`] in a block, or 16.
+/// [`special`] for sixteen bytes: each of them is 255 where it is marked and 0 elsewhere.
+#[inline(always)]
+fn special_bytes(bytes: u8x16) -> u8x16 {
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))
+}
+
+/// The number of plain string characters at the start of a block.
 #[inline(always)]
 fn plain_bytes(block: &[u8; 16]) -> usize {
-    let bytes = u8x16::new(*block);
-    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-    let marks = control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
-    (marks.to_bitmask() | 1 << 16).trailing_zeros() as usize
+    (special_bytes(u8x16::new(*block)).to_bitmask() | 1 << 16).trailing_zeros() as usize
 }
 
 /// [`plain_ascii`] for sixteen bytes.
@@ -332,9 +336,7 @@ fn plain_bytes(block: &[u8; 16]) -> usize {
 pub(super) fn plain_ascii_block(block: &[u8; 16]) -> bool {
     let bytes = u8x16::new(*block);
     // What is not ASCII has its high bit set already.
-    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-    let marks = control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
-    (marks | bytes).to_bitmask() == 0
+    (special_bytes(bytes) | bytes).to_bitmask() == 0
 }
 
 /// Validates the string whose opening quote is at `pos`; returns the position after its closing quote.
