@@ -21,7 +21,7 @@ pub(crate) use measure::Measure;
 pub(crate) enum Bench {
     /// The status core beside Go's kstatus: CPU time of whole processes, and memory.
     Compute(compute::Compute),
-    /// How long `taffrail get apps` takes on real control planes: near, far away, and with clusters that hang.
+    /// How long `taffrail get apps` takes on real control planes: near, far, and with clusters that hang.
     Apps(apps::Apps),
 }
 

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 
 /// A proxy on loopback that passes bytes on a fixed time after they came, in each direction.
 ///
-/// It is a line and not a throttle: bytes that come one after the other are under way at the same time, as on a
-/// long wire, so only round trips cost. Opening a TCP connection is not delayed: the kernel answers for the
+/// It is a line and not a throttle: bytes that come one after the other are under way at the same time, as on
+/// a long wire, so only round trips cost. Opening a TCP connection is not delayed: the kernel answers for the
 /// listener. It lives as long as this process.
 pub(super) struct DelayLine {
     address: SocketAddr,

@@ -2,18 +2,19 @@
 //!
 //! # How the figures are taken
 //!
-//! - Whole processes of the release binary: wall time from starting one to its end, its output read by a pipe.
-//!   CPU time is what the kernel accounts to the process. Each figure is the median and the greatest of several
-//!   runs one after the other; the first run, which finds cold caches, is among them.
-//! - One real control plane with a Flux-shaped app whose Deployment has rolled out 200 replicas: first straight
-//!   over loopback, then through a [`DelayLine`] of 50 ms each way. The time to connect, the requests and the
-//!   sequential round trips are what the binary itself says with `-v`, in the same runs.
-//! - The delayed way leaves out one thing that a long wire has: opening the TCP connection costs no round trip
-//!   here. What is left is one for TLS 1.3 and one for each round of requests, so 100 ms each; the rest is work.
+//! - Whole processes of the release binary: wall time from starting one to its end, its output read by a
+//!   pipe. CPU time is what the kernel accounts to the process. Each figure is the median and the greatest of
+//!   several runs one after the other.
+//! - One real control plane with a Flux-shaped app whose Deployment has rolled out 200 replicas: first
+//!   straight over loopback, then through a [`DelayLine`] of 50 ms each way. The time to connect, the
+//!   requests and the sequential round trips are what the binary itself says with `-v`, in the same runs.
+//! - The delayed way leaves out one thing that a long wire has: opening the TCP connection costs no round
+//!   trip here. What is left is one for TLS 1.3 and one for each round of requests, so 100 ms each; the rest
+//!   is work.
 //! - Many clusters at once: API servers that answer, of which all but one run without controllers, and
 //!   addresses that accept connections and never answer.
-//! - Client, API servers, etcd and controllers share the machine, so a busy machine shows in every figure. That
-//!   is why a figure beyond its bar is printed as such and fails nothing; a wrong answer fails.
+//! - Client, API servers, etcd and controllers share the machine, so a busy machine shows in every figure.
+//!   That is why a figure beyond its bar is printed as such and fails nothing; a wrong answer fails.
 
 mod delay;
 mod requests;
@@ -69,8 +70,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer than its timeout a run with hanging clusters may take, in milliseconds.
 const GRACE: f64 = 500.0;
 
-/// An app of 200 replicas as Flux leaves it. Its Pods have the labels of most charts, so they are in the answer of
-/// a list for label groups and have to be told from what somebody declared.
+/// An app of 200 replicas as Flux leaves it. Its Pods have the labels of most charts, so they are in the
+/// answer of a list for label groups and have to be told from what somebody declared.
 const ROLLOUT: &str = "\
 apiVersion: v1
 kind: Namespace
@@ -354,9 +355,10 @@ fn check_many(run: &Run, contexts: &[&str], silent: &[String]) -> Result<()> {
 
 /// JSON is YAML: a kubeconfig with these contexts.
 fn silent_kubeconfig(names: &[String], addresses: &[SocketAddr]) -> Value {
-    let clusters = names.iter().zip(addresses).map(
-        |(name, address)| json!({"name": name, "cluster": {"server": format!("https://{address}"), "insecure-skip-tls-verify": true}}),
-    );
+    let clusters = names.iter().zip(addresses).map(|(name, address)| {
+        let server = format!("https://{address}");
+        json!({"name": name, "cluster": {"server": server, "insecure-skip-tls-verify": true}})
+    });
     let contexts =
         names.iter().map(|name| json!({"name": name, "context": {"cluster": name, "user": "silent"}}));
     json!({
