@@ -30,6 +30,7 @@
 
 mod augment;
 mod compute;
+mod config_sync;
 mod flux;
 pub mod json;
 mod object;

@@ -1,8 +1,11 @@
 //! Tests of the status core from the outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod augment;
+mod config_sync;
 mod flux;
 mod golden;
+mod index;
 mod json;
 mod kstatus;
 mod rollup;
