@@ -84,16 +84,8 @@ impl Example {
         if self.name == "notes" {
             return install_notes(plane, context, "notes", &[]);
         }
-        for name in ["flux-system", self.name] {
-            let file = source_folder().join("examples").join(format!("{name}.yaml"));
-            let manifests = fs::read_to_string(&file)
-                .with_context(|| format!("cannot read the example {}", file.display()))?;
-            let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            plane
-                .apply_with_status(context, &manifests.replace("${NOW}", &now))
-                .with_context(|| format!("example {name} on {context}"))?;
-        }
-        Ok(())
+        apply_source(plane, context)?;
+        apply_file(plane, context, self.name)
     }
 
     /// Returns when the controllers have brought it to the state that it shows.
@@ -102,6 +94,21 @@ impl Example {
             plane.wait(context, condition).with_context(|| format!("example {} on {context}", self.name))
         })
     }
+}
+
+/// Creates the Git repository `flux-system/fleet`, fetched, which the Kustomizations come from.
+pub fn apply_source(plane: &ControlPlane, context: &str) -> Result<()> {
+    apply_file(plane, context, "flux-system")
+}
+
+fn apply_file(plane: &ControlPlane, context: &str, name: &str) -> Result<()> {
+    let file = source_folder().join("examples").join(format!("{name}.yaml"));
+    let manifests =
+        fs::read_to_string(&file).with_context(|| format!("cannot read the example {}", file.display()))?;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    plane
+        .apply_with_status(context, &manifests.replace("${NOW}", &now))
+        .with_context(|| format!("example {name} on {context}"))
 }
 
 /// Installs the chart beside the examples, or upgrades its release, and waits until helm calls it ready.

@@ -26,6 +26,8 @@ enum Task {
     #[command(subcommand)]
     Bench(tasks::bench::Bench),
     Fuzz(tasks::fuzz::Fuzz),
+    Test(tasks::test::Test),
+    Tidy(tasks::tidy::Tidy),
     #[command(hide = true)]
     Measure(tasks::bench::Measure),
 }
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         Task::Try(task) => task.run(),
         Task::Bench(task) => task.run(),
         Task::Fuzz(task) => task.run(),
+        Task::Test(task) => task.run(),
+        Task::Tidy(task) => task.run(),
         Task::Measure(task) => task.run(),
     };
     match done {

@@ -7,6 +7,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::binary::workspace;
 
+/// Whether Go is there to build peers.
+pub fn can_build() -> bool {
+    Command::new("go")
+        .arg("version")
+        .stdin(Stdio::null())
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
 /// Builds the peer called `name` and says where it is.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::delivery::{Declaration, Declarations, Destination, time};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, ObjectKey};
-use crate::objects::{Lookup, Objects, ScopeError, suffices};
+use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
 /// A declared object and its status.
@@ -141,7 +141,7 @@ impl Judge<'_, '_> {
         let cluster = app.cluster().unwrap_or(app.home);
         let resources: Vec<Resource> =
             app.objects.iter().map(|key| self.resource(&app.destination, key)).collect();
-        let declaring = app.declaring.as_ref().map(|key| self.judge(self.fleet.objects(app.home), key));
+        let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
         let mut speaker = resources.iter().min_by(|one, other| one.subject().speaks_before(&other.subject()));
         let unreadable = self.unknown_objects(&app);
@@ -203,6 +203,18 @@ impl Judge<'_, '_> {
         }
     }
 
+    fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
+        let own = self.judge(self.fleet.objects(app.home), key);
+        if app.unseen && own.status == Status::Current {
+            return Resource {
+                status: Status::InProgress,
+                message: "waiting to be reconciled".to_owned(),
+                ..own
+            };
+        }
+        own
+    }
+
     fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {
         match destination {
             Destination::Cluster(cluster) => self.judge(self.fleet.objects(*cluster), key),
@@ -226,7 +238,8 @@ impl Judge<'_, '_> {
             }
         };
         if !suffices(&observed) {
-            let message = format!("only the metadata of {} {} was read", key.kind, key.path());
+            let why = why_unread(objects, key).map(|why| format!(": {why}")).unwrap_or_default();
+            let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }
         match self.rules.judge(&observed.object, self.now) {

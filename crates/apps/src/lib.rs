@@ -1,7 +1,8 @@
 //! Which apps are there, whose is an object, and what does a view show?
 //!
-//! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, a Helm release, the
-//! objects of one `app.kubernetes.io/instance` label. This crate finds the apps of a fleet of clusters, judges
+//! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
+//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a Helm release, the objects of
+//! one `app.kubernetes.io/instance` label. This crate finds the apps of a fleet of clusters, judges
 //! their objects, rolls them up and says which revision is wanted and which is applied. It does no I/O and
 //! reads no clock.
 //!
@@ -47,6 +48,6 @@ pub use identity::{
 };
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-pub use reads::{Asked, Read, Target, next_reads};
+pub use reads::{Asked, Read, Target, next_reads, wanted_elsewhere};
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};

@@ -124,3 +124,9 @@ pub trait Objects: Send + Sync {
     /// What could not be read.
     fn errors(&self) -> &[ScopeError];
 }
+
+/// Why an object of which only metadata is known was not read whole, if that was tried.
+pub(crate) fn why_unread(objects: &dyn Objects, key: &ObjectKey) -> Option<String> {
+    let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object == key);
+    objects.errors().iter().find(is_it).map(|error| error.message.clone())
+}

@@ -10,8 +10,9 @@
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata.
 //!
-//! No kind is listed twice in a namespace. Values of Secrets are read only from Helm's storage, and from
-//! kubeconfigs if apps shall be followed into other clusters.
+//! No kind is listed twice in a namespace, unless apps of another cluster turn out to deliver many objects of it.
+//! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
+//! apps shall be followed into other clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use taffrail_status::json::{self, OwnedDocument, write_string};
 
 use crate::delivery::{Declarations, labels};
 use crate::fleet::Fleet;
+use crate::freshness::FreshnessState;
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
@@ -140,9 +142,13 @@ type Declaring = (&'static str, &'static str, &'static str, &'static str);
 
 const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
 
-/// What declares apps, and their sources, in the versions that Flux has served longest.
-const DECLARING: [Declaring; 8] = [
+/// What declares apps, and the sources of Flux, in the versions that are served most.
+const DECLARING: [Declaring; 12] = [
+    ("argoproj.io", "v1alpha1", "Application", "applications"),
+    ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
+    ("configsync.gke.io", "v1beta1", "RootSync", "rootsyncs"),
     ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    ("kpt.dev", "v1alpha1", "ResourceGroup", "resourcegroups"),
     ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
     (FLUX_SOURCES, "v1", "Bucket", "buckets"),
     (FLUX_SOURCES, "v1", "ExternalArtifact", "externalartifacts"),
@@ -151,6 +157,9 @@ const DECLARING: [Declaring; 8] = [
     (FLUX_SOURCES, "v1", "HelmRepository", "helmrepositories"),
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
+
+/// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
+const FEW: usize = 20;
 
 /// Whether objects of a kind declare apps, so that apps are hidden from who may not list it.
 pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
@@ -193,6 +202,28 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked) -> Vec<Read> {
         reads = plan.left(catalog, &found);
     }
     reads
+}
+
+/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
+///
+/// When all clusters were read, these go into [`Asked::objects`], and the plan of each cluster that is named
+/// goes on.
+pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
+    let fleet = Fleet::new(clusters);
+    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
+    for app in &found.apps {
+        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
+        let objects = fleet.objects(cluster);
+        let lacking = app.objects.iter().filter(|key| match objects.get(key) {
+            Lookup::Found(observed) => !suffices(&observed),
+            Lookup::Absent => false,
+            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
+        });
+        wanted.entry(objects.name().to_owned()).or_default().extend(lacking);
+    }
+    wanted.retain(|_, keys| !keys.is_empty());
+    wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
 }
 
 struct Plan<'p> {
@@ -255,6 +286,14 @@ impl<'p> Plan<'p> {
                 self.wanted(catalog, served, keys, &mut reads);
             }
         }
+        let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !found.definitions.is_empty()
+            && !wanted.contains_key(&definition)
+            && self.snapshot.listed(&definition, None) == Listed::No
+            && let Some(served) = catalog.get(&definition)
+        {
+            reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
+        }
         if self.asked.label_groups {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
@@ -290,15 +329,14 @@ impl<'p> Plan<'p> {
             None => vec![None],
         };
         for scope in scopes {
+            let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
             match self.snapshot.listed(&kind, scope) {
-                Listed::No if served.is_listable() => {
-                    reads.push(list(served, scope.map(str::to_owned), None, body));
-                }
-                Listed::No | Listed::Selected => {
-                    let inside = keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
-                    reads.extend(inside.filter_map(|key| self.object(catalog, key, body)));
-                }
                 Listed::Done => {}
+                Listed::Selected if inside().count() <= FEW => {
+                    reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));
+                }
+                _ if served.is_listable() => reads.push(list(served, scope.map(str::to_owned), None, body)),
+                _ => reads.extend(inside().filter_map(|key| self.object(catalog, key, body))),
             }
         }
     }

@@ -1,5 +1,7 @@
 //! How far what is wanted got into the cluster: an axis of its own beside health and freshness.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 /// Where an app stands between what its source wants and what its cluster holds.
@@ -76,4 +78,28 @@ pub struct Source {
     pub path: Option<String>,
     /// The branch, tag, version or range that is followed.
     pub reference: Option<String>,
+}
+
+/// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
+pub(crate) fn shorten(revision: &str) -> Cow<'_, str> {
+    const HASHES: std::ops::RangeInclusive<usize> = 40..=128;
+    const SHORT: usize = 8;
+
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let mut short = String::new();
+    let mut copied = 0;
+    let mut start = 0;
+    while start < revision.len() {
+        let hex = revision.bytes().skip(start).take_while(|&byte| is_hex(byte)).count();
+        if HASHES.contains(&hex) {
+            short.push_str(&revision[copied..start + SHORT]);
+            copied = start + hex;
+        }
+        start += hex.max(1);
+    }
+    if copied == 0 {
+        return Cow::Borrowed(revision);
+    }
+    short.push_str(&revision[copied..]);
+    Cow::Owned(short)
 }

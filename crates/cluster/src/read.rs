@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use taffrail_status::json::{Kind, Parser, Value};
+use taffrail_status::json::{Kind, Parser, Value, write_string};
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
@@ -40,7 +40,8 @@ pub struct ListRequest<'a> {
     /// Their namespace; none for all of them, or for objects that have none.
     pub namespace: Option<&'a str>,
     /// How much of each. Secrets are listed as [`Form::Metadata`] whatever stands here: their values come
-    /// in only one at a time and by name.
+    /// in only one at a time and by name. The copy that `kubectl apply` leaves among their annotations is
+    /// left out.
     pub form: Form,
     /// A label selector, as the API takes it.
     pub label_selector: Option<&'a str>,
@@ -231,7 +232,8 @@ impl Cluster {
         {
             return Err(answer.unreadable(what, WHOLE));
         }
-        let owner = Owner { api_version: &resource.api_version(), kind: &resource.kind };
+        let owner =
+            Owner { api_version: &resource.api_version(), kind: &resource.kind, secret: is_secret(resource) };
         owner.object(root, form).map(Some).map_err(|problem| answer.unreadable(what, problem))
     }
 }
@@ -253,7 +255,8 @@ impl Listing {
         let text = |key: &str| root.get(key).and_then(|value| value.as_str()).unwrap_or(Cow::Borrowed(""));
         let list_kind = text("kind");
         let own_version = resource.api_version();
-        let mut owner = Owner { api_version: &own_version, kind: &resource.kind };
+        let mut owner =
+            Owner { api_version: &own_version, kind: &resource.kind, secret: is_secret(resource) };
         let list_version = text("apiVersion");
         match form {
             Form::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
@@ -301,10 +304,37 @@ fn name_of(item: Value<'_>) -> Option<String> {
     })
 }
 
+/// The annotation in which `kubectl apply` keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Copies the members of an object but those called `left_out`; `change` may write a value of its own.
+fn copy_members(
+    object: Value<'_>,
+    left_out: &str,
+    to: &mut Vec<u8>,
+    change: impl Fn(&str, Value<'_>, &mut Vec<u8>) -> bool,
+) {
+    to.push(b'{');
+    let mut first = true;
+    for (key, value) in object.members().into_iter().flatten().filter(|(key, _)| key.as_ref() != left_out) {
+        if !std::mem::take(&mut first) {
+            to.push(b',');
+        }
+        write_string(&key, to);
+        to.push(b':');
+        if !change(&key, value, to) {
+            to.extend_from_slice(value.text().unwrap_or(b"null"));
+        }
+    }
+    to.push(b'}');
+}
+
 /// What an object is said to be when it does not say so itself.
 struct Owner<'a> {
     api_version: &'a str,
     kind: &'a str,
+    /// Its values must not come in, not even as the copy among its annotations.
+    secret: bool,
 }
 
 impl Owner<'_> {
@@ -330,11 +360,21 @@ impl Owner<'_> {
         let mut object = Vec::new();
         if form == Form::Metadata {
             // What the server calls these objects is their form; their kind is the one asked for.
-            let metadata = metadata.text().unwrap_or(b"{}");
-            object.reserve_exact(metadata.len() + self.kind.len() + self.api_version.len() + 40);
+            let text = metadata.text().unwrap_or(b"{}");
+            object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 40);
             self.open(&mut object, true, true);
             object.extend_from_slice(b"\"metadata\":");
-            object.extend_from_slice(metadata);
+            if self.secret {
+                copy_members(metadata, "", &mut object, |key, value, to| {
+                    let annotations = key == "annotations" && value.kind() == Kind::Object;
+                    if annotations {
+                        copy_members(value, LAST_APPLIED, to, |_, _, _| false);
+                    }
+                    annotations
+                });
+            } else {
+                object.extend_from_slice(text);
+            }
             object.push(b'}');
             return Ok(object.into_boxed_slice());
         }

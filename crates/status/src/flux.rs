@@ -13,14 +13,15 @@ const RULE: &str = "builtin/toolkit.fluxcd.io";
 /// Reasons of `Ready=False` that mean waiting for somebody else or for a newer attempt.
 const WAITING: [&str; 3] = ["DependencyNotReady", "Progressing", "HealthCheckCanceled"];
 
-/// Kinds whose controller always writes `Ready`.
-const RECONCILED: [&str; 7] = [
+/// Kinds whose controller always writes `Ready`; a HelmRepository of OCI charts is the exception.
+const RECONCILED: [&str; 8] = [
     "Kustomization",
     "HelmRelease",
     "GitRepository",
     "OCIRepository",
     "Bucket",
     "HelmChart",
+    "HelmRepository",
     "ExternalArtifact",
 ];
 
@@ -35,6 +36,10 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     }
     let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
     let Some(ready) = object.condition("Ready") else {
+        // Nobody ever looks at it, and the status that the API gives to a new one stays as it is.
+        if object.kind() == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
+            return Some(Verdict::current("Resource is current", RULE));
+        }
         let waits = RECONCILED.contains(&object.kind()) && !suspended;
         return waits.then(|| Verdict::in_progress("NotReconciled", "waiting to be reconciled", RULE));
     };

@@ -33,6 +33,7 @@
 pub mod assess;
 mod augment;
 mod compute;
+mod config_sync;
 mod flux;
 pub mod json;
 mod object;

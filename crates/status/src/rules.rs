@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::compute::{ComputeError, Fork, compute};
+use crate::config_sync;
 use crate::flux;
 use crate::object::Object;
 use crate::verdict::Verdict;
@@ -32,13 +33,14 @@ impl Rules for Kstatus {
 /// What Taffrail shows: kstatus (the Flux line), except where it is known to mislead.
 ///
 /// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus
-/// calls that InProgress for ever.
+/// calls that InProgress for ever. Config Sync's own say `Stalled=True` after `Reconciling=True`; kstatus stops
+/// at the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;
 
 impl Rules for Taffrail {
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        match flux::judge(object) {
+        match flux::judge(object).or_else(|| config_sync::judge(object)) {
             Some(verdict) => Ok(verdict),
             None => compute(object, now, Fork::Flux),
         }

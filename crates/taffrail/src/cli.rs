@@ -135,20 +135,38 @@ pub(crate) enum ListOutput {
     Name,
 }
 
-/// Show the status of objects from files, stdin or a cluster.
+/// Show the status of objects from files, stdin or clusters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  taffrail status deploy/web svc/web -n shop     of two objects in the cluster
+  taffrail status deploy,sts -A -l team=blue     of all Deployments and StatefulSets with a label
   kubectl get deploy -A -o json | taffrail status -f -
   taffrail status -f manifests/ -R -o wide
   taffrail status -f pods.jsonl --input jsonl -o jsonl --rules kstatus
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when an
-input could not be read or judged (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
+something could not be read or judged (the rest is still shown).")]
 pub(crate) struct StatusArguments {
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
+    pub(crate) objects: Vec<String>,
+
     /// File, folder or - for stdin; may be given more than once
-    #[arg(short, long = "filename", value_name = "FILE")]
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
+
+    /// Only objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
+    pub(crate) selector: Option<String>,
+
+    /// The namespace of the objects [default: that of the context]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
+    pub(crate) namespace: Option<String>,
+
+    /// Objects of all namespaces
+    #[arg(short = 'A', long, requires = "objects")]
+    pub(crate) all_namespaces: bool,
 
     /// Read the folders inside folders too
     #[arg(short = 'R', long)]
@@ -178,13 +196,12 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Take this for the current time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<jiff::Timestamp>,
-
     /// How many threads judge objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -23,6 +23,22 @@ pub(crate) struct Fuzz {
     /// Where the random numbers start; the same seed makes the same lines.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Use the unoptimised binary, which is there after a test run.
+    #[arg(long)]
+    dev: bool,
+}
+
+/// A sample of it, as a part of all tests.
+pub(crate) fn sample() -> Result<()> {
+    const LINES: usize = 50_000;
+
+    if !peers::can_build() {
+        println!(
+            "skipped: the comparison with Go's kstatus needs `go`, which is not installed (https://go.dev/dl)"
+        );
+        return Ok(());
+    }
+    Fuzz { lines: LINES, seed: 1, dev: true }.run()
 }
 
 /// Lines that are made, judged and compared at once.
@@ -32,7 +48,7 @@ const SEEDS: [&str; 2] = ["crates/status/tests/golden/kstatus/objects.jsonl", "f
 
 impl Fuzz {
     pub(crate) fn run(self) -> Result<()> {
-        let taffrail = binary::build(Profile::Release)?;
+        let taffrail = binary::build(if self.dev { Profile::Dev } else { Profile::Release })?;
         let peer = peers::build("kstatus")?;
         let seeds = seeds(binary::workspace())?;
         let folder = binary::workspace().join("target/fuzz");

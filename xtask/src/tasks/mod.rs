@@ -3,4 +3,6 @@
 pub(crate) mod bench;
 pub(crate) mod fuzz;
 pub(crate) mod kube;
+pub(crate) mod test;
+pub(crate) mod tidy;
 pub(crate) mod tryout;

@@ -48,6 +48,30 @@ pub(super) fn of_config_map(
     }
 }
 
+/// The cluster that Argo CD knows by a name: a Secret with a label holds name and address.
+pub(super) fn of_argo_cluster(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    name: &str,
+) -> Destination {
+    let unknown = Destination::OutOfReach(format!("the cluster that Argo CD calls {name}"));
+    for secret in fleet.objects(home).of_kind("", "Secret") {
+        if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
+            continue;
+        }
+        let Some(object) = object(fleet, home, found, secret.key) else { continue };
+        let field = |key| {
+            let packed = text(object.root(), &["data", key])?;
+            String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
+        };
+        if field("name").as_deref() == Some(name) {
+            return field("server").map_or(unknown, |server| at(fleet, &server));
+        }
+    }
+    unknown
+}
+
 /// An object that says where a cluster is; that its body was not read is remembered.
 fn object<'a>(
     fleet: &Fleet<'a>,

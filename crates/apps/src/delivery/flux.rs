@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status, Taffrail};
 
-use super::{Condition, Declaration, Declarations, Destination, dedup, destination, helm, text, time};
+use super::{
+    Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels, text, time,
+};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::inventory;
@@ -180,15 +182,14 @@ impl<'a> Reader<'_, 'a> {
         match found.release(fleet, cluster, &key) {
             Ok(release) => {
                 release.malformed.iter().for_each(|error| found.report(cluster, error.clone()));
-                Declaration { objects: release.objects, ..declaration }
+                let mut objects = release.objects;
+                objects.extend(self.definitions(fleet.objects(cluster)));
+                dedup(&mut objects);
+                found.definitions.insert(cluster);
+                Declaration { objects, ..declaration }
             }
-            Err(why) => {
-                let scope = Scope::Object(key.clone());
-                let message = format!("Helm release {} cannot be read: {why}", key.path());
-                found.report(
-                    cluster,
-                    ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
-                );
+            Err(error) => {
+                let message = found.unreadable(cluster, &key, &error);
                 Declaration { unreadable: Some((key, message)), ..declaration }
             }
         }
@@ -214,6 +215,7 @@ impl<'a> Reader<'_, 'a> {
             key: AppKey::of(delivery, namespace, name, Some(self.object())),
             declaring: Some(self.observed.key.clone()),
             objects: Vec::new(),
+            unseen: false,
             unreadable: None,
             sync,
             suspended: self.is_suspended(),
@@ -383,6 +385,20 @@ impl<'a> Reader<'_, 'a> {
         let named = [["status", "storageNamespace"], ["spec", "storageNamespace"]];
         let named = named.iter().find_map(|path| self.text(path));
         named.unwrap_or_else(|| self.observed.key.namespace.clone())
+    }
+
+    /// The CustomResourceDefinitions of the chart: they are no part of the release, but helm-controller labels
+    /// those that it applies.
+    fn definitions<'o>(&self, objects: &'o dyn Objects) -> impl Iterator<Item = ObjectKey> + use<'o> {
+        let ObjectKey { namespace, name, .. } = self.observed.key.clone();
+        let is_own = move |found: &Observed<'_>| {
+            let label = |key| found.object.text(&["metadata", "labels", key]);
+            label(labels::HELM_RELEASE) == name && label("helm.toolkit.fluxcd.io/namespace") == namespace
+        };
+        objects
+            .of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+            .filter(is_own)
+            .map(|found| found.key.clone())
     }
 
     /// The Secret with the newest version of the release; `None` where there was never one.

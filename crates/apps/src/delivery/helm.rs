@@ -11,7 +11,7 @@ use super::flux::Releases;
 use super::{Declaration, Declarations, Destination, dedup, manifest, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
-use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";
@@ -103,7 +103,9 @@ impl<'o> Storage<'o> {
 pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, ReleaseError> {
     let observed = match objects.get(key) {
         Lookup::Found(observed) if observed.body == Body::Whole => observed,
-        Lookup::Found(_) => return Err(ReleaseError::MetadataOnly),
+        Lookup::Found(_) => {
+            return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
+        }
         Lookup::Absent => return Err(ReleaseError::Absent),
         Lookup::Unobserved(why) => return Err(ReleaseError::Unobserved(why)),
     };
@@ -201,6 +203,7 @@ pub(crate) fn declare(
             name: (*name).to_owned(),
             declaring: None,
             objects,
+            unseen: false,
             unreadable: None,
             sync,
             suspended: false,
@@ -241,10 +244,7 @@ pub(crate) fn declare(
                 });
             }
             Err(error) => {
-                let message = format!("Helm release {} cannot be read: {error}", newest.key.path());
-                let scope = Scope::Object(newest.key.clone());
-                let reason = "Unreadable".to_owned();
-                found.report(home, ScopeError { scope, reason, message: message.clone() });
+                let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
                     unreadable: Some((newest.key.clone(), message)),
                     ..app(namespace.to_owned(), Vec::new(), Sync::unknown(), String::new())

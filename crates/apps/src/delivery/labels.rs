@@ -16,11 +16,14 @@ use crate::sync::Sync;
 /// The label that says which instance of an application an object belongs to.
 pub(crate) const INSTANCE: &str = "app.kubernetes.io/instance";
 
+/// The label by which helm-controller marks what a HelmRelease applied.
+pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
+
 /// Labels and annotations by which a tool marks what is its own, with the value where not every value does.
 const MARKS: [(&str, &str, Option<&str>); 10] = [
     ("labels", "app.kubernetes.io/managed-by", Some("Helm")),
     ("labels", "argocd.argoproj.io/instance", None),
-    ("labels", "helm.toolkit.fluxcd.io/name", None),
+    ("labels", HELM_RELEASE, None),
     ("labels", "kustomize.toolkit.fluxcd.io/name", None),
     ("annotations", "argocd.argoproj.io/tracking-id", None),
     ("annotations", "config.k8s.io/owning-inventory", None),
@@ -60,6 +63,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, claims: &Claims) -> Vec<De
         name,
         declaring: None,
         objects,
+        unseen: false,
         unreadable: None,
         sync: Sync::unknown(),
         suspended: false,

@@ -1,8 +1,11 @@
 //! What declares apps: a file for each tool, which reads that tool's objects and nothing else.
 
+pub(crate) mod argo;
+pub(crate) mod config_sync;
 mod destination;
 pub(crate) mod flux;
 pub(crate) mod helm;
+pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
 mod yaml;
@@ -16,7 +19,7 @@ use taffrail_status::json::Value;
 use crate::claims::Claims;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
-use crate::objects::ScopeError;
+use crate::objects::{Scope, ScopeError};
 use crate::sync::{Source, Sync};
 
 /// Where the objects of an app are.
@@ -40,6 +43,8 @@ pub(crate) struct Declaration {
     pub(crate) key: AppKey,
     /// The declaring object, where its own status counts.
     pub(crate) declaring: Option<ObjectKey>,
+    /// The declaring object's controller has not looked at it yet.
+    pub(crate) unseen: bool,
     /// The declared objects, each once.
     pub(crate) objects: Vec<ObjectKey>,
     /// The object that should say what is declared but cannot be read, and why.
@@ -71,6 +76,8 @@ pub(crate) struct Declarations {
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
     pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
+    pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
 }
@@ -83,6 +90,11 @@ impl Declarations {
         let mut releases = flux::Releases::default();
         for cluster in 0..fleet.members.len() {
             flux::declare(fleet, cluster, &storages, now, &mut found, &mut releases);
+        }
+        for cluster in 0..fleet.members.len() {
+            argo::declare(fleet, cluster, &mut found);
+            config_sync::declare(fleet, cluster, &mut found);
+            kpt::declare(fleet, cluster, &mut found);
         }
         for (cluster, storage) in storages.iter().enumerate() {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
@@ -108,6 +120,19 @@ impl Declarations {
             self.lacking.insert((cluster, key.clone()));
         }
         release
+    }
+
+    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+        let message = format!("Helm release {} cannot be read: {error}", key.path());
+        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+            let scope = Scope::Object(key.clone());
+            self.report(
+                cluster,
+                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
+            );
+        }
+        message
     }
 
     fn report(&mut self, cluster: usize, error: ScopeError) {
@@ -144,6 +169,32 @@ pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
 /// The non-empty string at a path of keys.
 fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
+}
+
+/// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
+/// reported, by their place in the list, and left out.
+fn declared_objects<'v>(
+    entries: impl Iterator<Item = (usize, Value<'v>)>,
+    home: usize,
+    declaring: &ObjectKey,
+    found: &mut Declarations,
+) -> Vec<ObjectKey> {
+    let mut objects = Vec::new();
+    for (number, entry) in entries {
+        let field = |name| text(entry, &[name]);
+        let (Some(kind), Some(name)) = (field("kind"), field("name")) else {
+            let ObjectKey { kind, .. } = declaring;
+            let message =
+                format!("{kind} {}: entry {number} of its objects has no kind or name", declaring.path());
+            let scope = Scope::Object(declaring.clone());
+            found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+            continue;
+        };
+        let (group, namespace) = (field("group").unwrap_or_default(), field("namespace").unwrap_or_default());
+        objects.push(ObjectKey { group, kind, namespace, name });
+    }
+    dedup(&mut objects);
+    objects
 }
 
 /// Removes repetitions; the order stays.

@@ -7,6 +7,7 @@ use taffrail_status::Status;
 
 use crate::apps::App;
 use crate::freshness::{Freshness, FreshnessState};
+use crate::sync::shorten;
 
 /// What is written where a tool has nothing to say.
 pub const NONE: &str = "-";
@@ -20,26 +21,7 @@ pub const NONE: &str = "-";
 /// assert_eq!(text::revision("1.2.0"), "1.2.0");
 /// ```
 pub fn revision(revision: &str) -> Cow<'_, str> {
-    const HASHES: std::ops::RangeInclusive<usize> = 40..=128;
-    const SHORT: usize = 8;
-
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let mut short = String::new();
-    let mut copied = 0;
-    let mut start = 0;
-    while start < revision.len() {
-        let hex = revision.bytes().skip(start).take_while(|&byte| is_hex(byte)).count();
-        if HASHES.contains(&hex) {
-            short.push_str(&revision[copied..start + SHORT]);
-            copied = start + hex;
-        }
-        start += hex.max(1);
-    }
-    if copied == 0 {
-        return Cow::Borrowed(revision);
-    }
-    short.push_str(&revision[copied..]);
-    Cow::Owned(short)
+    shorten(revision)
 }
 
 /// The health of an app: `Ready`, `Ready (suspended)`, `Unknown (was Ready, 12 min ago)`.

@@ -1,8 +1,13 @@
 //! Clusters out of YAML.
 
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::Value;
-use taffrail_apps::{Body, Snapshot};
+use serde_json::{Value, json};
+use taffrail_apps::{AppList, Body, Snapshot, apps};
+use taffrail_status::Taffrail;
 use taffrail_status::json::OwnedDocument;
 
 /// The time at which all cases are judged.
@@ -31,4 +36,46 @@ pub(crate) fn insert(snapshot: &mut Snapshot, object: &Value) {
 
 pub(crate) fn document(object: &Value) -> OwnedDocument {
     OwnedDocument::parse(object.to_string().into_bytes()).unwrap()
+}
+
+/// A cluster that holds `objects`.
+pub(crate) fn holding(name: &str, objects: &[Value]) -> Snapshot {
+    let mut snapshot = Snapshot::dump(name, NOW);
+    objects.iter().for_each(|object| insert(&mut snapshot, object));
+    snapshot
+}
+
+/// The apps of one cluster.
+pub(crate) fn apps_of(cluster: &Snapshot) -> AppList {
+    apps(&[cluster], &Taffrail, NOW)
+}
+
+/// The Secret in which Helm stores a release.
+pub(crate) fn release(namespace: &str, name: &str, version: i64, status: &str, manifest: &str) -> Value {
+    let release = json!({
+        "name": name, "namespace": namespace, "version": version, "manifest": manifest,
+        "info": {
+            "status": status, "description": format!("{status} by a test"), "last_deployed": "2026-03-01T11:20:00Z",
+        },
+        "chart": {"metadata": {"name": name, "version": format!("{version}.0.0")}},
+    });
+    let payload = STANDARD.encode(gzip(release.to_string().as_bytes()));
+    storage(namespace, name, version, &json!({"release": STANDARD.encode(payload)}))
+}
+
+/// A Secret in Helm's storage with any data.
+pub(crate) fn storage(namespace: &str, name: &str, version: i64, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "data": data,
+        "metadata": {
+            "namespace": namespace, "name": format!("sh.helm.release.v1.{name}.v{version}"),
+            "labels": {"owner": "helm", "name": name, "version": version.to_string(), "status": "deployed"},
+        },
+    })
+}
+
+pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
 }

@@ -1,6 +1,18 @@
 //! Tests of the apps crate from the outside.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
+mod argo;
+mod claims;
 mod dump;
+mod flux;
 mod golden;
+mod helm;
+mod identity;
+mod inventory;
+mod reads;
+mod resource_groups;
+mod server;
+mod snapshot;
+mod view;

@@ -105,10 +105,16 @@ pub(super) fn named(
     let mut entries: Vec<Named> = Vec::with_capacity(list.len());
     for mut item in list {
         let line = item.referenced.line().max(1);
-        let Some(name) = item.value.get("name").and_then(Value::as_str).map(str::to_owned) else {
-            let what = format!("a {what} without a name");
-            problems.push(KubeconfigError::Malformed { file: file.to_path_buf(), line, what });
-            continue;
+        let name = match item.value.get("name") {
+            Some(Value::String(name)) => name.clone(),
+            other => {
+                let what = match other {
+                    None | Some(Value::Null) => format!("a {what} without a name"),
+                    Some(_) => format!("a {what} whose name is not text: put it in quotes"),
+                };
+                problems.push(KubeconfigError::Malformed { file: file.to_path_buf(), line, what });
+                continue;
+            }
         };
         if let Some(known) = entries.iter_mut().find(|known| known.name == name) {
             known.twice = true;

@@ -186,9 +186,14 @@ impl Kubeconfig {
         if entry.twice {
             return Err(here.fails("it is defined twice in this file"));
         }
-        let field = |key: &str| entry.body.get(key).and_then(Value::as_str).filter(|value| !value.is_empty());
+        let field = |key: &str| match entry.body.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(value)) => Ok(Some(value.as_str()).filter(|value| !value.is_empty())),
+            // YAML reads a bare `n` as false, and nobody is not who was meant.
+            Some(_) => Err(here.fails(format!("its {key} is not text: put it in quotes"))),
+        };
 
-        let cluster_name = field("cluster").ok_or_else(|| here.fails("it names no cluster"))?;
+        let cluster_name = field("cluster")?.ok_or_else(|| here.fails("it names no cluster"))?;
         let cluster_entry = self
             .clusters
             .get(cluster_name)
@@ -199,7 +204,7 @@ impl Kubeconfig {
         let mut config = at_cluster.server(&mut cluster)?;
         let mut exec = None;
         // kubectl takes a context without a user as nobody.
-        if let Some(user_name) = field("user") {
+        if let Some(user_name) = field("user")? {
             let user_entry = self
                 .users
                 .get(user_name)
@@ -216,7 +221,7 @@ impl Kubeconfig {
             }
             config.auth_info = user;
         }
-        let namespace = field("namespace").unwrap_or("default").to_owned();
+        let namespace = field("namespace")?.unwrap_or("default").to_owned();
         config.default_namespace = namespace.clone();
         Ok(Context { name: name.to_owned(), namespace, config, exec })
     }

@@ -64,3 +64,21 @@ fn static_objects_without_status_are_current() {
     let provider = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider"});
     assert_eq!(judge(&provider).0, Status::Current);
 }
+
+#[test]
+fn a_helm_repository_of_oci_charts_has_no_status() {
+    let repository = |kind: &str, status: Value| {
+        json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository",
+            "metadata": {"name": "charts", "generation": 1}, "spec": {"type": kind}, "status": status,
+        })
+    };
+    for (object, status) in [
+        (repository("oci", json!({"observedGeneration": -1})), Status::Current),
+        (repository("oci", json!({})), Status::Current),
+        (repository("default", json!({"observedGeneration": -1})), Status::InProgress),
+        (repository("default", json!({})), Status::InProgress),
+    ] {
+        assert_eq!(judge(&object).0, status, "{object}");
+    }
+}

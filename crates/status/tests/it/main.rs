@@ -1,12 +1,15 @@
 //! Tests of the status core from the outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its case fails")]
 #![expect(clippy::panic, reason = "a test that cannot read its case fails")]
 
 mod assess;
 mod augment;
+mod config_sync;
 mod flux;
 mod golden;
+mod index;
 mod json;
 mod kstatus;
 mod rollup;

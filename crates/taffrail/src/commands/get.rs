@@ -116,7 +116,7 @@ fn table(
     }
     let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
     let screen = if wide { None } else { screen() };
-    let mut table = Table::new(anstream::stdout().lock(), header, screen);
+    let mut table = Table::new(anstream::stdout().lock(), header, screen).spare(SPARE);
     for mut row in rows {
         let cell = |column: &&str| row.remove(*column).unwrap_or_else(|| Cell::new(""));
         table.row(columns.iter().map(cell).collect())?;
@@ -131,6 +131,9 @@ fn noun(what: What) -> &'static str {
         What::Resources => "objects of apps",
     }
 }
+
+/// What a narrow screen lacks first.
+const SPARE: &[&str] = &["DELIVERY", "APPLIED", "APP", "VERSION", "SYNC"];
 
 type Row = BTreeMap<&'static str, Cell>;
 

@@ -40,11 +40,19 @@ pub(crate) struct Table<W> {
     widths: Option<Vec<usize>>,
     /// Columns of the terminal; the last column is cut to fit. `None` never cuts.
     screen: Option<usize>,
+    /// Columns to leave out, in this order, while the last one has too little room.
+    spare: &'static [&'static str],
+    left_out: Vec<usize>,
 }
 
 impl<W: Write> Table<W> {
     pub(crate) fn new(out: W, header: Vec<&'static str>, screen: Option<usize>) -> Table<W> {
-        Table { out, header, waiting: Vec::new(), widths: None, screen }
+        Table { out, header, waiting: Vec::new(), widths: None, screen, spare: &[], left_out: Vec::new() }
+    }
+
+    /// Names the columns that a narrow screen may lack.
+    pub(crate) fn spare(self, spare: &'static [&'static str]) -> Table<W> {
+        Table { spare, ..self }
     }
 
     pub(crate) fn row(&mut self, row: Vec<Cell>) -> io::Result<()> {
@@ -77,6 +85,7 @@ impl<W: Write> Table<W> {
                 *width = (*width).max(cell.text.width());
             }
         }
+        self.leave_out(&widths);
         self.widths = Some(widths);
         let bold = Style::new().bold();
         let header: Vec<Cell> = self.header.iter().map(|title| Cell::styled(title, bold)).collect();
@@ -89,11 +98,28 @@ impl<W: Write> Table<W> {
         Ok(())
     }
 
+    /// Leaves columns out until the last one has room for a few words.
+    fn leave_out(&mut self, widths: &[usize]) {
+        const ROOM: usize = 30;
+
+        let Some((screen, (_, before))) = self.screen.zip(widths.split_last()) else { return };
+        let mut used: usize = before.iter().map(|width| width + GAP).sum();
+        for title in self.spare {
+            if used + ROOM <= screen {
+                return;
+            }
+            if let Some(at) = self.header.iter().position(|other| other == title) {
+                used -= widths[at] + GAP;
+                self.left_out.push(at);
+            }
+        }
+    }
+
     fn print(&mut self, row: &[Cell]) -> io::Result<()> {
         let widths = self.widths.as_deref().unwrap_or_default();
         let mut used = 0;
         let mut line = String::new();
-        for (at, cell) in row.iter().enumerate() {
+        for (at, cell) in row.iter().enumerate().filter(|(at, _)| !self.left_out.contains(at)) {
             let last = at + 1 == row.len();
             let text = match self.screen {
                 Some(screen) if last => cut(&cell.text, screen.saturating_sub(used)),
@@ -150,13 +176,27 @@ mod tests {
     #[test]
     fn columns_align_and_nothing_is_a_dash() {
         let text = print(None, &[["web", ""], ["größer-名", "well"]]);
-        assert_eq!(text, "NAME         MESSAGE\nweb          -\ngrößer-名    well\n");
+        assert_eq!(text, "NAME        MESSAGE\nweb         -\ngrößer-名   well\n");
     }
 
     #[test]
     fn the_last_column_is_cut_to_the_screen() {
         let text = print(Some(20), &[["web", "a message longer than that"]]);
         assert_eq!(text, "NAME   MESSAGE\nweb    a message lo…\n");
+    }
+
+    #[test]
+    fn narrow_screens_lack_what_can_be_spared() {
+        let print = |screen| {
+            let mut out = Vec::new();
+            let mut table =
+                Table::new(&mut out, vec!["NAME", "SYNC", "MESSAGE"], Some(screen)).spare(&["SYNC"]);
+            table.row(["web", "Synced", "well"].iter().map(Cell::new).collect()).unwrap();
+            table.finish().unwrap();
+            String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
+        };
+        assert_eq!(print(46), "NAME   SYNC     MESSAGE\nweb    Synced   well\n");
+        assert_eq!(print(45), "NAME   MESSAGE\nweb    well\n");
     }
 
     #[test]

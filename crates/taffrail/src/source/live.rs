@@ -96,7 +96,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
 }
 
 /// An error and what caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -110,7 +110,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The runtime that asks clusters.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
+fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.min(4))
@@ -120,7 +120,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
 }
 
 /// Does the same with each member, all at once; the results come in the order of the members.
-pub(super) fn each<T, F>(
+pub(crate) fn each<T, F>(
     members: Vec<Member>,
     timeout: Duration,
     work: impl Fn(Live) -> F,

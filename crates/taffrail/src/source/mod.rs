@@ -14,8 +14,8 @@ use taffrail_apps::{Asked, Objects, Snapshot};
 use crate::cli::SourceArguments;
 use crate::complaint::Complaint;
 
-use live::{Members, members};
-use requests::print_requests;
+pub(crate) use live::{Failure, Live, Members, chain, each, members};
+pub(crate) use requests::print_requests;
 
 /// What was read.
 pub(crate) struct Fleet {
@@ -29,15 +29,14 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Reads what `asked` needs from where `arguments` say.
     pub(crate) fn read(arguments: &SourceArguments, asked: &Asked) -> Result<Fleet, Complaint> {
-        let now = arguments.now.unwrap_or_else(Timestamp::now);
         if !arguments.from.is_empty() {
-            let (snapshots, complaints) = dump::read(&arguments.from, now)?;
-            return Ok(Fleet { snapshots, now, complaints });
+            return dumps(arguments);
         }
+        let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
         let asked = Arc::new(Asked { follow: members.len() > 1, ..asked.clone() });
         let timeout = arguments.timeout;
-        let lives = live::each(members, timeout, move |live| {
+        let lives = each(members, timeout, move |live| {
             let asked = asked.clone();
             async move { live.snapshot(&asked, now).await }
         })?;
@@ -50,4 +49,11 @@ impl Fleet {
     pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
     }
+}
+
+/// Reads the dumps that the arguments name.
+pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
+    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    let (snapshots, complaints) = dump::read(&arguments.from, now)?;
+    Ok(Fleet { snapshots, now, complaints })
 }

@@ -11,3 +11,4 @@ mod clusters;
 mod harness;
 mod helm;
 mod rollout;
+mod status;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::json::{Parser, write_escaped};
+use taffrail_status::json::Parser;
 use taffrail_status::{Object, Rules, Status, Verdict, augment};
 
+use super::line::write_line;
 use super::now;
 use crate::cli::{StatusArguments, StatusOutput};
 use crate::input::{self, Chunk, Parsed, Shape};
@@ -33,6 +34,8 @@ impl From<&StatusArguments> for Form {
 
 /// An object and its verdict.
 pub(super) struct Row {
+    /// The cluster it is in; empty for manifests.
+    pub(super) cluster: String,
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
@@ -43,6 +46,7 @@ pub(super) struct Row {
 
 /// Something that could not be read or judged.
 pub(super) struct Miss {
+    /// The line of a manifest; 0 of a cluster.
     pub(super) line: u64,
     pub(super) text: String,
 }
@@ -65,23 +69,54 @@ pub(super) struct Judge {
     pub(super) form: Form,
 }
 
-impl Judge {
-    pub(super) fn chunk(&self, chunk: &Chunk, parser: &mut Parser) -> Answers {
-        let mut answers = Answers {
-            source: chunk.source.clone(),
+impl Answers {
+    fn new(source: Arc<str>) -> Answers {
+        Answers {
+            source,
             lines: Vec::new(),
             rows: Vec::new(),
             misses: Vec::new(),
-            told: self.form == Form::Lines,
+            told: false,
             all_current: true,
-        };
+        }
+    }
+}
+
+impl Judge {
+    /// The answer for an object of a cluster.
+    pub(super) fn object(&self, cluster: &str, object: Object<'_>) -> Answers {
+        let mut answers = Answers::new(cluster.into());
+        self.one(Parsed { line: 0, object: Ok(object) }, now(self.now), true, &mut answers);
+        for row in &mut answers.rows {
+            row.cluster = cluster.to_owned();
+        }
+        answers
+    }
+
+    /// The answer for an object that is not there.
+    pub(super) fn absent(&self, row: Row) -> Answers {
+        let mut answers = Answers::new(row.cluster.as_str().into());
+        answers.all_current = false;
+        match self.form {
+            Form::Lines => write_row(&row, &mut answers.lines),
+            Form::Rows => answers.rows.push(row),
+            Form::Augmented => {
+                let text = format!("{} {}: {}", row.kind, row.name, row.verdict.message);
+                answers.misses.push(Miss { line: 0, text });
+            }
+        }
+        answers
+    }
+
+    pub(super) fn chunk(&self, chunk: &Chunk, parser: &mut Parser) -> Answers {
+        let mut answers = Answers::new(chunk.source.clone());
         if self.form != Form::Rows {
             answers.lines.reserve(chunk.text.len() / 2);
         }
         let now = now(self.now);
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
         let exact = matches!(chunk.shape, Shape::Lines { .. });
-        answers.told &= exact;
+        answers.told = exact && self.form == Form::Lines;
         input::each(chunk, parser, |parsed| self.one(parsed, now, exact, &mut answers));
         answers
     }
@@ -130,6 +165,7 @@ impl Judge {
             Verdict::new(Status::Unknown, error.to_string(), "")
         });
         answers.rows.push(Row {
+            cluster: String::new(),
             group: object.group().to_owned(),
             version: object.version().to_owned(),
             kind: object.kind().to_owned(),
@@ -153,49 +189,14 @@ fn reference(object: &Object<'_>) -> String {
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line for an object, or for something that is none.
-///
-/// Written by hand: this is most of the work on small objects.
-fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
-    let text = |before: &str, text: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(before.as_bytes());
-        write_escaped(text, out);
-    };
-    let raw = |before: &str, text: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(before.as_bytes());
-        out.extend_from_slice(text.as_bytes());
-    };
-    match object {
-        Some(object) => {
-            text(r#"{"group":""#, object.group(), out);
-            text(r#"","version":""#, object.version(), out);
-            text(r#"","kind":""#, object.kind(), out);
-            for (before, key) in [(r#"","namespace":""#, "namespace"), (r#"","name":""#, "name")] {
-                out.extend_from_slice(before.as_bytes());
-                if let Some(value) = object.metadata().and_then(|metadata| metadata.get(key)) {
-                    value.write_escaped(out);
-                }
-            }
-        }
-        None => raw(r#"{"group":"","version":"","kind":"","namespace":"","name":""#, "", out),
+/// Appends the JSON line for an object that is not there.
+fn write_row(row: &Row, out: &mut Vec<u8>) {
+    let object = serde_json::json!({
+        "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },
+        "kind": row.kind,
+        "metadata": {"namespace": row.namespace, "name": row.name},
+    });
+    if let Ok(object) = Object::new((&object).into()) {
+        write_line(Some(&object), Ok(&row.verdict), out);
     }
-    let verdict = match verdict {
-        Ok(verdict) => verdict,
-        Err(error) => {
-            text(r#"","status":"Unknown","message":"","conditions":[],"error":""#, error, out);
-            return out.extend_from_slice(b"\"}\n");
-        }
-    };
-    raw(r#"","status":""#, verdict.status.as_str(), out);
-    text(r#"","message":""#, &verdict.message, out);
-    raw(r#"","conditions":["#, "", out);
-    for (at, condition) in verdict.conditions.iter().enumerate() {
-        let before = if at == 0 { r#"{"type":""# } else { r#",{"type":""# };
-        raw(before, condition.condition.as_str(), out);
-        text(r#"","status":"True","reason":""#, &condition.reason, out);
-        text(r#"","message":""#, &condition.message, out);
-        raw(r#""}"#, "", out);
-    }
-    text(r#"],"rule":""#, &verdict.rule, out);
-    out.extend_from_slice(b"\"}\n");
 }

@@ -1,10 +1,12 @@
-//! `taffrail status`: objects' statuses from manifests.
+//! `taffrail status`: objects' statuses from manifests and clusters.
 //!
-//! The input is cut into chunks that are judged on their own, by as many threads as there are jobs;
+//! Manifests stream: the input is cut into chunks that are judged on their own, by as many threads as there are jobs;
 //! the answers come in the order of the input. However long the input is, only a few chunks are in
 //! memory at a time.
 
+mod clusters;
 mod judge;
+mod line;
 mod print;
 
 use std::num::NonZeroUsize;
@@ -20,21 +22,26 @@ use judge::{Answers, Judge};
 use print::Printer;
 
 pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
-    if arguments.files.is_empty() {
+    if arguments.files.is_empty() && arguments.objects.is_empty() {
         let complaint = Complaint::usage("nothing to judge");
-        return Err(complaint.hint("name files or folders with -f, or pipe objects in with -f -"));
+        return Err(
+            complaint.hint("name objects (deploy/web), or files with -f, or pipe objects in with -f -")
+        );
     }
     if arguments.augment
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
+    let judge = Judge { rules: rules(arguments), now: arguments.source.now, form: arguments.into() };
+    if !arguments.objects.is_empty() {
+        return clusters::run(arguments, &judge);
+    }
     let (sources, complaints) = input::sources(&arguments.files, arguments.recursive);
-    let mut printer = Printer::new(arguments);
+    let mut printer = Printer::new(arguments, false);
     for complaint in complaints {
         printer.complain(complaint);
     }
-    let judge = Judge { rules: rules(arguments), now: arguments.now, form: arguments.into() };
     let jobs = arguments.jobs.map_or_else(processors, NonZeroUsize::get);
     if jobs == 1 {
         in_turn(arguments, &sources, &judge, &mut printer)?;

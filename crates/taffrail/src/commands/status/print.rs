@@ -24,7 +24,8 @@ pub(super) struct Printer {
 }
 
 enum Form {
-    Table(Box<Table<Out>>, bool),
+    /// Whether it is wide, and whether it names the cluster.
+    Table(Box<Table<Out>>, bool, bool),
     Names(Out),
     Lines(Out),
     Items(Out, ItemStyle, usize),
@@ -37,7 +38,7 @@ enum ItemStyle {
 }
 
 impl Printer {
-    pub(super) fn new(arguments: &StatusArguments) -> Printer {
+    pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
         let kind = if arguments.augment { "v1 List" } else { "cli.taffrail.dev/v1alpha1 StatusList" };
         let raw = || Box::new(io::stdout()) as Out;
         let form = match arguments.output {
@@ -56,8 +57,11 @@ impl Printer {
                         "MESSAGE",
                     ];
                 }
+                if several {
+                    header.insert(0, "CLUSTER");
+                }
                 let screen = if wide { None } else { crate::output::screen() };
-                Form::Table(Box::new(Table::new(Box::new(anstream::stdout()), header, screen)), wide)
+                Form::Table(Box::new(Table::new(Box::new(anstream::stdout()), header, screen)), wide, several)
             }
             StatusOutput::Name => Form::Names(raw()),
             StatusOutput::Jsonl => Form::Lines(raw()),
@@ -100,7 +104,8 @@ impl Printer {
     fn miss(&mut self, source: &str, miss: &Miss) {
         self.misses += 1;
         if self.misses <= TOLD {
-            Complaint::unreadable(format!("{source}:{}: {}", miss.line, miss.text)).print();
+            let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
+            Complaint::unreadable(format!("{place}: {}", miss.text)).print();
         }
     }
 
@@ -109,7 +114,7 @@ impl Printer {
             Complaint::unreadable(format!("… and {} more", self.misses - TOLD)).print();
         }
         let empty = match &self.form {
-            Form::Table(table, _) => table.is_empty(),
+            Form::Table(table, ..) => table.is_empty(),
             _ => false,
         };
         if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
@@ -129,7 +134,13 @@ impl Printer {
 impl Form {
     fn write(&mut self, answers: &Answers) -> io::Result<()> {
         match self {
-            Form::Table(table, wide) => answers.rows.iter().try_for_each(|row| table.row(cells(row, *wide))),
+            Form::Table(table, wide, several) => answers.rows.iter().try_for_each(|row| {
+                let mut cells = cells(row, *wide);
+                if *several {
+                    cells.insert(0, Cell::new(&row.cluster));
+                }
+                table.row(cells)
+            }),
             Form::Names(out) => answers.rows.iter().try_for_each(|row| {
                 let dot = if row.group.is_empty() { "" } else { "." };
                 writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
@@ -147,7 +158,7 @@ impl Form {
 
     fn finish(self) -> io::Result<()> {
         match self {
-            Form::Table(table, _) => table.finish(),
+            Form::Table(table, ..) => table.finish(),
             Form::Names(mut out) | Form::Lines(mut out) => out.flush(),
             Form::Items(mut out, style, count) => {
                 style.end(&mut out, count)?;

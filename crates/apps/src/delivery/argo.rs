@@ -1,0 +1,148 @@
+//! Argo CD: `Application`.
+
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::{Declaration, Declarations, Destination, declared_objects, destination, text, time};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery};
+use crate::objects::Observed;
+use crate::sync::{Source, Sync, SyncState, shorten};
+
+const GROUP: &str = "argoproj.io";
+
+/// The address and the name that Argo CD gives to the cluster that it runs in.
+const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
+const IN_CLUSTER_NAME: &str = "in-cluster";
+
+/// The annotation that tells Argo CD to leave an Application alone.
+const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// Reads the Applications of one cluster.
+pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
+    for observed in fleet.objects(home).of_kind(GROUP, "Application") {
+        let app = application(fleet, home, &observed, found);
+        found.apps.push(app);
+    }
+}
+
+fn application(
+    fleet: &Fleet<'_>,
+    home: usize,
+    observed: &Observed<'_>,
+    found: &mut Declarations,
+) -> Declaration {
+    let (key, object) = (observed.key, &observed.object);
+    let suspended = object.text(&["metadata", "annotations", SKIP]) == "true";
+    let (sync, trouble) = sync(object, suspended);
+    let message = match (sync.state, &sync.desired, &sync.applied) {
+        (SyncState::Synced, Some(revision), _) | (_, _, Some(revision)) => {
+            format!("Synced to {}", shorten(revision))
+        }
+        _ => text(object.root(), &["status", "operationState", "message"]).unwrap_or_default(),
+    };
+    // What a hook made comes and goes; what waits for pruning is still there.
+    let managed =
+        |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
+    let resources =
+        object.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten().enumerate();
+    Declaration {
+        home,
+        destination: place(fleet, home, object, found),
+        delivery: Delivery::ArgoApplication,
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        key: AppKey::of(Delivery::ArgoApplication, &key.namespace, &key.name, Some(object)),
+        declaring: Some(key.clone()),
+        unseen: object.at(&["status"]).is_none_or(is_empty),
+        objects: declared_objects(resources.filter(managed), home, key, found),
+        unreadable: None,
+        sync,
+        suspended,
+        message,
+        trouble,
+        source: source(object),
+    }
+}
+
+fn is_empty(status: Value<'_>) -> bool {
+    status.members().is_none_or(|mut members| members.next().is_none())
+}
+
+fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {
+    let field = |name| text(object.root(), &["spec", "destination", name]);
+    if let Some(server) = field("server") {
+        let here = server.trim_end_matches('/') == IN_CLUSTER_SERVER;
+        return if here { Destination::Cluster(home) } else { destination::at(fleet, &server) };
+    }
+    match field("name") {
+        None => Destination::OutOfReach("a cluster that is not named".to_owned()),
+        Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
+        Some(name) => destination::of_argo_cluster(fleet, home, found, &name),
+    }
+}
+
+/// One revision, or several joined by commas, of a part of an Application.
+fn revisions(value: Option<Value<'_>>) -> Option<String> {
+    let value = value?;
+    let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
+    let several: Vec<_> = several.filter_map(Value::as_str).collect();
+    if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
+}
+
+/// Where the app stands, and what Argo CD says of it when that is Failed or Unknown.
+fn sync(object: &Object<'_>, suspended: bool) -> (Sync, Option<String>) {
+    let compared = object.at(&["status", "sync"]);
+    let operation = object.at(&["status", "operationState"]);
+    let desired = revisions(compared);
+    let asked = operation.and_then(|operation| operation.at(&["operation", "sync"]));
+    let attempted =
+        revisions(operation.and_then(|operation| operation.get("syncResult"))).or_else(|| revisions(asked));
+    let history = object.at(&["status", "history"]).and_then(Value::items).into_iter().flatten();
+    let newest = history.max_by_key(|entry| entry.get("id").and_then(Value::as_i64));
+
+    let phase = operation.and_then(|operation| text(operation, &["phase"])).unwrap_or_default();
+    let requested = object.at(&["operation"]).is_some_and(|operation| !operation.is_null());
+    let compares = compared.and_then(|compared| text(compared, &["status"])).unwrap_or_default();
+    let error = condition(object, &["ComparisonError", "InvalidSpecError", "UnknownError"]);
+    let failed = matches!(&*phase, "Failed" | "Error") && (attempted.is_none() || attempted == desired);
+    let (state, trouble) = match &*compares {
+        _ if suspended => (SyncState::Suspended, None),
+        _ if requested || matches!(&*phase, "Running" | "Terminating") => (SyncState::Syncing, None),
+        _ if error.is_some() => (SyncState::Unknown, error),
+        "Synced" | "OutOfSync" if failed => {
+            (SyncState::Failed, operation.and_then(|operation| text(operation, &["message"])))
+        }
+        "Synced" => (SyncState::Synced, None),
+        "OutOfSync" => (SyncState::OutOfSync, None),
+        _ => (SyncState::Unknown, None),
+    };
+    let applied = revisions(newest);
+    let last_success = newest.and_then(|entry| time(entry.get("deployedAt")));
+    (Sync { state, desired, attempted, applied, last_success }, trouble)
+}
+
+/// The message of the first condition of one of these types; Argo CD has a condition only while it is true.
+fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
+    let mut wanted = conditions
+        .filter(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)));
+    wanted.next().map(|condition| text(condition, &["message"]).unwrap_or_default())
+}
+
+fn source(object: &Object<'_>) -> Option<Source> {
+    let several = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
+    // A source that is only referred to, for values, delivers nothing.
+    let delivers =
+        |source: &Value<'_>| text(*source, &["path"]).or_else(|| text(*source, &["chart"])).is_some();
+    let source = several.into_iter().find(delivers).or_else(|| object.at(&["spec", "source"]))?;
+    let chart = text(source, &["chart"]);
+    Some(Source {
+        kind: if chart.is_some() { "helm" } else { "git" }.to_owned(),
+        namespace: None,
+        name: None,
+        url: text(source, &["repoURL"]),
+        path: chart.or_else(|| text(source, &["path"])),
+        reference: text(source, &["targetRevision"]),
+    })
+}

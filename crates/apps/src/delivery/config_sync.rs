@@ -1,0 +1,136 @@
+//! Config Sync: `RootSync` and `RepoSync`. What they manage is in the ResourceGroup of the same name and namespace.
+
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::{Condition, Declaration, Declarations, Destination, kpt, text, time};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::{Lookup, Observed};
+use crate::sync::{Source, Sync, SyncState};
+
+const GROUP: &str = "configsync.gke.io";
+const KINDS: [&str; 2] = ["RootSync", "RepoSync"];
+
+/// Reads the RootSyncs and RepoSyncs of one cluster.
+pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
+    for kind in KINDS {
+        for observed in fleet.objects(home).of_kind(GROUP, kind) {
+            let app = reconciler(fleet, home, &observed, found);
+            found.apps.push(app);
+        }
+    }
+}
+
+/// Whether a ResourceGroup is the inventory of a RootSync or RepoSync of its cluster.
+pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: &ObjectKey) -> bool {
+    KINDS.iter().any(|kind| {
+        let key = ObjectKey::new(GROUP, *kind, &*group.namespace, &*group.name);
+        matches!(fleet.objects(home).get(&key), Lookup::Found(_))
+    })
+}
+
+fn reconciler(
+    fleet: &Fleet<'_>,
+    home: usize,
+    observed: &Observed<'_>,
+    found: &mut Declarations,
+) -> Declaration {
+    let (key, object) = (observed.key, &observed.object);
+    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, &*key.namespace, &*key.name);
+    let mut unreadable = None;
+    let objects = match fleet.objects(home).get(&inventory) {
+        Lookup::Found(group) => kpt::objects(&group, home, found),
+        // Nothing was applied yet.
+        Lookup::Absent => Vec::new(),
+        Lookup::Unobserved(why) => {
+            let message = format!("ResourceGroup {} cannot be read: {why}", inventory.path());
+            found.lacking.insert((home, inventory.clone()));
+            unreadable = Some((inventory, message));
+            Vec::new()
+        }
+    };
+    let (sync, trouble) = sync(object);
+    let syncing = Condition::find(object, "Syncing");
+    Declaration {
+        home,
+        destination: Destination::Cluster(home),
+        delivery: Delivery::ConfigSync,
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        key: AppKey::of(Delivery::ConfigSync, &key.namespace, &key.name, Some(object)),
+        declaring: Some(key.clone()),
+        unseen: object.at(&["status"]).is_none_or(Value::is_null),
+        objects,
+        unreadable,
+        sync,
+        suspended: false,
+        message: syncing.map(|syncing| syncing.text("message")).unwrap_or_default(),
+        trouble,
+        source: source(object),
+    }
+}
+
+/// What one stage (source, rendering, sync) says.
+struct Stage<'a>(Option<Value<'a>>);
+
+impl Stage<'_> {
+    fn commit(&self) -> Option<String> {
+        text(self.0?, &["commit"])
+    }
+
+    /// The message of its first error, if it has errors.
+    fn error(&self) -> Option<String> {
+        let errors = self.0?.get("errors").and_then(Value::items).into_iter().flatten();
+        let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
+        let count = self.0?.at(&["errorSummary", "totalCount"]).and_then(Value::as_i64).unwrap_or_default();
+        // A long list may be cut to nothing; the count stays.
+        first.or_else(|| (count > 0).then(|| format!("{count} errors")))
+    }
+}
+
+/// Where the app stands, and what Config Sync says of it when that is Failed.
+fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
+    let stage = |name| Stage(object.at(&["status", name]));
+    let (source, rendering, syncing) = (stage("source"), stage("rendering"), stage("sync"));
+    let desired = source.commit();
+    let applied = text(object.root(), &["status", "lastSyncedCommit"]);
+    let attempted = syncing.commit();
+
+    // Errors of a stage that has not come to the newest commit are of an older one.
+    let is_of_newest = |stage: &&Stage<'_>| stage.commit() == desired;
+    let later = [&rendering, &syncing].into_iter().filter(is_of_newest).find_map(|stage| stage.error());
+    let error = source.error().or(later);
+    let is_true = |name| Condition::find(object, name).filter(|condition| condition.is("True"));
+    let stalled = is_true("Stalled").map(|stalled| stalled.text("message"));
+    let clean = error.is_none() && applied.is_some() && applied == syncing.commit();
+
+    let (state, trouble) = if let Some(message) = stalled.or(error) {
+        (SyncState::Failed, Some(message))
+    } else if is_true("Syncing").is_some() {
+        (SyncState::Syncing, None)
+    } else {
+        match (&desired, &applied) {
+            (None, _) => (SyncState::Unknown, None),
+            (Some(desired), Some(applied)) if desired == applied => (SyncState::Synced, None),
+            (Some(_), _) => (SyncState::OutOfSync, None),
+        }
+    };
+    let last_success = syncing.0.filter(|_| clean).and_then(|stage| time(stage.get("lastUpdate")));
+    (Sync { state, desired, attempted, applied, last_success }, trouble)
+}
+
+fn source(object: &Object<'_>) -> Option<Source> {
+    let spec = object.at(&["spec"])?;
+    let kind = text(spec, &["sourceType"]).unwrap_or_else(|| "git".to_owned());
+    let of = spec.get(&kind)?;
+    let field = |names: &[&str]| names.iter().find_map(|name| text(of, &[name]));
+    Some(Source {
+        namespace: None,
+        name: None,
+        url: field(&["repo", "image"]),
+        path: field(&["dir", "chart"]),
+        reference: field(&["revision", "branch", "version"]),
+        kind,
+    })
+}

@@ -1,0 +1,112 @@
+//! kpt: `ResourceGroup`, which holds what `kpt live apply` applied; Config Sync uses it as well.
+
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::{Condition, Declaration, Declarations, Destination, config_sync, declared_objects, dedup, text};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::Observed;
+use crate::sync::{Sync, SyncState};
+
+pub(super) const GROUP: &str = "kpt.dev";
+pub(super) const KIND: &str = "ResourceGroup";
+
+/// Reads the ResourceGroups of one cluster that are no inventory of Config Sync.
+pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
+    for observed in fleet.objects(home).of_kind(GROUP, KIND) {
+        if !config_sync::owns(fleet, home, observed.key) {
+            let app = resource_group(home, &observed, found);
+            found.apps.push(app);
+        }
+    }
+}
+
+fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
+    let (key, object) = (observed.key, &observed.object);
+    let reconciling = Condition::find(object, "Reconciling");
+    Declaration {
+        home,
+        destination: Destination::Cluster(home),
+        delivery: Delivery::Kpt,
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        key: AppKey::of(Delivery::Kpt, &key.namespace, &key.name, Some(object)),
+        declaring: Some(key.clone()),
+        // Without its controller a ResourceGroup never gets a status; its objects speak.
+        unseen: false,
+        objects: objects(observed, home, found),
+        unreadable: None,
+        sync: sync(object),
+        suspended: false,
+        message: reconciling.map(|reconciling| reconciling.text("message")).unwrap_or_default(),
+        trouble: trouble(object),
+        source: None,
+    }
+}
+
+/// The objects of a ResourceGroup, its subgroups included.
+pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
+    let list = |name| group.object.at(&["spec", name]).and_then(Value::items).into_iter().flatten();
+    let mut objects = declared_objects(list("resources").enumerate(), home, group.key, found);
+    let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
+    let subgroups = list("subgroups").filter_map(subgroup);
+    objects.extend(subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name)));
+    dedup(&mut objects);
+    objects
+}
+
+/// What was done with each object: the actuation is whether it was applied, the reconciling whether it came true.
+fn sync(object: &Object<'_>) -> Sync {
+    let status = object.at(&["status"]).filter(|status| !status.is_null());
+    let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
+    let says = |wanted: &[&str]| {
+        let is_wanted = |entry: Value<'_>| {
+            let said =
+                |key| entry.get(key).is_some_and(|value| wanted.iter().any(|wanted| value.is_str(wanted)));
+            said("actuation") || said("reconcile")
+        };
+        statuses().any(is_wanted)
+    };
+    // Controllers of old write the status of each object and nothing else.
+    let silent = |entry: Value<'_>| entry.get("actuation").is_none();
+    let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
+    let (generation, observed) =
+        (number(&["metadata", "generation"]), number(&["status", "observedGeneration"]));
+    let state = if status.is_none() {
+        SyncState::Unknown
+    } else if generation.is_some() && observed.is_some() && generation != observed {
+        SyncState::Syncing
+    } else if says(&["Failed", "Timeout"]) {
+        SyncState::Failed
+    } else if says(&["Pending"]) {
+        SyncState::Syncing
+    } else if says(&["Skipped"]) {
+        SyncState::OutOfSync
+    } else if statuses().any(silent) {
+        SyncState::Unknown
+    } else {
+        SyncState::Synced
+    };
+    Sync { state, ..Sync::unknown() }
+}
+
+/// Which object could not be applied, or did not come true.
+fn trouble(object: &Object<'_>) -> Option<String> {
+    let mut statuses = object.at(&["status", "resourceStatuses"])?.items()?;
+    statuses.find_map(|entry| {
+        let field = |name| text(entry, &[name]);
+        let failed = |what: &Option<String>| matches!(what.as_deref(), Some("Failed" | "Timeout"));
+        let (actuation, reconcile) = (field("actuation"), field("reconcile"));
+        let how = if failed(&actuation) {
+            format!("{} {}", field("strategy").unwrap_or_else(|| "Apply".to_owned()), actuation?)
+        } else if failed(&reconcile) {
+            format!("reconcile {}", reconcile?)
+        } else {
+            return None;
+        };
+        let namespace = field("namespace").unwrap_or_default();
+        let key = ObjectKey::new("", field("kind")?, namespace, field("name")?);
+        Some(format!("{} {}: {how}", key.kind, key.path()))
+    })
+}

@@ -1,0 +1,239 @@
+//! Argo CD: what an Application says, and where its objects are.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use taffrail_apps::{App, SyncState, apps};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{NOW, apps_of, holding};
+
+const OLD: &str = "1111111111111111111111111111111111111111";
+const NEW: &str = "2222222222222222222222222222222222222222";
+
+fn application(name: &str, destination: Value, status: Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "argocd", "name": name, "generation": 12},
+        "spec": {
+            "destination": destination,
+            "source": {"repoURL": "https://git.example.com/deploy.git", "path": "apps/shop", "targetRevision": "main"},
+        },
+        "status": status,
+    })
+}
+
+fn here() -> Value {
+    json!({"server": "https://kubernetes.default.svc", "namespace": "shop"})
+}
+
+fn status(compared: &str, desired: &str, applied: Option<&str>, operation: Value) -> Value {
+    let history: Vec<Value> = applied
+        .into_iter()
+        .map(|revision| json!({"id": 7, "revision": revision, "deployedAt": "2026-03-01T11:20:00Z"}))
+        .chain([json!({"id": 6, "revision": "older"})])
+        .collect();
+    json!({
+        "sync": {"status": compared, "revision": desired}, "history": history, "operationState": operation,
+        "resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": "Synced"}],
+    })
+}
+
+fn operation(phase: &str, revision: &str) -> Value {
+    json!({"phase": phase, "message": format!("{phase} says Argo CD"), "syncResult": {"revision": revision}})
+}
+
+fn settings() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "settings"}})
+}
+
+fn row(app: Value) -> App {
+    let mut list = apps_of(&holding("prod", &[app, settings()]));
+    assert_eq!((list.apps.len(), list.errors.len()), (1, 0), "{list:?}");
+    list.apps.remove(0)
+}
+
+#[test]
+fn operations_change_sync_and_not_health() {
+    use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
+
+    let with = |condition: &str| {
+        let mut status = status("Synced", NEW, Some(NEW), operation("Succeeded", NEW));
+        status["conditions"] = json!([{"type": condition, "message": format!("{condition} says Argo CD")}]);
+        status
+    };
+    let no_revision = json!({"phase": "Error", "message": "Error says Argo CD"});
+    let asked = json!({"phase": "Failed", "message": "Failed says Argo CD", "operation": {"sync": {"revision": NEW}}});
+    for (case, status, sync, message) in [
+        ("well", status("Synced", NEW, Some(NEW), operation("Succeeded", NEW)), Synced, "Synced to 22222222"),
+        (
+            "moved on",
+            status("OutOfSync", NEW, Some(OLD), operation("Succeeded", OLD)),
+            OutOfSync,
+            "Synced to 11111111",
+        ),
+        (
+            "running",
+            status("OutOfSync", NEW, Some(OLD), operation("Running", NEW)),
+            Syncing,
+            "Synced to 11111111",
+        ),
+        (
+            "stopping",
+            status("OutOfSync", NEW, Some(OLD), operation("Terminating", NEW)),
+            Syncing,
+            "Synced to 11111111",
+        ),
+        (
+            "failed",
+            status("OutOfSync", NEW, Some(OLD), operation("Failed", NEW)),
+            Failed,
+            "Failed says Argo CD",
+        ),
+        (
+            "failed hook",
+            status("Synced", NEW, Some(NEW), operation("Failed", NEW)),
+            Failed,
+            "Failed says Argo CD",
+        ),
+        (
+            "failed before",
+            status("OutOfSync", NEW, Some(OLD), operation("Failed", OLD)),
+            OutOfSync,
+            "Synced to 11111111",
+        ),
+        ("failed at once", status("OutOfSync", NEW, Some(OLD), no_revision), Failed, "Error says Argo CD"),
+        ("failed without result", status("OutOfSync", NEW, Some(OLD), asked), Failed, "Failed says Argo CD"),
+        ("not compared", with("ComparisonError"), Unknown, "ComparisonError says Argo CD"),
+        ("bad spec", with("InvalidSpecError"), Unknown, "InvalidSpecError says Argo CD"),
+        ("warned", with("OrphanedResourceWarning"), Synced, "Synced to 22222222"),
+        (
+            "unknown",
+            status("Unknown", NEW, Some(NEW), operation("Succeeded", NEW)),
+            Unknown,
+            "Synced to 22222222",
+        ),
+        ("never synced", status("Synced", NEW, None, json!(null)), Synced, "Synced to 22222222"),
+    ] {
+        let row = row(application("shop", here(), status));
+        assert_eq!((row.sync.state, &*row.message, row.health), (sync, message, Status::Current), "{case}");
+    }
+    let mut requested =
+        application("shop", here(), status("Synced", NEW, Some(NEW), operation("Succeeded", NEW)));
+    requested["operation"] = json!({"sync": {}});
+    assert_eq!(row(requested).sync.state, Syncing);
+    let mut skipped =
+        application("shop", here(), status("OutOfSync", NEW, Some(OLD), operation("Failed", NEW)));
+    skipped["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+    let skipped = row(skipped);
+    assert_eq!((skipped.sync.state, skipped.suspended), (SyncState::Suspended, true));
+}
+
+#[test]
+fn several_sources_are_one_revision() {
+    let mut status = status("OutOfSync", "", None, json!(null));
+    status["sync"] = json!({"status": "OutOfSync", "revisions": ["1.2.0", NEW]});
+    status["history"] = json!([{"id": 0, "revisions": ["1.2.0", OLD], "deployedAt": "2026-03-01T11:20:00Z"}]);
+    status["operationState"] = json!({"phase": "Failed", "message": "no", "syncResult": {"revision": "", "revisions": ["1.2.0", OLD]}});
+    let mut app = application("shop", here(), status);
+    app["spec"]["sources"] = json!([
+        {"ref": "values", "repoURL": "https://git.example.com/values.git"},
+        {"chart": "shop", "repoURL": "https://charts.example.com", "targetRevision": "1.*"},
+    ]);
+    let row = row(app);
+    assert_eq!(row.sync.state, SyncState::OutOfSync, "what failed was another revision");
+    assert_eq!(row.sync.desired, Some(format!("1.2.0,{NEW}")));
+    assert_eq!(row.sync.applied, Some(format!("1.2.0,{OLD}")));
+    assert_eq!(row.message, "Synced to 1.2.0,11111111");
+    let source = row.source.unwrap();
+    assert_eq!((source.path.as_deref(), source.kind.as_str()), (Some("shop"), "helm"));
+}
+
+#[test]
+fn managed_resources_count_without_hooks() {
+    let mut status = status("OutOfSync", NEW, Some(NEW), json!(null));
+    status["resources"] = json!([
+        {"kind": "ConfigMap", "namespace": "shop", "name": "settings"},
+        {"kind": "ConfigMap", "namespace": "shop", "name": "old", "status": "OutOfSync", "requiresPruning": true},
+        {"group": "batch", "kind": "Job", "namespace": "shop", "name": "migrate", "hook": true},
+        {"kind": "ConfigMap", "namespace": "shop"},
+    ]);
+    let list = apps_of(&holding("prod", &[application("shop", here(), status), settings()]));
+    let row = &list.apps[0];
+    assert_eq!((row.counts.total(), row.health), (2, Status::NotFound));
+    assert_eq!(row.message, "ConfigMap shop/old not found");
+    let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
+    assert_eq!(error.error.message, "Application argocd/shop: entry 3 of its objects has no kind or name");
+}
+
+#[test]
+fn an_application_that_nobody_looked_at_is_in_progress_but_does_not_hold_up_its_parent() {
+    let mut fresh = application("child", here(), json!(null));
+    fresh.as_object_mut().unwrap().remove("status");
+    let mut status = status("Synced", NEW, Some(NEW), json!(null));
+    status["resources"] =
+        json!([{"group": "argoproj.io", "kind": "Application", "namespace": "argocd", "name": "child"}]);
+    let list = apps_of(&holding("prod", &[application("parent", here(), status), fresh]));
+    let rows: Vec<_> = list.apps.iter().map(|row| (&*row.app.name, row.health, row.sync.state)).collect();
+    assert_eq!(
+        rows,
+        [("child", Status::InProgress, SyncState::Unknown), ("parent", Status::Current, SyncState::Synced)]
+    );
+}
+
+#[test]
+fn an_application_that_is_deleted_before_anybody_looked_at_it_is_terminating() {
+    let mut app = application("shop", here(), json!({}));
+    app["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:00:00Z");
+    assert_eq!(row(app).health, Status::Terminating);
+}
+
+fn cluster_secret(name: &str, server: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "namespace": "argocd", "name": format!("cluster-{name}"),
+            "labels": {"argocd.argoproj.io/secret-type": "cluster"},
+        },
+        "data": {"name": STANDARD.encode(name), "server": STANDARD.encode(server)},
+    })
+}
+
+#[test]
+fn an_application_is_where_its_destination_is() {
+    let well = || status("Synced", NEW, Some(NEW), json!(null));
+    let edge_server = "https://edge.example.com:6443";
+    let secrets = [
+        cluster_secret("edge", edge_server),
+        cluster_secret("far", "https://far.example.com"),
+        // A Secret of that name without the label is none of Argo CD's.
+        {
+            let mut secret = cluster_secret("stray", edge_server);
+            secret["metadata"]["labels"] = json!({});
+            secret
+        },
+    ];
+    for (destination, target, health, message) in [
+        (here(), "hub", Status::NotFound, "not found"),
+        (json!({"name": "in-cluster"}), "hub", Status::NotFound, "not found"),
+        (json!({"server": "https://hub.example.com"}), "hub", Status::NotFound, "not found"),
+        (json!({"server": format!("{edge_server}/")}), "edge", Status::Current, "Synced to"),
+        (json!({"name": "edge"}), "edge", Status::Current, "Synced to"),
+        (json!({"name": "far"}), "hub", Status::Unknown, "https://far.example.com"),
+        (json!({"name": "stray"}), "hub", Status::Unknown, "calls stray"),
+        (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),
+        (json!({}), "hub", Status::Unknown, "not named"),
+    ] {
+        let mut objects = secrets.to_vec();
+        objects.push(application("shop", destination.clone(), well()));
+        let mut hub = holding("hub", &objects);
+        hub.add_server("https://hub.example.com");
+        let mut edge = holding("edge", &[settings()]);
+        edge.add_server(edge_server);
+        let list = apps(&[&hub, &edge], &Taffrail, NOW);
+        let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+        assert_eq!((&*row.app.home, &*row.app.target, row.health), ("hub", target, health), "{destination}");
+        assert!(row.message.contains(message), "{destination}: {}", row.message);
+        assert_eq!((row.sync.state, row.counts.total()), (SyncState::Synced, 1));
+    }
+}

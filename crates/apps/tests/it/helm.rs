@@ -1,0 +1,181 @@
+//! Plain Helm releases.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use taffrail_apps::{AppList, SyncState};
+use taffrail_status::Status;
+
+use super::dump::{apps_of, gzip, holding, release, storage};
+
+const MANIFEST: &str =
+    "---\n# Source: pg/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: pg\n";
+
+fn config_map() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "data", "name": "pg"}})
+}
+
+fn show(objects: Vec<Value>) -> AppList {
+    apps_of(&holding("prod", &objects))
+}
+
+#[test]
+fn the_status_of_the_newest_release_is_its_sync() {
+    for (status, state, message) in [
+        ("deployed", SyncState::Synced, "pg-12.0.0, revision 12"),
+        ("failed", SyncState::Failed, "failed by a test"),
+        ("pending-install", SyncState::Syncing, "pending-install by a test"),
+        ("pending-upgrade", SyncState::Syncing, "pending-upgrade by a test"),
+        ("pending-rollback", SyncState::Syncing, "pending-rollback by a test"),
+        ("uninstalling", SyncState::Syncing, "uninstalling by a test"),
+        ("unknown", SyncState::Unknown, "unknown by a test"),
+    ] {
+        // Ten is more than nine: versions are numbers.
+        let list = show(vec![
+            release("data", "pg", 12, status, MANIFEST),
+            release("data", "pg", 9, "superseded", "kind: Gone\nmetadata: {name: x}"),
+            config_map(),
+        ]);
+        let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+        assert_eq!((row.sync.state, row.health, &*row.message), (state, Status::Current, message));
+        let applied = if status == "deployed" { "pg-12.0.0" } else { "pg-9.0.0" };
+        assert_eq!(row.sync.applied.as_deref(), Some(applied), "{status}");
+        assert_eq!(row.counts.total(), 1);
+    }
+    assert_eq!(show(vec![release("data", "pg", 2, "uninstalled", MANIFEST)]).apps, []);
+}
+
+#[test]
+fn objects_are_where_the_api_puts_them() {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "zones.example.com"},
+        "spec": {"group": "example.com", "names": {"kind": "Zone"}, "scope": "Cluster"},
+    });
+    let manifest = "\
+apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: pg, namespace: data}\n---\n\
+apiVersion: example.com/v1\nkind: Zone\nmetadata: {name: eu}\n---\n\
+apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: a}\n---\n\
+apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: pg}}\n- {apiVersion: v1, kind: Secret, metadata: {name: pg}}\n---\n\
+apiVersion: v1\nkind: Secret\nmetadata: {name: pg, namespace: other}\n";
+    let list = show(vec![crd, release("data", "pg", 1, "deployed", manifest)]);
+    let keys: Vec<String> = list.apps[0].resources.iter().map(|resource| resource.key.to_string()).collect();
+    assert_eq!(
+        keys,
+        [
+            "rbac.authorization.k8s.io/ClusterRole//pg",
+            "example.com/Zone//eu",
+            "example.com/Unheard/data/a",
+            "/Secret/data/pg",
+            "/Secret/other/pg",
+        ]
+    );
+}
+
+#[test]
+fn a_document_that_declares_nothing_is_reported_and_not_counted() {
+    let manifest = format!("{MANIFEST}---\nkind: ConfigMap\nmetadata: {{}}\n");
+    let list = show(vec![release("data", "pg", 1, "deployed", &manifest), config_map()]);
+    assert_eq!((list.apps[0].health, list.apps[0].counts.total()), (Status::Current, 1));
+    let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
+    assert!(error.error.message.contains("sh.helm.release.v1.pg.v1"), "{}", error.error.message);
+    assert!(
+        error.error.message.contains("document 3 of the manifest has no name"),
+        "{}",
+        error.error.message
+    );
+}
+
+#[test]
+fn releases_that_are_not_packed_are_read_too() {
+    let text = json!({
+        "name": "pg", "namespace": "data", "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},
+        "chart": {"metadata": {"name": "pg", "version": "1.0.0"}},
+    });
+    let data = json!({"release": STANDARD.encode(STANDARD.encode(text.to_string()))});
+    let list = show(vec![storage("data", "pg", 1, &data), config_map()]);
+    assert_eq!((list.apps[0].health, list.apps[0].sync.state), (Status::Current, SyncState::Synced));
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown() {
+    let packed = |payload: &[u8]| STANDARD.encode(STANDARD.encode(payload));
+    let bomb = gzip(&vec![b' '; 65 << 20]);
+    for (data, why) in [
+        (json!({}), "has no key 'release'"),
+        (json!({"release": 1}), "has no key 'release'"),
+        (json!({"release": "%"}), "is not base64"),
+        (json!({"release": STANDARD.encode("%")}), "is not base64"),
+        (json!({"release": packed(&gzip(b"{}")[..12])}), "is cut or damaged"),
+        (json!({"release": packed(&bomb)}), "more than 64 MiB"),
+        (json!({"release": packed(b"<html>")}), "is not JSON"),
+        (json!({"release": packed(b"{}")}), "has no manifest"),
+        (json!({"release": packed(br#"{"manifest":""}"#)}), "has no chart name"),
+    ] {
+        let list = show(vec![
+            storage("data", "pg", 2, &data),
+            release("data", "pg", 1, "deployed", MANIFEST),
+            config_map(),
+        ]);
+        let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+        assert_eq!((row.health, row.sync.state), (Status::Unknown, SyncState::Unknown), "{why}");
+        assert!(row.message.contains(why), "{} does not say {why}", row.message);
+        assert_eq!(row.worst.as_ref().map(|key| &*key.name), Some("sh.helm.release.v1.pg.v2"));
+        assert_eq!(list.errors.len(), 1);
+    }
+}
+
+#[test]
+fn other_secrets_are_no_releases() {
+    let mut opaque = release("data", "pg", 1, "deployed", MANIFEST);
+    opaque["type"] = json!("Opaque");
+    let mut odd = release("data", "pg", 1, "deployed", MANIFEST);
+    odd["metadata"]["name"] = json!("sh.helm.release.v1.pg");
+    assert_eq!(show(vec![opaque, odd]).apps, []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_payload_breaks_the_reader(payload: Vec<u8>, layers in 0..4) {
+        let payload = if layers == 3 { gzip(&payload) } else { payload };
+        let once = STANDARD.encode(&payload);
+        let text = match layers {
+            0 => String::from_utf8_lossy(&payload).into_owned(),
+            1 => once,
+            _ => STANDARD.encode(once),
+        };
+        let list = show(vec![storage("data", "pg", 1, &json!({"release": text}))]);
+        prop_assert_eq!(list.apps[0].health, Status::Unknown);
+    }
+
+    #[test]
+    fn no_manifest_breaks_the_reader(lines in prop::collection::vec(line(), 0..12)) {
+        let list = show(vec![release("data", "pg", 1, "deployed", &lines.join("\n"))]);
+        prop_assert_eq!(list.apps.len(), 1);
+    }
+}
+
+/// A line of a manifest, or of something like one.
+fn line() -> impl Strategy<Value = String> {
+    let known = [
+        "---",
+        "apiVersion: v1",
+        "kind: List",
+        "kind: Secret",
+        "metadata:",
+        "  name: a",
+        "  name: [",
+        "items: [{}]",
+        "items:",
+        "- kind: List",
+        "  items: [null, 1]",
+        "&a [*a]",
+        "? {",
+        "\"",
+        "|",
+        "# kind: no",
+    ];
+    prop_oneof![prop::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,12}"]
+}

@@ -1,0 +1,327 @@
+//! What is read of a live cluster, and that it is enough.
+
+use std::fs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use taffrail_apps::{
+    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, wanted_elsewhere,
+};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{self, NOW, cluster, documents};
+use super::golden::cases;
+use super::server::{Log, Server};
+
+/// The golden cases of one cluster, as a server and as a dump.
+fn golden() -> Vec<(String, Server, String)> {
+    let case = |case: std::path::PathBuf| {
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let yaml = fs::read_to_string(case.join("cluster.yaml")).ok()?;
+        Some((name, Server::new(documents(&yaml)), yaml))
+    };
+    cases().into_iter().filter_map(case).collect()
+}
+
+#[test]
+fn a_live_cluster_shows_what_its_dump_shows() {
+    for (name, server, yaml) in golden() {
+        let (live, log) = server.read("cluster", &Asked::default());
+        let dump = cluster("cluster", &yaml);
+        assert_eq!(apps(&[&live], &Taffrail, NOW), apps(&[&dump], &Taffrail, NOW), "{name}");
+        assert!(log.0.len() <= 4, "{name} took {} rounds", log.0.len());
+        log.assert_no_repetition();
+    }
+}
+
+#[test]
+fn without_label_groups_only_what_is_declared_is_read() {
+    let asked = Asked { label_groups: false, ..Asked::default() };
+    for (name, server, yaml) in golden() {
+        let (live, log) = server.read("cluster", &asked);
+        let mut expected = apps(&[&cluster("cluster", &yaml)], &Taffrail, NOW);
+        expected.apps.retain(|app| app.app.delivery != Delivery::Label);
+        let mut found = apps(&[&live], &Taffrail, NOW);
+        found.apps.retain(|app| app.app.delivery != Delivery::Label);
+        assert_eq!(found, expected, "{name}");
+        assert!(log.0.len() <= 4, "{name} took {} rounds", log.0.len());
+        log.assert_no_repetition();
+        let labelled = |read: &Read| matches!(read.target, Target::List { labels: Some(_) });
+        assert!(!log.all().any(labelled), "{name}");
+    }
+}
+
+fn values_of_secrets(log: &Log) -> Vec<String> {
+    let values = log.all().filter(|read| read.kind == "Secret" && read.body == Body::Whole);
+    values.map(Read::path).collect()
+}
+
+#[test]
+fn of_secrets_only_the_newest_releases_are_read() {
+    for (name, server, _) in golden() {
+        let (_, log) = server.read("cluster", &Asked::default());
+        let read = values_of_secrets(&log);
+        assert!(read.iter().all(|path| path.contains("/secrets/sh.helm.release.v1.")), "{name}: {read:?}");
+        match name.as_str() {
+            // Its HelmRelease has an inventory.
+            "helmrelease-well" => assert!(read.is_empty(), "{read:?}"),
+            "helm-well" => assert_eq!(
+                read,
+                [
+                    "/api/v1/namespaces/data/secrets/sh.helm.release.v1.pg.v3",
+                    "/api/v1/namespaces/edge/secrets/sh.helm.release.v1.collector.v1",
+                ]
+            ),
+            _ => {}
+        }
+    }
+}
+
+fn kustomization(version: &str, ids: &[&str]) -> Value {
+    let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    json!({
+        "apiVersion": format!("kustomize.toolkit.fluxcd.io/{version}"), "kind": "Kustomization",
+        "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied"}],
+            "inventory": {"entries": entries},
+        },
+    })
+}
+
+fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+    let mut metadata = json!({"name": name});
+    if !namespace.is_empty() {
+        metadata["namespace"] = json!(namespace);
+    }
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+}
+
+fn lists(log: &Log, kind: &str) -> Vec<String> {
+    let lists = log.all().filter(|read| read.kind == kind && matches!(read.target, Target::List { .. }));
+    lists.map(Read::path).collect()
+}
+
+#[test]
+fn a_kind_is_listed_where_its_objects_are() {
+    let server = Server::new(vec![
+        kustomization(
+            "v1",
+            &["shop_web_apps_Deployment", "shop_a__Service", "wiki_b__Service", "_shop__Namespace"],
+        ),
+        object("apps/v1", "Deployment", "shop", "web"),
+        object("v1", "Service", "shop", "a"),
+        object("v1", "Service", "wiki", "b"),
+        object("v1", "Namespace", "", "shop"),
+    ]);
+    let (live, log) = server.read("cluster", &Asked { label_groups: false, ..Asked::default() });
+    assert_eq!(lists(&log, "Deployment"), ["/apis/apps/v1/namespaces/shop/deployments"]);
+    assert_eq!(lists(&log, "Service"), ["/api/v1/services"]);
+    assert_eq!(lists(&log, "Namespace"), ["/api/v1/namespaces"]);
+    // In a namespace that was not listed nothing is known to be absent.
+    let elsewhere = ObjectKey::new("apps", "Deployment", "wiki", "web");
+    assert!(matches!(live.get(&elsewhere), Lookup::Unobserved(_)));
+    assert!(matches!(live.get(&ObjectKey::new("apps", "Deployment", "shop", "x")), Lookup::Absent));
+    assert!(matches!(live.get(&ObjectKey::new("example.com", "Gone", "shop", "x")), Lookup::Absent));
+}
+
+#[test]
+fn kinds_in_older_versions_cost_one_round() {
+    let mut server = Server::new(vec![
+        kustomization("v1beta2", &["shop_web_apps_Deployment"]),
+        object("apps/v1", "Deployment", "shop", "web"),
+        object("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "flux-system", "unused"),
+    ]);
+    server.versions.insert("kustomize.toolkit.fluxcd.io/Kustomization", "v1beta2");
+    let (live, log) = server.read("cluster", &Asked::default());
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.apps.len(), 1);
+    assert_eq!(list.apps[0].resources.len(), 1);
+    assert!(log.0.len() <= 4);
+    log.assert_no_repetition();
+    assert_eq!(list.errors, []);
+}
+
+#[test]
+fn a_source_in_an_older_version_is_read_once() {
+    let mut app = kustomization("v1", &[]);
+    app["spec"]["sourceRef"] = json!({"kind": "OCIRepository", "name": "fleet"});
+    let mut source = object("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "flux-system", "fleet");
+    source["status"] = json!({"artifact": {"revision": "latest@sha256:1"}});
+    let (live, log) = Server::new(vec![app, source]).read("cluster", &Asked::default());
+    log.assert_no_repetition();
+    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].sync.desired.as_deref(), Some("latest@sha256:1"));
+}
+
+#[test]
+fn definitions_of_a_chart_are_read_by_their_label() {
+    let mut definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "a.example.com");
+    definition["metadata"]["labels"] =
+        json!({"helm.toolkit.fluxcd.io/name": "db", "helm.toolkit.fluxcd.io/namespace": "shop"});
+    let other = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "b.example.com");
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["status"] = json!({"conditions": []});
+    let storage = dump::release("shop", "db", 1, "deployed", "");
+    let server = Server::new(vec![definition, other, release, storage]);
+    let (live, log) = server.read("cluster", &Asked::default());
+    log.assert_no_repetition();
+    let read: Vec<_> = log.all().filter(|read| read.kind == "CustomResourceDefinition").collect();
+    let [read] = read.as_slice() else { panic!("{read:?}") };
+    assert_eq!(read.target, Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()) });
+    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].counts.total(), 1);
+}
+
+#[test]
+fn what_may_not_be_listed_is_unknown_and_named() {
+    let mut server = Server::new(vec![
+        kustomization("v1", &["shop_web_apps_Deployment", "shop_settings__ConfigMap"]),
+        object("apps/v1", "Deployment", "shop", "web"),
+        object("v1", "ConfigMap", "shop", "settings"),
+    ]);
+    server.forbidden.push("apps/Deployment");
+    // Who may not list HelmReleases is told so though there are none.
+    server.forbidden.push("helm.toolkit.fluxcd.io/HelmRelease");
+    let (live, _) = server.read("cluster", &Asked::default());
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.apps[0].health, Status::Unknown);
+    assert_eq!(list.apps[0].counts.get(Status::Current), 1);
+    assert!(list.apps[0].message.contains("deployments is forbidden"), "{}", list.apps[0].message);
+    let errors: Vec<_> =
+        list.errors.iter().map(|error| (error.error.scope.to_string(), &*error.error.reason)).collect();
+    assert_eq!(errors, [("apps/Deployment".to_owned(), "Forbidden")]);
+}
+
+#[test]
+fn a_release_whose_secret_may_not_be_read_is_unknown_and_reported_once() {
+    let plain = dump::release("data", "pg", 1, "deployed", "");
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let mut server = Server::new(vec![plain, release, dump::release("shop", "db", 1, "deployed", "")]);
+    server.forbidden.push("get /Secret");
+    let (live, _) = server.read("cluster", &Asked::default());
+    let list = apps(&[&live], &Taffrail, NOW);
+    let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.health)).collect();
+    assert_eq!(rows, [("pg", Status::Unknown), ("db", Status::Unknown)]);
+    assert!(list.apps[0].message.contains("secrets is forbidden"), "{}", list.apps[0].message);
+    let errors: Vec<_> = list.errors.iter().map(|error| error.error.scope.to_string()).collect();
+    assert_eq!(errors, ["/Secret/data/sh.helm.release.v1.pg.v1", "/Secret/shop/sh.helm.release.v1.db.v1"]);
+}
+
+#[test]
+fn bare_pods_of_a_label_group_are_read_whole() {
+    let mut pod = object("v1", "Pod", "wiki", "bare");
+    pod["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
+    let mut made = object("v1", "Pod", "wiki", "made");
+    made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
+    made["metadata"]["ownerReferences"] =
+        json!([{"kind": "ReplicaSet", "name": "x", "uid": "1", "controller": true}]);
+    let (live, log) = Server::new(vec![pod, made]).read("cluster", &Asked::default());
+    let whole: Vec<String> =
+        log.all().filter(|read| read.kind == "Pod" && read.body == Body::Whole).map(Read::path).collect();
+    assert_eq!(whole, ["/api/v1/namespaces/wiki/pods/bare"]);
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((list.apps.len(), list.apps[0].counts.total()), (1, 1));
+    assert_eq!(list.apps[0].message, "Pod phase not available");
+}
+
+#[test]
+fn who_asks_for_a_namespace_lists_in_namespaces_only() {
+    let mut app = kustomization("v1", &["shop_web_apps_Deployment", "wiki_web_apps_Deployment"]);
+    app["spec"]["sourceRef"]["namespace"] = json!("sources");
+    let mut source = object("source.toolkit.fluxcd.io/v1", "GitRepository", "sources", "fleet");
+    source["status"] = json!({"artifact": {"revision": "main@sha1:1"}});
+    let server = Server::new(vec![
+        app,
+        source,
+        object("apps/v1", "Deployment", "shop", "web"),
+        object("apps/v1", "Deployment", "wiki", "web"),
+    ]);
+    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let (live, log) = server.read("cluster", &asked);
+    let everywhere =
+        log.all().filter(|read| read.namespace.is_none() && matches!(read.target, Target::List { .. }));
+    assert_eq!(everywhere.count(), 0);
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.apps[0].counts.get(Status::Unknown), 0);
+    assert_eq!(list.apps[0].sync.desired.as_deref(), Some("main@sha1:1"));
+    log.assert_no_repetition();
+}
+
+#[test]
+fn an_item_says_what_it_is() {
+    let read = Read {
+        group: "apps".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        plural: "deployments".to_owned(),
+        namespace: None,
+        target: Target::List { labels: None },
+        body: Body::Whole,
+    };
+    for (item, kind) in [
+        (r#"{"metadata": {"name": "web"}}"#, Some("Deployment")),
+        (r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata"}"#, Some("Deployment")),
+        (" {} ", Some("Deployment")),
+        ("[]", None),
+    ] {
+        let document = read.document(item.as_bytes()).unwrap();
+        let found = document.root().get("kind").and_then(|kind| kind.as_str());
+        assert_eq!(found.as_deref(), kind, "{item}");
+    }
+    assert!(read.document(b"{\"metadata\"}").is_err());
+    assert!(read.document(b"").is_err());
+}
+
+#[test]
+fn objects_that_another_cluster_delivers_are_read_afterwards() {
+    let labelled = |name: String| {
+        let mut object = object("apps/v1", "Deployment", "shop", &name);
+        object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+        object
+    };
+    for (count, lists_again) in [(3, 0), (40, 1)] {
+        let ids: Vec<String> =
+            (0..count).map(|number| format!("shop_web-{number}_apps_Deployment")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
+                      contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
+        let mut app = kustomization("v1", &ids);
+        app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
+        let mut secret = object("v1", "Secret", "flux-system", "edge");
+        secret["data"] = json!({"value": STANDARD.encode(config)});
+
+        let asked = Asked { follow: true, ..Asked::default() };
+        let (hub, log) = Server::new(vec![app, secret]).read("hub", &asked);
+        assert_eq!(values_of_secrets(&log), ["/api/v1/namespaces/flux-system/secrets/edge"]);
+        let (_, unasked) = Server::new(hub_objects(&ids)).read("hub", &Asked::default());
+        assert_eq!(values_of_secrets(&unasked), [""; 0]);
+
+        let mut objects: Vec<Value> = (0..count)
+            .map(|number| object("apps/v1", "Deployment", "shop", &format!("web-{number}")))
+            .collect();
+        objects.push(labelled("labelled".to_owned()));
+        let server = Server::new(objects);
+        let (mut edge, _) = server.read("edge", &asked);
+        edge.add_server("https://edge");
+        assert_eq!(apps(&[&hub, &edge], &Taffrail, NOW).apps[0].health, Status::Unknown);
+
+        let wanted = wanted_elsewhere(&[&hub, &edge]);
+        assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
+        assert_eq!(wanted["edge"].len(), count);
+        let asked = Asked { objects: wanted["edge"].clone(), ..asked };
+        let log = server.go_on(&mut edge, &asked);
+        assert_eq!(lists(&log, "Deployment").len(), lists_again);
+        let list = apps(&[&hub, &edge], &Taffrail, NOW);
+        assert_eq!(&*list.apps[0].app.name, "shop");
+        assert_eq!(list.apps[0].counts.get(Status::Unknown), 0, "{}", list.apps[0].message);
+        assert!(wanted_elsewhere(&[&hub, &edge]).is_empty());
+    }
+}
+
+fn hub_objects(ids: &[&str]) -> Vec<Value> {
+    let mut app = kustomization("v1", ids);
+    app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
+    vec![app, object("v1", "Secret", "flux-system", "edge")]
+}

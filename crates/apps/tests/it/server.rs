@@ -1,0 +1,181 @@
+//! An API server in memory, which answers reads as a real one does and counts them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use taffrail_apps::{Answer, Asked, Body, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
+
+use super::dump::NOW;
+
+pub(crate) struct Server {
+    pub(crate) objects: Vec<Value>,
+    /// Kinds that are refused: `group/Kind`, or `get group/Kind` for single objects.
+    pub(crate) forbidden: Vec<&'static str>,
+    /// Versions other than those that the objects have, by `group/Kind`: the only ones that are served.
+    pub(crate) versions: BTreeMap<&'static str, &'static str>,
+}
+
+/// What was asked of a server, round by round.
+pub(crate) struct Log(pub(crate) Vec<Vec<Read>>);
+
+fn text(value: &Value, path: &str) -> String {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn group_version(object: &Value) -> (String, String) {
+    let version = text(object, "/apiVersion");
+    match version.split_once('/') {
+        Some((group, version)) => (group.to_owned(), version.to_owned()),
+        None => (String::new(), version),
+    }
+}
+
+impl Server {
+    pub(crate) fn new(objects: Vec<Value>) -> Server {
+        Server { objects, forbidden: Vec::new(), versions: BTreeMap::new() }
+    }
+
+    fn version(&self, object: &Value) -> String {
+        let (group, version) = group_version(object);
+        let kind = format!("{group}/{}", text(object, "/kind"));
+        self.versions.get(kind.as_str()).map_or(version, |served| (*served).to_owned())
+    }
+
+    /// The kinds of all objects, of built-in ones a few more.
+    pub(crate) fn catalog(&self) -> KindCatalog {
+        let served = |group: &str, version: &str, kind: &str, namespaced: bool| ServedKind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced,
+            verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+        };
+        let mut kinds = vec![
+            served("", "v1", "ConfigMap", true),
+            served("", "v1", "Event", true),
+            served("", "v1", "Pod", true),
+            served("", "v1", "Secret", true),
+            served("apps", "v1", "ReplicaSet", true),
+            served("coordination.k8s.io", "v1", "Lease", true),
+        ];
+        for object in &self.objects {
+            let (group, _) = group_version(object);
+            let namespaced = !text(object, "/metadata/namespace").is_empty();
+            kinds.push(served(&group, &self.version(object), &text(object, "/kind"), namespaced));
+        }
+        KindCatalog::new(kinds, [])
+    }
+
+    pub(crate) fn answer(&self, read: &Read) -> Answer {
+        let kind = format!("{}/{}", read.group, read.kind);
+        let single = matches!(read.target, Target::Object(_)).then(|| format!("get {kind}"));
+        let refused = |forbidden: &&str| *forbidden == kind || Some(*forbidden) == single.as_deref();
+        if self.forbidden.iter().any(refused) {
+            return Answer::Forbidden { message: format!("{} is forbidden", read.plural) };
+        }
+        let of_kind =
+            |object: &&Value| group_version(object).0 == read.group && text(object, "/kind") == read.kind;
+        let served = self.objects.iter().filter(of_kind).any(|object| self.version(object) == read.version);
+        let built_in = self.catalog().iter().any(|served| {
+            served.group == read.group && served.kind == read.kind && served.version == read.version
+        });
+        if !served && !built_in {
+            return Answer::NotFound;
+        }
+        let here = |object: &&Value| {
+            let inside = |namespace: &String| text(object, "/metadata/namespace") == *namespace;
+            read.namespace.as_ref().is_none_or(inside)
+        };
+        let chosen = |object: &&Value| match &read.target {
+            Target::List { labels: Some(label) } => {
+                object["metadata"]["labels"].get(label.as_str()).is_some()
+            }
+            Target::List { labels: None } => true,
+            Target::Object(name) => text(object, "/metadata/name") == *name,
+        };
+        let objects: Vec<_> = self.objects.iter().filter(of_kind).filter(here).filter(chosen).collect();
+        if objects.is_empty() && matches!(read.target, Target::Object(_)) {
+            return Answer::NotFound;
+        }
+        let item = |object: &&Value| {
+            let mut object = (*object).clone();
+            let keys = object.as_object_mut().unwrap();
+            match read.body {
+                Body::Whole => keys.retain(|key, _| key != "apiVersion" && key != "kind"),
+                Body::Metadata => {
+                    keys.retain(|key, _| key == "metadata");
+                    keys.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+                    keys.insert("kind".to_owned(), json!("PartialObjectMetadata"));
+                }
+            }
+            read.document(object.to_string().as_bytes()).unwrap()
+        };
+        Answer::Objects(objects.iter().map(item).collect())
+    }
+
+    /// Reads all that the plan says.
+    pub(crate) fn read(&self, name: &str, asked: &Asked) -> (Snapshot, Log) {
+        let mut snapshot = Snapshot::live(name, NOW);
+        let log = self.go_on(&mut snapshot, asked);
+        (snapshot, log)
+    }
+
+    /// Reads what the plan says is still to be read.
+    pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
+        let mut log = Log(Vec::new());
+        loop {
+            let reads = next_reads(snapshot, asked);
+            if reads.is_empty() {
+                return log;
+            }
+            assert!(log.0.len() < 10, "the plan has no end: {reads:?}");
+            for read in &reads {
+                snapshot.answer(read, self.answer(read));
+            }
+            if snapshot.kinds().is_none() {
+                snapshot.set_kinds(self.catalog());
+            }
+            log.0.push(reads);
+        }
+    }
+}
+
+impl Log {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Read> {
+        self.0.iter().flatten()
+    }
+
+    /// No kind is listed twice in a namespace, and no object is read twice.
+    pub(crate) fn assert_no_repetition(&self) {
+        let mut reads: Vec<&Read> = self.all().collect();
+        reads.sort_by_key(|read| matches!(read.target, Target::Object(_)));
+        for (at, read) in reads.iter().enumerate() {
+            for other in &reads[at + 1..] {
+                let same_kind = (&read.group, &read.kind) == (&other.group, &other.kind);
+                let other_version = read.version != other.version;
+                if !same_kind || other_version {
+                    continue;
+                }
+                match (&read.target, &other.target) {
+                    (Target::List { .. }, Target::List { .. }) => {
+                        let apart = read.namespace.is_some()
+                            && other.namespace.is_some()
+                            && read.namespace != other.namespace;
+                        assert!(apart, "listed twice: {read:?} and {other:?}");
+                    }
+                    (Target::Object(one), Target::Object(two)) => {
+                        assert!(one != two || read.namespace != other.namespace, "read twice: {read:?}");
+                    }
+                    (Target::List { labels: None }, Target::Object(_))
+                        if read.body == Body::Whole && other.body == Body::Whole =>
+                    {
+                        let apart = read.namespace.is_some() && read.namespace != other.namespace;
+                        assert!(apart, "read by name though it was listed: {other:?}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a snapshot knows, and what it knows that it does not.
+
+use serde_json::json;
+use taffrail_apps::{
+    Answer, Body, FreshnessState, KindCatalog, Lookup, ObjectKey, Objects, Read, ServedKind, Snapshot,
+    Target, apps,
+};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{NOW, document, holding, insert};
+
+fn config_map(value: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"value": value},
+        "metadata": {"namespace": "shop", "name": "a", "labels": {"app.kubernetes.io/instance": "shop"}},
+    })
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new("", "ConfigMap", "shop", "a")
+}
+
+fn value(snapshot: &Snapshot) -> (String, Body) {
+    match snapshot.get(&key()) {
+        Lookup::Found(observed) => (observed.object.text(&["data", "value"]).into_owned(), observed.body),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn of_equal_keys_the_last_counts_but_metadata_replaces_nothing() {
+    let mut snapshot = holding("prod", &[config_map("one"), config_map("two")]);
+    assert_eq!(value(&snapshot), ("two".to_owned(), Body::Whole));
+    assert_eq!(snapshot.all().count(), 1);
+    snapshot.insert(document(&config_map("")), Body::Metadata).unwrap();
+    assert_eq!(value(&snapshot), ("two".to_owned(), Body::Whole));
+}
+
+#[test]
+fn objects_without_kind_or_name_are_refused() {
+    let mut snapshot = Snapshot::dump("prod", NOW);
+    for (object, error) in [
+        (json!([]), "no Kubernetes object"),
+        (json!({"metadata": {"name": "a"}}), "no Kubernetes object"),
+        (json!({"kind": "Pod"}), "an object without name"),
+    ] {
+        assert_eq!(snapshot.insert(document(&object), Body::Whole).unwrap_err().to_string(), error);
+    }
+    assert_eq!(snapshot.all().count(), 0);
+}
+
+#[test]
+fn a_cluster_is_known_by_its_kube_system_namespace() {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
+    assert_eq!(holding("prod", &[namespace]).id().map(ToString::to_string).as_deref(), Some("42"));
+    assert_eq!(holding("prod", &[]).id(), None);
+}
+
+#[test]
+fn a_whole_dump_lacks_what_it_does_not_hold_and_half_a_dump_does_not_know() {
+    let mut snapshot = holding("prod", &[]);
+    assert!(matches!(snapshot.get(&key()), Lookup::Absent));
+    snapshot.report_unreadable("prod.yaml:17", "half a document");
+    assert!(matches!(snapshot.get(&key()), Lookup::Unobserved(_)));
+    assert_eq!(snapshot.errors()[0].scope.to_string(), "prod.yaml:17");
+}
+
+#[test]
+fn a_lost_cluster_knows_nothing() {
+    let snapshot = Snapshot::lost("prod", "Timeout", "no answer within 5 s");
+    let Lookup::Unobserved(why) = snapshot.get(&key()) else { panic!() };
+    assert_eq!(why, "no answer within 5 s");
+    assert_eq!(snapshot.freshness().state, FreshnessState::Lost);
+    assert_eq!(apps(&[&snapshot], &Taffrail, NOW).errors.len(), 1);
+}
+
+fn read(kind: &str, namespace: Option<&str>, target: Target, body: Body) -> Read {
+    Read {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
+        namespace: namespace.map(str::to_owned),
+        target,
+        body,
+    }
+}
+
+#[test]
+fn each_answer_says_something_else_of_what_is_not_there() {
+    let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned) };
+    let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "too slow".to_owned() };
+    let one = || Target::Object("a".to_owned());
+    for (namespace, target, answer, absent) in [
+        (None, list(None), Answer::Objects(vec![]), true),
+        (Some("shop"), list(None), Answer::Objects(vec![]), true),
+        (Some("wiki"), list(None), Answer::Objects(vec![]), false),
+        (None, list(Some("x")), Answer::Objects(vec![]), false),
+        (None, list(None), failed(), false),
+        (None, list(None), Answer::Forbidden { message: "no".to_owned() }, false),
+        (None, list(None), Answer::NotFound, true),
+        (Some("shop"), one(), Answer::NotFound, true),
+        (Some("shop"), one(), failed(), false),
+    ] {
+        let mut snapshot = Snapshot::live("prod", NOW);
+        let case = format!("{namespace:?} {target:?} {answer:?}");
+        snapshot.answer(&read("ConfigMap", namespace, target, Body::Whole), answer);
+        assert_eq!(matches!(snapshot.get(&key()), Lookup::Absent), absent, "{case}");
+    }
+}
+
+#[test]
+fn kinds_are_absent_only_where_discovery_knows_it() {
+    let broken = ("metrics.example.com".to_owned(), "its server is down".to_owned());
+    let mut snapshot = Snapshot::live("prod", NOW);
+    snapshot.set_kinds(KindCatalog::new([], [broken]));
+    assert!(matches!(snapshot.get(&ObjectKey::new("example.com", "Thing", "shop", "a")), Lookup::Absent));
+    let down = ObjectKey::new("metrics.example.com", "Thing", "shop", "a");
+    let Lookup::Unobserved(why) = snapshot.get(&down) else { panic!() };
+    assert_eq!(why, "its server is down");
+    assert_eq!(snapshot.errors()[0].scope.to_string(), "group metrics.example.com");
+}
+
+#[test]
+fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
+    let forbidden = || Answer::Forbidden { message: "no".to_owned() };
+    let all = || read("Thing", None, Target::List { labels: None }, Body::Whole);
+    let key = ObjectKey::new("", "Thing", "shop", "a");
+    let mut after = Snapshot::live("prod", NOW);
+    after.answer(&all(), forbidden());
+    assert_eq!(after.errors().len(), 1);
+    after.set_kinds(KindCatalog::default());
+    let mut before = Snapshot::live("prod", NOW);
+    before.set_kinds(KindCatalog::default());
+    before.answer(&all(), forbidden());
+    for snapshot in [after, before] {
+        assert_eq!(snapshot.errors(), []);
+        assert!(matches!(snapshot.get(&key), Lookup::Absent));
+    }
+}
+
+#[test]
+fn scopes_of_kinds_are_learnt() {
+    let mut snapshot = holding(
+        "prod",
+        &[
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "zones.example.com"},
+                "spec": {"group": "example.com", "names": {"kind": "Zone"}, "scope": "Cluster"},
+            }),
+            json!({"apiVersion": "example.com/v1", "kind": "Seen", "metadata": {"namespace": "shop", "name": "a"}}),
+        ],
+    );
+    assert_eq!(snapshot.is_namespaced("apps", "Deployment"), Some(true));
+    assert_eq!(snapshot.is_namespaced("", "Node"), Some(false));
+    assert_eq!(snapshot.is_namespaced("example.com", "Zone"), Some(false));
+    assert_eq!(snapshot.is_namespaced("example.com", "Seen"), Some(true));
+    assert_eq!(snapshot.is_namespaced("example.com", "Served"), None);
+    let served = ServedKind {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Served".to_owned(),
+        plural: "served".to_owned(),
+        namespaced: false,
+        verbs: vec![],
+    };
+    snapshot.set_kinds(KindCatalog::new([served], []));
+    assert_eq!(snapshot.is_namespaced("example.com", "Served"), Some(false));
+}
+
+#[test]
+fn metadata_is_judged_only_where_it_says_all() {
+    let labelled = |kind: &str, deletion: Option<&str>| {
+        let mut object = config_map("");
+        object["kind"] = json!(kind);
+        if let Some(deletion) = deletion {
+            object["metadata"]["deletionTimestamp"] = json!(deletion);
+        }
+        object
+    };
+    for (kind, deletion, status) in [
+        ("ConfigMap", None, Status::Current),
+        ("Service", None, Status::Unknown),
+        ("Service", Some("2026-03-01T11:00:00Z"), Status::Terminating),
+    ] {
+        let mut snapshot = Snapshot::dump("prod", NOW);
+        snapshot.insert(document(&labelled(kind, deletion)), Body::Metadata).unwrap();
+        let list = apps(&[&snapshot], &Taffrail, NOW);
+        assert_eq!(list.apps[0].health, status, "{kind}");
+    }
+}
+
+#[test]
+fn one_cluster_under_two_names_is_shown_once() {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
+    let mut one = holding("one", &[namespace.clone(), config_map("")]);
+    let mut two = holding("two", &[namespace, config_map("")]);
+    insert(&mut one, &config_map(""));
+    two.add_server("https://two.example.com");
+    let list = apps(&[&one, &two], &Taffrail, NOW);
+    assert_eq!(list.apps.iter().map(|app| &*app.app.target).collect::<Vec<_>>(), ["one"]);
+    // Clusters that do not say who they are are different ones.
+    let (one, two) = (holding("one", &[config_map("")]), holding("two", &[config_map("")]));
+    assert_eq!(apps(&[&one, &two], &Taffrail, NOW).apps.len(), 2);
+}

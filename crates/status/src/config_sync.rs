@@ -1,0 +1,27 @@
+//! Config Sync's own objects: RootSync and RepoSync.
+//!
+//! A reconciler that is stuck says `Stalled=True`, and goes on saying `Reconciling=True` before it in the
+//! list. Here `Stalled` speaks, wherever it stands.
+
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Verdict;
+
+const RULE: &str = "builtin/configsync.gke.io";
+
+/// The verdict on a stalled object of Config Sync, or `None` when kstatus' generic rules shall decide.
+pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
+    let is_own = object.group() == "configsync.gke.io" && matches!(object.kind(), "RootSync" | "RepoSync");
+    if !is_own || !object.text(&["metadata", "deletionTimestamp"]).is_empty() {
+        return None;
+    }
+    let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
+    let (generation, observed) =
+        (number(&["metadata", "generation"]), number(&["status", "observedGeneration"]));
+    if generation.is_some() && observed.is_some() && generation != observed {
+        return None;
+    }
+    let stalled = object.condition("Stalled")?;
+    let text = |key| stalled.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+    (text("status") == "True").then(|| Verdict::failed(text("reason"), text("message"), RULE))
+}

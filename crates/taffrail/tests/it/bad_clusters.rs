@@ -1,0 +1,169 @@
+//! Clusters that cannot be read: each is a row and a line that say why, and the rest is still shown.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::{Answer, taffrail};
+
+/// A server that treats each connection as it is told, until the test ends.
+fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let treat = std::sync::Arc::new(treat);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let treat = treat.clone();
+            std::thread::spawn(move || treat(stream));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// A server that answers every request with the same.
+fn answering(answer: &'static str) -> String {
+    server(move |mut stream| {
+        let mut buffer = [0; 8192];
+        while let Ok(read @ 1..) = stream.read(&mut buffer) {
+            let requests = buffer[..read].windows(4).filter(|window| window == b"\r\n\r\n").count();
+            for _ in 0..requests {
+                if stream.write_all(answer.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+/// A server that accepts and never answers.
+fn hanging() -> String {
+    server(|mut stream| {
+        let mut buffer = [0; 1024];
+        while let Ok(1..) = stream.read(&mut buffer) {}
+    })
+}
+
+/// A kubeconfig with a context for each server; the first is the current one.
+fn kubeconfig(servers: &[(&str, &str)]) -> String {
+    let mut text = format!("apiVersion: v1\nkind: Config\ncurrent-context: {}\nclusters:\n", servers[0].0);
+    for (name, server) in servers {
+        text.push_str(&format!("- {{name: {name}, cluster: {{server: \"{server}\"}}}}\n"));
+    }
+    text.push_str("contexts:\n");
+    for (name, _) in servers {
+        text.push_str(&format!("- {{name: {name}, context: {{cluster: {name}, user: me}}}}\n"));
+    }
+    text + "users:\n- {name: me, user: {token: secret-token}}\n"
+}
+
+fn get(kubeconfig: &str, arguments: &[&str]) -> Answer {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig).unwrap();
+    let answer =
+        taffrail(&[&["get", "apps", "--kubeconfig", file.to_str().unwrap()], arguments].concat(), "");
+    assert!(!answer.stderr.contains("secret-token"), "{}", answer.stderr);
+    answer
+}
+
+#[test]
+fn no_kubeconfig_at_all() {
+    let answer = taffrail(&["get", "apps"], "");
+    assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
+    assert!(answer.stderr.contains("hint:"), "{}", answer.stderr);
+}
+
+#[test]
+fn kubeconfigs_that_are_not_right() {
+    let good = kubeconfig(&[("a", "http://127.0.0.1:1")]);
+    for (text, said) in [
+        (String::new(), "empty"),
+        ("clusters: [".to_owned(), "line"),
+        ("just words".to_owned(), ""),
+        (good.replace("cluster: a, user", "cluster: b, user"), "b"),
+        (good.replace("server: \"http://127.0.0.1:1\"", ""), "server"),
+    ] {
+        let answer = get(&text, &[]);
+        assert_eq!(answer.code, 3, "{text}\n{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("config") && answer.stderr.contains(said),
+            "{text}\n{}",
+            answer.stderr
+        );
+    }
+}
+
+#[test]
+fn an_unknown_context_is_named_with_those_there_are() {
+    let answer = get(&kubeconfig(&[("prod", "http://127.0.0.1:1")]), &["--context", "prd"]);
+    assert_eq!(answer.code, 3);
+    assert!(answer.stdout.contains("prd"), "{}", answer.stdout);
+    assert!(answer.stderr.contains("prd") && answer.stderr.contains("prod"), "{}", answer.stderr);
+}
+
+#[test]
+fn servers_that_refuse_or_talk_something_else() {
+    const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 33\r\n\r\n<html><h1>Please log in</h1></htm";
+    const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"code\":401,\"details\":{}}";
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    for (server, reason, said) in [
+        (closed, "ConnectionRefused", "refused"),
+        (answering(HTML), "NotJson", "Please log in"),
+        (answering(UNAUTHORIZED), "Unauthorized", "Unauthorized"),
+    ] {
+        let answer = get(&kubeconfig(&[("bad", &server)]), &[]);
+        assert_eq!(answer.code, 3, "{}", answer.stderr);
+        assert!(answer.stdout.contains(reason), "{reason}\n{}", answer.stdout);
+        assert!(
+            answer.stderr.contains("bad: ") && answer.stderr.contains(said),
+            "{reason}\n{}",
+            answer.stderr
+        );
+        let json = get(&kubeconfig(&[("bad", &server)]), &["-o", "json"]).json();
+        assert_eq!(json["items"], serde_json::json!([]));
+        assert_eq!(json["errors"][0]["reason"], reason);
+        assert_eq!(json["errors"][0]["cluster"], "bad");
+    }
+}
+
+#[test]
+fn servers_that_hang_cost_no_more_than_the_timeout() {
+    let hanging: Vec<(String, String)> =
+        (0..3).map(|number| (format!("hangs-{number}"), hanging())).collect();
+    let servers: Vec<(&str, &str)> = hanging.iter().map(|(name, server)| (&**name, &**server)).collect();
+    let started = Instant::now();
+    let answer = get(&kubeconfig(&servers), &["--all-contexts", "--timeout", "500ms"]);
+    // Generous, for a machine under load; what it should take is a figure of the benchmarks.
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(answer.code, 3);
+    for (name, _) in &servers {
+        assert!(
+            answer.stdout.lines().any(|line| line.contains(name) && line.contains("Timeout")),
+            "{}",
+            answer.stdout
+        );
+    }
+}
+
+#[test]
+fn an_exec_plugin_that_hangs_or_fails() {
+    let with_plugin = |command: &str, argument: &str| {
+        let exec = format!(
+            "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: \"{command}\", args: [\"{argument}\"]}}"
+        );
+        kubeconfig(&[("cloud", "http://127.0.0.1:1")]).replace("token: secret-token", &exec)
+    };
+    for (command, argument, said) in [
+        ("sleep", "60", "Timeout"),
+        ("false", "", "ExecPluginFailed"),
+        ("no-such-plugin", "", "ExecPluginFailed"),
+    ] {
+        let answer = get(&with_plugin(command, argument), &["--timeout", "500ms"]);
+        assert_eq!(answer.code, 3);
+        assert!(answer.stdout.contains(said), "{command}: {}\n{}", answer.stdout, answer.stderr);
+    }
+}

@@ -1,0 +1,65 @@
+//! The command line as a person and a program meet it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod bad_clusters;
+mod get;
+mod manifests;
+mod status;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What came of a command.
+struct Answer {
+    stdout: String,
+    stderr: String,
+    code: i32,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
+    // Neither the clusters of whoever runs the tests nor their settings.
+    command.args(arguments).env_remove("KUBECONFIG").env("HOME", "/nowhere").env_remove("CLICOLOR_FORCE");
+    for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
+        command.env_remove(proxy);
+    }
+    command
+}
+
+fn run(mut command: Command, input: &[u8]) -> Answer {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A command that does not read its input closes it.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Answer {
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        code: output.status.code().unwrap(),
+    }
+}
+
+/// Runs taffrail with some input.
+fn taffrail(arguments: &[&str], input: &str) -> Answer {
+    run(command(arguments), input.as_bytes())
+}
+
+/// The golden cases of apps, which are the same for the crate and for the command.
+fn golden_apps() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../apps/tests/golden/apps"))
+}

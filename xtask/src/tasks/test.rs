@@ -1,0 +1,54 @@
+//! `cargo xtask test`: everything that must hold.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use xtask::binary::workspace;
+
+use super::{fuzz, tidy};
+
+/// Run all checks and tests; what is missing is built or named.
+#[derive(Args)]
+pub(crate) struct Test {}
+
+impl Test {
+    pub(crate) fn run(self) -> Result<()> {
+        let started = Instant::now();
+        step("formatting", || cargo(&["fmt", "--all", "--check"], &[]))?;
+        step("tidiness", || tidy::Tidy {}.run())?;
+        let deny =
+            ["clippy", "--quiet", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+        step("lints", || cargo(&deny, &[]))?;
+        let doc = ["doc", "--quiet", "--locked", "--workspace", "--no-deps", "--document-private-items"];
+        step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
+        step("tests", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[]))?;
+        step("comparison with Go's kstatus", fuzz::sample)?;
+        println!("\nall of it holds, after {} s", started.elapsed().as_secs());
+        Ok(())
+    }
+}
+
+fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    let started = Instant::now();
+    check().with_context(|| format!("{name} failed"))?;
+    println!("== {name}: {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run `cargo`")?;
+    if !status.success() {
+        bail!("`cargo {}` ended with {status}", arguments.join(" "));
+    }
+    Ok(())
+}

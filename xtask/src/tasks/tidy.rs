@@ -1,0 +1,178 @@
+//! `cargo xtask tidy`: what the architecture promises and no compiler checks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::Value;
+use xtask::binary::workspace;
+
+/// Check the borders of the crates, the purity of the pure ones, and the shape of the tree.
+#[derive(Args)]
+pub(crate) struct Tidy {}
+
+/// A crate of ours: which others it may use, and what must not be among its dependencies, however deep.
+struct Border {
+    name: &'static str,
+    uses: &'static [&'static str],
+    never: &'static [&'static str],
+    /// Does no I/O and reads no clock, so it compiles where there is neither.
+    pure: bool,
+}
+
+const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
+
+const BORDERS: [Border; 4] = [
+    Border { name: "taffrail-status", uses: &[], never: &RUNTIMES, pure: true },
+    Border { name: "taffrail-apps", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
+    Border {
+        name: "taffrail-cluster",
+        uses: &["taffrail-status"],
+        never: &["taffrail-apps", "axum", "sqlx", "clap"],
+        pure: false,
+    },
+    Border {
+        name: "taffrail",
+        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-status"],
+        never: &["axum", "sqlx", "openssl-sys", "ring"],
+        pure: false,
+    },
+];
+
+/// A file that is longer should be two.
+const LONGEST: usize = 800;
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 8] = ["utils", "util", "common", "types", "helpers", "helper", "misc", "shared"];
+
+impl Tidy {
+    pub(crate) fn run(self) -> Result<()> {
+        let mut faults = Vec::new();
+        borders(&mut faults)?;
+        files(&mut faults)?;
+        pure_crates(&mut faults)?;
+        for fault in &faults {
+            println!("  {fault}");
+        }
+        ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
+        println!("tidy: borders, pure crates and files are as ARCHITECTURE.md says");
+        Ok(())
+    }
+}
+
+/// The arrows between our crates, and what must not be reached from them.
+fn borders(faults: &mut Vec<String>) -> Result<()> {
+    for border in &BORDERS {
+        for name in dependencies(border.name, Some(1))? {
+            if name.starts_with("taffrail") && name != border.name && !border.uses.contains(&&*name) {
+                faults.push(format!("{} uses {name}, which is not among its arrows", border.name));
+            }
+        }
+        let reached = dependencies(border.name, None)?;
+        for never in border.never.iter().filter(|never| reached.contains(**never)) {
+            faults.push(format!("{} reaches {never}, which it must never", border.name));
+        }
+    }
+    for manifest in crates()? {
+        if !BORDERS.iter().any(|border| border.name == manifest) {
+            faults.push(format!("{manifest} has no border in xtask/src/tasks/tidy.rs"));
+        }
+    }
+    Ok(())
+}
+
+/// The names of what a crate is built with, itself included.
+fn dependencies(name: &str, depth: Option<u32>) -> Result<BTreeSet<String>> {
+    let arguments =
+        ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--package", name];
+    let depth = depth.map(|depth| depth.to_string());
+    let limit = depth.as_deref().map_or(Vec::new(), |depth| vec!["--depth", depth]);
+    let output = cargo(&[&arguments[..], &limit].concat())?;
+    let first_word = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    Ok(String::from_utf8_lossy(&output).lines().filter_map(first_word).collect())
+}
+
+/// The names of the crates in `crates/`.
+fn crates() -> Result<Vec<String>> {
+    let output = cargo(&["metadata", "--format-version", "1", "--locked", "--no-deps"])?;
+    let metadata: Value = serde_json::from_slice(&output).context("`cargo metadata` printed no JSON")?;
+    let folder = workspace().join("crates");
+    let packages = metadata["packages"].as_array().context("`cargo metadata` names no packages")?;
+    let inside = packages.iter().filter(|package| {
+        package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(&folder))
+    });
+    Ok(inside.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
+}
+
+/// Files that git tracks or would: their length, their names, and paths of the machine they were written on.
+fn files(faults: &mut Vec<String>) -> Result<()> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run `git`")?;
+    ensure!(output.status.success(), "`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr));
+    for file in String::from_utf8_lossy(&output.stdout).lines() {
+        let path = Path::new(file);
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let folder =
+            path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+        if path.extension().is_some_and(|extension| extension == "rs")
+            && let Some(name) = EMPTY_NAMES.iter().find(|name| **name == stem || **name == folder)
+        {
+            faults.push(format!("{file}: \"{name}\" says nothing about what is inside"));
+        }
+        let Ok(text) = fs::read_to_string(workspace().join(path)) else { continue };
+        let lines = text.lines().count();
+        if path.extension().is_some_and(|extension| extension == "rs") && lines > LONGEST {
+            faults.push(format!("{file}: {lines} lines; more than {LONGEST} should be two files"));
+        }
+        if !file.ends_with("tidy.rs")
+            && ["/root/", "/work/", "/home/"].iter().any(|place| text.contains(place))
+        {
+            faults.push(format!("{file}: names a folder of somebody's machine"));
+        }
+    }
+    Ok(())
+}
+
+/// Pure crates compile for a target that has neither files nor clocks.
+fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+
+    let sysroot =
+        Command::new("rustc").args(["--print", "sysroot"]).output().context("cannot run `rustc`")?;
+    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
+    if !Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
+        println!(
+            "skipped: that pure crates compile for {TARGET}, because the target is missing (rustup target add {TARGET})"
+        );
+        return Ok(());
+    }
+    for border in BORDERS.iter().filter(|border| border.pure) {
+        let arguments = ["check", "--quiet", "--locked", "--target", TARGET, "--package", border.name];
+        if let Err(error) = cargo(&arguments) {
+            faults.push(format!("{} does not compile for {TARGET}: {error:#}", border.name));
+        }
+    }
+    Ok(())
+}
+
+/// What a cargo command prints.
+fn cargo(arguments: &[&str]) -> Result<Vec<u8>> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run `cargo`")?;
+    if !output.status.success() {
+        bail!("`cargo {}` failed:\n{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(output.stdout)
+}
