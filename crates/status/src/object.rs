@@ -32,6 +32,40 @@ pub struct Object<'a> {
     status: Option<Value<'a>>,
 }
 
+/// The words that most objects bear as `apiVersion` and `kind`: to recognise one costs less than to
+/// check that it is UTF-8.
+fn usual_word(value: Value<'_>) -> Option<&'static str> {
+    Some(match value.text()? {
+        br#""v1""# => "v1",
+        br#""apps/v1""# => "apps/v1",
+        br#""batch/v1""# => "batch/v1",
+        br#""policy/v1""# => "policy/v1",
+        br#""rbac.authorization.k8s.io/v1""# => "rbac.authorization.k8s.io/v1",
+        br#""networking.k8s.io/v1""# => "networking.k8s.io/v1",
+        br#""autoscaling/v2""# => "autoscaling/v2",
+        br#""apiextensions.k8s.io/v1""# => "apiextensions.k8s.io/v1",
+        br#""Pod""# => "Pod",
+        br#""Deployment""# => "Deployment",
+        br#""ReplicaSet""# => "ReplicaSet",
+        br#""StatefulSet""# => "StatefulSet",
+        br#""DaemonSet""# => "DaemonSet",
+        br#""Job""# => "Job",
+        br#""CronJob""# => "CronJob",
+        br#""Service""# => "Service",
+        br#""ConfigMap""# => "ConfigMap",
+        br#""Secret""# => "Secret",
+        br#""ServiceAccount""# => "ServiceAccount",
+        br#""PersistentVolumeClaim""# => "PersistentVolumeClaim",
+        br#""PodDisruptionBudget""# => "PodDisruptionBudget",
+        br#""CustomResourceDefinition""# => "CustomResourceDefinition",
+        br#""Ingress""# => "Ingress",
+        br#""Role""# => "Role",
+        br#""RoleBinding""# => "RoleBinding",
+        br#""HorizontalPodAutoscaler""# => "HorizontalPodAutoscaler",
+        _ => return None,
+    })
+}
+
 impl<'a> Object<'a> {
     /// Takes `root` for an object.
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
@@ -52,9 +86,12 @@ impl<'a> Object<'a> {
     fn untyped(root: Value<'a>) -> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
         let [api_version, kind, metadata, spec, status] = root.pick(keys);
-        let text = |value: Option<Value<'a>>| value.and_then(Value::as_str).unwrap_or_default();
-        let api_version = text(api_version);
-        Object { root, slash: slash(&api_version), api_version, kind: text(kind), metadata, spec, status }
+        let word = |value: Option<Value<'a>>| match value.and_then(usual_word) {
+            Some(word) => Cow::Borrowed(word),
+            None => value.and_then(Value::as_str).unwrap_or_default(),
+        };
+        let api_version = word(api_version);
+        Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
     /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
