@@ -25,7 +25,7 @@
 //! * [`json`] reads objects the way the API machinery does, without building trees.
 //! * [`Rules`] judges an object; [`Kstatus`] is kstatus to the letter, [`Taffrail`] what Taffrail shows.
 //! * [`assess`] looks at evidence: what the object owns and names, and events; it says why.
-//! * [`augment`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
+//! * [`augment()`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
 //! * [`rollup`] finds the object that speaks for many, and counts.
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus

@@ -58,6 +58,8 @@ pub(super) struct Finding {
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
     pub(super) below: Vec<Link>,
+    /// Its own words name what it waits for, so they go before those of the cause.
+    pub(super) says_what_it_awaits: bool,
 }
 
 impl Finding {
@@ -184,7 +186,11 @@ impl Finding {
     }
 
     pub(super) fn into_assessment(self, flags: Flags) -> Assessment {
-        let message = self.cause().to_owned();
+        let (own, cause) = (self.text.trim_end(), self.cause());
+        let message = match self.says_what_it_awaits && !own.contains(cause) && !cause.contains(own) {
+            true => format!("{own}: {cause}"),
+            false => cause.to_owned(),
+        };
         let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
         let chain = if self.is_current() { Vec::new() } else { self.into_links() };
         Assessment { object, verdict, since, flags, chain, message }
@@ -253,6 +259,7 @@ impl<'e> Case<'e> {
             facts: Vec::new(),
             hard: None,
             below: Vec::new(),
+            says_what_it_awaits: false,
             verdict,
         };
         if finding.text.trim().is_empty() && !finding.is_current() {

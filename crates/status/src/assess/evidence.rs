@@ -44,7 +44,6 @@ impl fmt::Display for ObjectName {
 
 /// The answer to "is this object there?".
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "an answer is used at once and never kept")]
 pub enum Lookup<'e> {
     /// It is.
     Found(Object<'e>),

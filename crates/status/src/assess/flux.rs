@@ -38,18 +38,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         }
     }
     finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));
-    // Its words name what it waits for, and those of the awaited say why: both are wanted.
-    let own = finding.text.trim_end().to_owned();
-    if let Some(last) = finding.below.last_mut()
-        && !last.message.is_empty()
-        && !own.contains(&last.message)
-    {
-        last.message = if last.message.contains(&own) {
-            last.message.clone()
-        } else {
-            format!("{own}: {}", last.message)
-        };
-    }
+    finding.says_what_it_awaits = true;
 }
 
 fn ready_text(ready: Value<'_>) -> String {

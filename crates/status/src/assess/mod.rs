@@ -110,7 +110,7 @@ pub struct Assessment {
     pub flags: Flags,
     /// From the object to the deepest one that is not well; empty for an object that is Current.
     pub chain: Vec<Link>,
-    /// The cause's own words.
+    /// The cause's own words; where the object names what it waits for, after its own.
     pub message: String,
 }
 
