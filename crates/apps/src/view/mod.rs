@@ -4,16 +4,18 @@
 
 mod apps;
 mod clusters;
+mod explain;
 mod resources;
 pub mod text;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Status;
-use taffrail_status::rollup;
+use taffrail_status::{assess, rollup};
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow};
+pub use explain::{Answer, Explanation, ExplanationList, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
 
 use crate::apps::AppError;
@@ -65,6 +67,13 @@ pub struct ObjectName {
 impl From<&ObjectKey> for ObjectName {
     fn from(key: &ObjectKey) -> ObjectName {
         let ObjectKey { group, kind, namespace, name } = key.clone();
+        ObjectName { group, kind, namespace, name }
+    }
+}
+
+impl From<&assess::ObjectName> for ObjectName {
+    fn from(name: &assess::ObjectName) -> ObjectName {
+        let assess::ObjectName { group, kind, namespace, name } = name.clone();
         ObjectName { group, kind, namespace, name }
     }
 }

@@ -3,6 +3,7 @@
 
 mod bad_clusters;
 mod get;
+mod golden;
 mod manifests;
 mod status;
 
