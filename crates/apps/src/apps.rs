@@ -14,6 +14,9 @@ use crate::identity::{AppKey, AppRef, ObjectKey};
 use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
+/// The reason of what is in a cluster that is none of those asked.
+pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
+
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
@@ -54,6 +57,14 @@ impl Resource {
             flags: Flags::default(),
             chain: vec![link],
         }
+    }
+
+    /// An object in a cluster that is none of those asked.
+    fn out_of_reach(key: &ObjectKey, place: &str) -> Resource {
+        let message = format!("its objects are in {place}, which is none of the clusters asked");
+        let own = Resource::unjudged(key, Status::Unknown, message);
+        let chain = own.chain.into_iter().map(|link| Link { reason: OUT_OF_REACH.to_owned(), ..link });
+        Resource { chain: chain.collect(), ..own }
     }
 
     /// The same object, with another status for a reason that no other object stands behind.
@@ -250,7 +261,7 @@ impl Judge<'_, '_> {
         }
         match (&app.destination, &app.declaring) {
             (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {
-                Some(Resource::unjudged(key, Status::Unknown, elsewhere(place)))
+                Some(Resource::out_of_reach(key, place))
             }
             _ => None,
         }
@@ -267,7 +278,7 @@ impl Judge<'_, '_> {
     fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {
         match destination {
             Destination::Cluster(cluster) => self.judge(*cluster, key),
-            Destination::OutOfReach(place) => Resource::unjudged(key, Status::Unknown, elsewhere(place)),
+            Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
         }
     }
 
@@ -305,10 +316,6 @@ impl Judge<'_, '_> {
             chain: assessment.chain,
         }
     }
-}
-
-fn elsewhere(place: &str) -> String {
-    format!("its objects are in {place}, which is none of the clusters asked")
 }
 
 fn name(key: &ObjectKey) -> assess::ObjectName {

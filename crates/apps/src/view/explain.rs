@@ -5,7 +5,7 @@ use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
-use crate::apps::App;
+use crate::apps::{App, OUT_OF_REACH};
 use crate::identity::Delivery;
 
 /// Why an app is as it is.
@@ -146,6 +146,9 @@ fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
         words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     };
     match cause.status {
+        Status::Unknown if cause.reason == OUT_OF_REACH => {
+            return vec!["taffrail explain --all-contexts".to_owned()];
+        }
         Status::NotFound => return vec![command(&["get", &kind])],
         Status::Unknown if cause.rule.is_empty() => return vec![command(&["auth", "can-i", "get", &kind])],
         _ => {}

@@ -32,7 +32,11 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
     // Commands are for the clusters that were asked, and name them where that is not the usual one.
     let source = &arguments.source;
     let is_named = source.from.is_empty() && (source.all_contexts || !source.context.is_empty());
-    let context = |app: &App| is_named.then(|| app.app.target.clone());
+    let context = |app: &App| {
+        // What declares an app may be in another cluster than its objects.
+        let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
+        is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
+    };
     let explanations: Vec<_> =
         apps.iter().map(|app| (app, Explanation::new(app, context(app).as_deref()))).collect();
     written(match arguments.output {

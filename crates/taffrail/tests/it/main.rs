@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bad_clusters;
+mod explain;
 mod get;
 mod golden;
 mod manifests;
