@@ -2,35 +2,76 @@
 //! says of revisions.
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
+use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Object, Rules, Status, Verdict};
+use taffrail_status::{Rules, Status};
 
-use crate::delivery::{Declaration, Declarations, Destination, time};
+use crate::delivery::{Declaration, Declarations, Destination};
+use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, ObjectKey};
 use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
+/// The reason of what is in a cluster that is none of those asked.
+pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
+
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// Which object.
     pub key: ObjectKey,
-    /// Its status.
+    /// Its status, with what stands behind it.
     pub status: Status,
-    /// Why, in one line.
+    /// Why: where it is not well, in the words of the cause.
     pub message: String,
     /// The rule that decided; empty where no object was there to judge.
     pub rule: String,
     /// Since when it is not well, where that is known.
     pub since: Option<Timestamp>,
+    /// What is switched off on purpose.
+    pub flags: Flags,
+    /// From the object to the cause; empty where it is well.
+    pub chain: Vec<Link>,
 }
 
 impl Resource {
     fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
-        Resource { key: key.clone(), status, message, rule: String::new(), since: None }
+        let reason = if status == Status::NotFound { "NotFound" } else { "Unobserved" };
+        let link = Link {
+            object: name(key),
+            status,
+            reason: reason.to_owned(),
+            message: message.clone(),
+            since: None,
+            rule: String::new(),
+            facts: Vec::new(),
+        };
+        Resource {
+            key: key.clone(),
+            status,
+            message,
+            rule: String::new(),
+            since: None,
+            flags: Flags::default(),
+            chain: vec![link],
+        }
+    }
+
+    /// An object in a cluster that is none of those asked.
+    fn out_of_reach(key: &ObjectKey, place: &str) -> Resource {
+        let message = format!("its objects are in {place}, which is none of the clusters asked");
+        let own = Resource::unjudged(key, Status::Unknown, message);
+        let chain = own.chain.into_iter().map(|link| Link { reason: OUT_OF_REACH.to_owned(), ..link });
+        Resource { chain: chain.collect(), ..own }
+    }
+
+    /// The same object, with another status for a reason that no other object stands behind.
+    fn turned(self, status: Status, message: &str) -> Resource {
+        let own = Resource::unjudged(&self.key, status, message.to_owned());
+        let chain = own.chain.into_iter().map(|link| Link { reason: String::new(), ..link }).collect();
+        Resource { status, message: own.message, chain, ..self }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -77,6 +118,9 @@ pub struct App {
     pub source: Option<Source>,
     /// The declared objects.
     pub resources: Vec<Resource>,
+    /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
+    /// what is declared.
+    pub speaker: Option<Resource>,
 }
 
 impl App {
@@ -110,8 +154,26 @@ pub struct AppList {
 pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
     let fleet = Fleet::new(clusters);
     let found = Declarations::of(&fleet, now);
+    list(&fleet, found, rules, now)
+}
 
-    let judge = Judge { fleet: &fleet, rules, now };
+/// Takes `objects` for one app in each of the clusters, whatever else declares them, and judges it at the time
+/// `now`.
+pub fn declared(
+    clusters: &[&dyn Objects],
+    objects: &[ObjectKey],
+    rules: &dyn Rules,
+    now: Timestamp,
+) -> AppList {
+    let fleet = Fleet::new(clusters);
+    let apps = (0..fleet.members.len()).map(|home| Declaration::of_objects(home, objects));
+    let found = Declarations { apps: apps.collect(), ..Declarations::default() };
+    list(&fleet, found, rules, now)
+}
+
+fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
+    let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
+    let judge = Judge { fleet, evidence, rules, now };
     let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(|app| judge.row(app)).collect();
     let order = |(cluster, row): &(usize, App)| {
         let AppRef { namespace, name, delivery, home, .. } = row.app.clone();
@@ -138,6 +200,8 @@ pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> App
 
 struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
+    /// Of each cluster, in the order of the fleet.
+    evidence: Vec<ClusterEvidence<'a>>,
     rules: &'f dyn Rules,
     now: Timestamp,
 }
@@ -170,7 +234,6 @@ impl Judge<'_, '_> {
             _ => app.message,
         };
         let message = not_well.map_or_else(|| said.clone(), |speaker| speaker.message.clone());
-        let worst = not_well.map(|speaker| speaker.key.clone());
         let row = App {
             app: AppRef {
                 home: self.fleet.objects(app.home).name().to_owned(),
@@ -185,12 +248,13 @@ impl Judge<'_, '_> {
             health,
             message,
             said,
-            worst,
             counts: resources.iter().map(|resource| resource.status).collect(),
             sync: app.sync,
             suspended: app.suspended,
             freshness: self.fleet.objects(cluster).freshness(),
             source: app.source,
+            worst: not_well.map(|speaker| speaker.key.clone()),
+            speaker: not_well.cloned(),
             resources,
         };
         (cluster, row)
@@ -203,32 +267,29 @@ impl Judge<'_, '_> {
         }
         match (&app.destination, &app.declaring) {
             (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {
-                Some(Resource::unjudged(key, Status::Unknown, elsewhere(place)))
+                Some(Resource::out_of_reach(key, place))
             }
             _ => None,
         }
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let own = self.judge(self.fleet.objects(app.home), key);
+        let own = self.judge(app.home, key);
         if app.unseen && own.status == Status::Current {
-            return Resource {
-                status: Status::InProgress,
-                message: "waiting to be reconciled".to_owned(),
-                ..own
-            };
+            return own.turned(Status::InProgress, "waiting to be reconciled");
         }
         own
     }
 
     fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {
         match destination {
-            Destination::Cluster(cluster) => self.judge(self.fleet.objects(*cluster), key),
-            Destination::OutOfReach(place) => Resource::unjudged(key, Status::Unknown, elsewhere(place)),
+            Destination::Cluster(cluster) => self.judge(*cluster, key),
+            Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
         }
     }
 
-    fn judge(&self, objects: &dyn Objects, key: &ObjectKey) -> Resource {
+    fn judge(&self, cluster: usize, key: &ObjectKey) -> Resource {
+        let objects = self.fleet.objects(cluster);
         let observed = match objects.get(key) {
             Lookup::Found(observed) => observed,
             Lookup::Absent => {
@@ -248,40 +309,21 @@ impl Judge<'_, '_> {
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }
-        match self.rules.judge(&observed.object, self.now) {
-            Ok(verdict) => Resource {
-                key: key.clone(),
-                status: verdict.status,
-                since: since(&observed.object, &verdict),
-                message: verdict.message.into_owned(),
-                rule: verdict.rule.into_owned(),
-            },
-            Err(error) => Resource::unjudged(key, Status::Unknown, error.to_string()),
+        let evidence = &self.evidence[cluster];
+        let options = assess::Options::default();
+        let assessment = assess(&observed.object, evidence, self.rules, self.now, &options);
+        Resource {
+            key: key.clone(),
+            status: assessment.verdict.status,
+            message: assessment.message,
+            rule: assessment.verdict.rule.into_owned(),
+            since: assessment.since,
+            flags: assessment.flags,
+            chain: assessment.chain,
         }
     }
 }
 
-fn elsewhere(place: &str) -> String {
-    format!("its objects are in {place}, which is none of the clusters asked")
-}
-
-/// Since when an object is not well: the transition of the condition that says so, else its creation.
-fn since(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
-    match verdict.status {
-        Status::Current => return None,
-        Status::Terminating => return time(object.at(&["metadata", "deletionTimestamp"])),
-        _ => {}
-    }
-    let conditions = || object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
-    let says_so = |condition: &Value<'_>| {
-        let is = |key, text: &str| condition.get(key).is_some_and(|value| value.is_str(text));
-        verdict.conditions.iter().any(|own| is("reason", &own.reason) && is("message", &own.message))
-    };
-    let abnormal = |condition: &Value<'_>| {
-        let is = |key, text: &str| condition.get(key).is_some_and(|value| value.is_str(text));
-        (is("type", "Ready") || is("type", "Available")) && !is("status", "True")
-    };
-    let condition = conditions().find(says_so).or_else(|| conditions().find(abnormal));
-    time(condition.and_then(|condition| condition.get("lastTransitionTime")))
-        .or_else(|| time(object.at(&["metadata", "creationTimestamp"])))
+fn name(key: &ObjectKey) -> assess::ObjectName {
+    assess::ObjectName::new(&key.group, &key.kind, &key.namespace, &key.name)
 }

@@ -24,11 +24,13 @@
 //!
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster.
+//! * [`ClusterEvidence`] is what stands behind an object that is not well.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
 mod claims;
 mod delivery;
+mod evidence;
 pub mod filter;
 mod find;
 mod fleet;
@@ -43,7 +45,8 @@ mod snapshot;
 mod sync;
 pub mod view;
 
-pub use apps::{App, AppError, AppList, Resource, apps};
+pub use apps::{App, AppError, AppList, Resource, apps, declared};
+pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{

@@ -115,6 +115,18 @@ pub trait Objects: Send + Sync {
     /// The objects of a kind, as far as they were read.
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
+    /// The objects of a kind in one namespace, as far as they were read.
+    fn of_kind_in<'a>(
+        &'a self,
+        group: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
+    /// Whether all objects of a kind in a namespace (`None`: in all) were read, as much of each as its status
+    /// needs.
+    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool;
+
     /// All objects, as far as they were read.
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 

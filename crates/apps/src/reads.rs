@@ -8,16 +8,22 @@
 //! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
 //!    another version than the guessed one.
 //! 3. The declared objects, one list for each kind.
-//! 4. What is left: bodies of objects whose kind was read by metadata.
-//! 5. If asked for, what controllers made of the declared objects of some apps, and the events about them.
+//! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
+//!    are not well, in their namespaces. Where all is well there is nothing to read.
+//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
+//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
 //!
-//! No kind is listed twice in a namespace, unless apps of another cluster turn out to deliver many objects of it.
+//! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
+//! namespaces, turn out to need more of it.
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
+
+mod evidence;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
 use crate::delivery::{Declaration, Declarations, labels};
@@ -39,6 +45,8 @@ pub struct Asked {
     /// Whether apps are followed into other clusters. Where those are is said by kubeconfigs, in Secrets that are
     /// read for it.
     pub follow: bool,
+    /// Whether what declares apps is looked for; else only [`Asked::objects`] are read.
+    pub declarations: bool,
     /// Objects that are wanted whatever declares them.
     pub objects: Vec<ObjectKey>,
     /// Apps whose objects are wanted with what controllers made of them.
@@ -65,6 +73,7 @@ impl Default for Asked {
             namespace: None,
             label_groups: true,
             follow: false,
+            declarations: true,
             objects: Vec::new(),
             dependents: Dependents::None,
             events: false,
@@ -79,6 +88,8 @@ pub enum Target {
     List {
         /// A label selector.
         labels: Option<String>,
+        /// A field selector.
+        fields: Option<String>,
     },
     /// The object of this name.
     Object(String),
@@ -194,7 +205,8 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     DECLARING.iter().any(declares) || (group.is_empty() && kind == "Secret")
 }
 
-/// Kinds whose objects are many, and nearly all made by controllers: of those with labels, metadata comes first.
+/// Kinds whose objects are many, and nearly all made by controllers: of those with labels, metadata comes first,
+/// and only when it is known where they are evidence.
 const BY_METADATA: [(&str, &str); 2] = [("", "Pod"), ("apps", "ReplicaSet")];
 
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
@@ -209,8 +221,9 @@ const DEPENDENT: [(&str, &str); 5] = [
 /// In how many namespaces a kind is listed one by one before it is listed in all at once.
 const FEW_NAMESPACES: usize = 10;
 
-/// What to read next, all of it at once; nothing when all is known that can be.
-pub fn next_reads(snapshot: &Snapshot, asked: &Asked) -> Vec<Read> {
+/// What to read next, all of it at once; nothing when all is known that can be. What `rules` call well needs no
+/// evidence.
+pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<Read> {
     if snapshot.is_lost() {
         return Vec::new();
     }
@@ -219,7 +232,10 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked) -> Vec<Read> {
     let Some(catalog) = snapshot.kinds() else { return reads };
 
     let fleet = Fleet::new(&[snapshot]);
-    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    let found = match asked.declarations {
+        true => Declarations::of(&fleet, Timestamp::UNIX_EPOCH),
+        false => Declarations::default(),
+    };
     let is_coming = |key: &ObjectKey| {
         let brings = |read: &Read| {
             read.kind == key.kind
@@ -237,6 +253,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked) -> Vec<Read> {
     }
     if reads.is_empty() {
         reads = plan.left(catalog, &found);
+        reads.extend(plan.evidence(catalog, &found, rules));
     }
     if reads.is_empty() {
         reads = plan.dependents(catalog, &found);
@@ -278,7 +295,8 @@ impl<'p> Plan<'p> {
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
-        for (group, version, kind, plural) in DECLARING.into_iter().chain([secrets]) {
+        let declaring = DECLARING.into_iter().chain([secrets]).filter(|_| self.asked.declarations);
+        for (group, version, kind, plural) in declaring {
             let id = GroupKind::new(group, kind);
             let catalog = self.snapshot.kinds();
             let missing = catalog.is_some_and(|catalog| !catalog.may_serve(&id));
@@ -292,7 +310,7 @@ impl<'p> Plan<'p> {
                 kind: kind.to_owned(),
                 plural: plural.to_owned(),
                 namespace: self.asked.namespace.clone(),
-                target: Target::List { labels: None },
+                target: Target::List { labels: None, fields: None },
                 body: body_of(group, kind),
             });
         }
@@ -334,14 +352,15 @@ impl<'p> Plan<'p> {
         {
             reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
         }
-        if self.asked.label_groups {
+        if self.asked.label_groups && self.asked.declarations {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                if !wanted.contains_key(&kind) && self.snapshot.listed(&kind, self.namespace) == Listed::No {
-                    let by_metadata = BY_METADATA.contains(&(&*served.group, &*served.kind));
-                    let body =
-                        if by_metadata { Body::Metadata } else { body_of(&served.group, &served.kind) };
+                let is_made = BY_METADATA.contains(&(&*served.group, &*served.kind));
+                let is_new =
+                    !wanted.contains_key(&kind) && self.snapshot.listed(&kind, self.namespace) == Listed::No;
+                if is_new && !is_made {
+                    let body = body_of(&served.group, &served.kind);
                     let labels = Some(labels::INSTANCE.to_owned());
                     reads.push(list(served, self.asked.namespace.clone(), labels, body));
                 }
@@ -355,7 +374,7 @@ impl<'p> Plan<'p> {
         let kind = GroupKind::new(&*served.group, &*served.kind);
         let body = body_of(&served.group, &served.kind);
         let mut namespaces: BTreeSet<&str> = keys.iter().map(|key| key.namespace.as_str()).collect();
-        let groups = if self.asked.label_groups { self.namespace } else { None };
+        let groups = if self.asked.label_groups && self.asked.declarations { self.namespace } else { None };
         let scopes: Vec<Option<&str>> = match self.namespace {
             _ if !served.namespaced => vec![None],
             // Who asks for one namespace may not be let into all.
@@ -456,5 +475,5 @@ fn body_of(group: &str, kind: &str) -> Body {
 
 fn list(served: &ServedKind, namespace: Option<String>, labels: Option<String>, body: Body) -> Read {
     let ServedKind { group, version, kind, plural, .. } = served.clone();
-    Read { group, version, kind, plural, namespace, target: Target::List { labels }, body }
+    Read { group, version, kind, plural, namespace, target: Target::List { labels, fields: None }, body }
 }

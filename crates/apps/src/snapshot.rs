@@ -1,6 +1,6 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_status::json::OwnedDocument;
@@ -50,8 +50,8 @@ pub enum Answer {
 /// What is known of a kind in a namespace, or in all.
 #[derive(Debug, Clone)]
 enum Mark {
-    /// All its objects were read.
-    Listed,
+    /// All its objects were read, this much of each.
+    Listed { body: Body },
     /// Those of its objects that a selector chose.
     Selected,
     /// The server does not serve it in this version.
@@ -64,6 +64,8 @@ enum Mark {
 struct KindMarks {
     everywhere: Option<Mark>,
     namespaces: BTreeMap<String, Mark>,
+    /// The lists that were chosen by selectors, each with its namespace.
+    selections: HashSet<(Option<String>, Target)>,
 }
 
 /// How a kind was listed, whatever came of it.
@@ -171,8 +173,7 @@ impl Snapshot {
         // Who may not list a kind is told so even where it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
         for (_, marks) in refused {
-            marks.everywhere = None;
-            marks.namespaces.clear();
+            *marks = KindMarks::default();
         }
         self.errors.retain(|error| match &error.scope {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
@@ -251,7 +252,7 @@ impl Snapshot {
                         self.report(ScopeError { scope: scope.clone(), reason, message });
                     }
                 }
-                self.mark(read, Mark::Listed, None);
+                self.mark(read, Mark::Listed { body: read.body }, None);
                 return;
             }
             Answer::NotFound => {
@@ -286,10 +287,13 @@ impl Snapshot {
                 let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
                 self.unread.insert(key, failure);
             }
-            Target::List { labels } => {
-                let mark =
-                    if labels.is_some() && matches!(mark, Mark::Listed) { Mark::Selected } else { mark };
+            Target::List { labels, fields } => {
+                let is_part = labels.is_some() || fields.is_some();
                 let marks = self.kinds.entry(GroupKind::new(&*read.group, &*read.kind)).or_default();
+                if is_part {
+                    marks.selections.insert((read.namespace.clone(), read.target.clone()));
+                }
+                let mark = if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
                 match &read.namespace {
                     None => marks.everywhere = Some(mark),
                     Some(namespace) => drop(marks.namespaces.insert(namespace.clone(), mark)),
@@ -305,7 +309,7 @@ impl Snapshot {
         match own.or(marks.everywhere.as_ref()) {
             None => Listed::No,
             Some(Mark::Selected) => Listed::Selected,
-            Some(Mark::Listed | Mark::Failed { .. }) => Listed::Done,
+            Some(Mark::Listed { .. } | Mark::Failed { .. }) => Listed::Done,
             Some(Mark::NotServed { version }) => {
                 match self.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
                     Some(served) if served.version != *version => Listed::No,
@@ -313,6 +317,12 @@ impl Snapshot {
                 }
             }
         }
+    }
+
+    /// Whether just this part of a kind was listed, whatever came of it.
+    pub(crate) fn was_selected(&self, kind: &GroupKind, namespace: Option<&str>, target: &Target) -> bool {
+        let selection = (namespace.map(str::to_owned), target.clone());
+        self.kinds.get(kind).is_some_and(|marks| marks.selections.contains(&selection))
     }
 
     /// Whether the cluster did not answer at all.
@@ -339,7 +349,7 @@ impl Snapshot {
         let marks = self.kinds.get(&kind);
         let mark = marks.and_then(|marks| marks.namespaces.get(&key.namespace).or(marks.everywhere.as_ref()));
         match mark {
-            Some(Mark::Listed) => return Lookup::Absent,
+            Some(Mark::Listed { .. }) => return Lookup::Absent,
             Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),
             Some(Mark::Failed { message }) => return Lookup::Unobserved(message.clone()),
             Some(Mark::NotServed { .. }) | None => {}
@@ -401,6 +411,43 @@ impl Objects for Snapshot {
 
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
         Box::new(self.range(group, kind).filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn of_kind_in<'a>(
+        &'a self,
+        group: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        let first = ObjectKey::new(group, kind, namespace, "");
+        let place = first.clone();
+        let inside = move |(key, _): &(&ObjectKey, &Stored)| {
+            key.group == place.group && key.kind == place.kind && key.namespace == place.namespace
+        };
+        let range = self.objects.range(first..).take_while(inside);
+        Box::new(range.filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool {
+        if self.is_lost() {
+            return false;
+        }
+        let marks = self.kinds.get(kind);
+        let own = marks.and_then(|marks| marks.namespaces.get(namespace?));
+        let mark = own.or_else(|| marks?.everywhere.as_ref());
+        match mark {
+            Some(Mark::Listed { body }) => {
+                return *body == Body::Whole || !kinds::needs_body(&kind.group, &kind.kind);
+            }
+            Some(Mark::Selected | Mark::Failed { .. }) => return false,
+            Some(Mark::NotServed { .. }) | None => {}
+        }
+        match &self.catalog {
+            Some(catalog) if !catalog.may_serve(kind) => true,
+            Some(catalog) if catalog.broken(&kind.group).is_some() => false,
+            None if mark.is_some() => true,
+            _ => matches!(self.rest, Rest::Absent),
+        }
     }
 
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {

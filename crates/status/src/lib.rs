@@ -1,7 +1,8 @@
 //! What is the status of this Kubernetes object?
 //!
 //! This crate answers from the object alone, exactly as [kstatus] does: one of six statuses, with a
-//! message, the standard conditions, and the rule that decided. It does no I/O and reads no clock:
+//! message, the standard conditions, and the rule that decided; and it answers from the object and what
+//! stands behind it, where that tells more. It does no I/O and reads no clock:
 //! the current time is a parameter. No input makes it panic or run without bound.
 //!
 //! ```
@@ -23,11 +24,13 @@
 //!
 //! * [`json`] reads objects the way the API machinery does, without building trees.
 //! * [`Rules`] judges an object; [`Kstatus`] is kstatus to the letter, [`Taffrail`] what Taffrail shows.
-//! * [`augment`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
+//! * [`assess`] looks at evidence: what the object owns and names, and events; it says why.
+//! * [`augment()`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
 //! * [`rollup`] finds the object that speaks for many, and counts.
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
 
+pub mod assess;
 mod augment;
 mod compute;
 mod config_sync;

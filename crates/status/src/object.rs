@@ -32,6 +32,40 @@ pub struct Object<'a> {
     status: Option<Value<'a>>,
 }
 
+/// The words that most objects bear as `apiVersion` and `kind`: to recognise one costs less than to
+/// check that it is UTF-8.
+fn usual_word(value: Value<'_>) -> Option<&'static str> {
+    Some(match value.text()? {
+        br#""v1""# => "v1",
+        br#""apps/v1""# => "apps/v1",
+        br#""batch/v1""# => "batch/v1",
+        br#""policy/v1""# => "policy/v1",
+        br#""rbac.authorization.k8s.io/v1""# => "rbac.authorization.k8s.io/v1",
+        br#""networking.k8s.io/v1""# => "networking.k8s.io/v1",
+        br#""autoscaling/v2""# => "autoscaling/v2",
+        br#""apiextensions.k8s.io/v1""# => "apiextensions.k8s.io/v1",
+        br#""Pod""# => "Pod",
+        br#""Deployment""# => "Deployment",
+        br#""ReplicaSet""# => "ReplicaSet",
+        br#""StatefulSet""# => "StatefulSet",
+        br#""DaemonSet""# => "DaemonSet",
+        br#""Job""# => "Job",
+        br#""CronJob""# => "CronJob",
+        br#""Service""# => "Service",
+        br#""ConfigMap""# => "ConfigMap",
+        br#""Secret""# => "Secret",
+        br#""ServiceAccount""# => "ServiceAccount",
+        br#""PersistentVolumeClaim""# => "PersistentVolumeClaim",
+        br#""PodDisruptionBudget""# => "PodDisruptionBudget",
+        br#""CustomResourceDefinition""# => "CustomResourceDefinition",
+        br#""Ingress""# => "Ingress",
+        br#""Role""# => "Role",
+        br#""RoleBinding""# => "RoleBinding",
+        br#""HorizontalPodAutoscaler""# => "HorizontalPodAutoscaler",
+        _ => return None,
+    })
+}
+
 impl<'a> Object<'a> {
     /// Takes `root` for an object.
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
@@ -52,27 +86,12 @@ impl<'a> Object<'a> {
     fn untyped(root: Value<'a>) -> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
         let [api_version, kind, metadata, spec, status] = root.pick(keys);
-        let text = |value: Option<Value<'a>>| value.and_then(Value::as_str).unwrap_or_default();
-        let object = Object {
-            root,
-            api_version: Cow::Borrowed(""),
-            slash: None,
-            kind: text(kind),
-            metadata,
-            spec,
-            status,
+        let word = |value: Option<Value<'a>>| match value.and_then(usual_word) {
+            Some(word) => Cow::Borrowed(word),
+            None => value.and_then(Value::as_str).unwrap_or_default(),
         };
-        object.with_api_version(text(api_version))
-    }
-
-    fn with_api_version(mut self, api_version: Cow<'a, str>) -> Object<'a> {
-        let mut slashes = api_version.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
-        self.slash = match (slashes.next(), slashes.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        };
-        self.api_version = api_version;
-        self
+        let api_version = word(api_version);
+        Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
     /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
@@ -87,7 +106,8 @@ impl<'a> Object<'a> {
             let untyped = root.get("kind").is_none() && root.get("apiVersion").is_none();
             if root.kind() == Kind::Object && untyped && !kind.is_empty() {
                 let (api_version, kind) = (api_version.clone(), Cow::Owned(kind.clone()));
-                return Ok(Object { kind, ..Object::untyped(root).with_api_version(api_version) });
+                let slash = slash(&api_version);
+                return Ok(Object { api_version, slash, kind, ..Object::untyped(root) });
             }
             Object::new(root)
         }))
@@ -104,11 +124,13 @@ impl<'a> Object<'a> {
     }
 
     /// The API group; empty for the core group.
+    #[inline]
     pub fn group(&self) -> &str {
         self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
     /// The version within the group.
+    #[inline]
     pub fn version(&self) -> &str {
         match self.slash {
             Some(slash) => &self.api_version[slash + 1..],
@@ -136,13 +158,20 @@ impl<'a> Object<'a> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
+    /// `metadata.namespace` and `metadata.name` as they stand there, found in one pass.
+    pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
+        self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
+    }
+
     /// The value at a path of keys.
+    #[inline]
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
         let (first, rest) = path.split_first()?;
         self.section(first)?.at(rest)
     }
 
     /// A member of the whole object.
+    #[inline(always)]
     pub(crate) fn section(&self, key: &str) -> Option<Value<'a>> {
         match key {
             "metadata" => self.metadata,
@@ -162,4 +191,11 @@ impl<'a> Object<'a> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
         self.at(&["status", "conditions"])?.items()?.find(is_it)
     }
+}
+
+/// Where group and version meet; `None` when that is not `group/version`.
+#[inline]
+fn slash(api_version: &str) -> Option<usize> {
+    let find = |text: &str| text.bytes().position(|byte| byte == b'/');
+    find(api_version).filter(|at| find(&api_version[at + 1..]).is_none())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
-use taffrail_apps::{AppQuery, Delivery};
+use taffrail_apps::{AppQuery, Delivery, ObjectKey};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -18,6 +18,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Explain(ExplainArguments),
     Get(GetArguments),
     App(AppArguments),
     Tree(TreeArguments),
@@ -104,6 +105,10 @@ pub(crate) struct GetArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
+    /// Take these objects for one app: group/Kind/namespace/name,…
+    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with = "namespace")]
+    pub(crate) declared: Vec<ObjectKey>,
+
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     pub(crate) output: ListOutput,
@@ -129,6 +134,52 @@ pub(crate) struct GetArguments {
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
+}
+
+/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail explain                               every app that is not ready
+  taffrail explain shop                          the app of this name
+  taffrail explain deploy/web -n shop            an object, whatever declares it
+  taffrail explain --declared apps/Deployment/shop/web,/Service/shop/web
+  taffrail explain shop --from dump.yaml -o json
+
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
+something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct ExplainArguments {
+    /// Apps (NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
+    /// group/Kind/namespace/name) [default: every app that is not ready]
+    #[arg(value_name = "APP|KIND/NAME")]
+    pub(crate) what: Vec<String>,
+
+    /// Only apps declared, and objects, in this namespace [default: all]
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Take these objects for one app: group/Kind/namespace/name,…
+    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
+    pub(crate) declared: Vec<ObjectKey>,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
+    pub(crate) output: ExplainOutput,
+
+    /// Exit with 1 when something is not ready
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExplainOutput {
+    /// For people
+    Table,
+    Json,
+    Yaml,
 }
 
 /// Which rows are wanted.

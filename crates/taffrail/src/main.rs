@@ -16,6 +16,7 @@ use crate::cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),
         Command::App(arguments) => commands::app::run(&arguments),
         Command::Tree(arguments) => commands::tree::run(&arguments),

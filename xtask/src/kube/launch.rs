@@ -4,10 +4,11 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::clients::{client, run};
 use super::cluster::{self, Tokens};
@@ -50,6 +51,7 @@ impl<'a> Launcher<'a> {
         let state = RunState {
             name: options.name.clone(),
             ready: false,
+            bare: options.bare,
             nodes: options.nodes,
             flux_crds: options.flux_crds,
             kubeconfig,
@@ -67,17 +69,23 @@ impl<'a> Launcher<'a> {
         })
     }
 
-    /// Starts all of it, the clusters side by side, and returns when it is ready.
+    /// Starts all of it, and returns when it is ready: as many clusters side by side as the machine has processors
+    /// for, or each would be ready only when all are, and the last ones after anybody's patience.
     pub(super) fn run(&self) -> Result<()> {
         let etcd = self.etcd()?;
+        let next = &AtomicUsize::new(0);
         let clusters: Vec<Result<(Member, Tokens)>> = std::thread::scope(|scope| {
-            let started: Vec<_> = (1..=self.options.clusters)
-                .map(|index| scope.spawn(move || self.cluster(&format!("kube-{index}"), etcd)))
-                .collect();
-            started
+            let side_by_side = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+            let started: Vec<_> =
+                (0..side_by_side).map(|_| scope.spawn(move || self.clusters(next, etcd))).collect();
+            let mut clusters: Vec<_> = started
                 .into_iter()
-                .map(|cluster| cluster.join().unwrap_or_else(|_| bail!("starting a cluster panicked")))
-                .collect()
+                .flat_map(|some| {
+                    some.join().unwrap_or_else(|_| vec![(0, Err(anyhow!("starting a cluster panicked")))])
+                })
+                .collect();
+            clusters.sort_by_key(|(index, _)| *index);
+            clusters.into_iter().map(|(_, cluster)| cluster).collect()
         });
         let clusters: Vec<(Member, Tokens)> = clusters.into_iter().collect::<Result<_>>()?;
 
@@ -113,8 +121,26 @@ impl<'a> Launcher<'a> {
         Ok(ports[0])
     }
 
-    /// One cluster, from its certificates to nodes that are ready.
-    fn cluster(&self, context: &str, etcd: u16) -> Result<(Member, Tokens)> {
+    /// Starts the next cluster that nobody else starts, until there is none or one fails.
+    fn clusters(&self, next: &AtomicUsize, etcd: u16) -> Vec<(usize, Result<(Member, Tokens)>)> {
+        let mut clusters = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.options.clusters {
+                return clusters;
+            }
+            let bare = index + self.options.bare >= self.options.clusters;
+            let cluster = self.cluster(&format!("kube-{}", index + 1), etcd, bare);
+            let failed = cluster.is_err();
+            clusters.push((index, cluster));
+            if failed {
+                return clusters;
+            }
+        }
+    }
+
+    /// One cluster, from its certificates to nodes that are ready; a bare one has neither controllers nor nodes.
+    fn cluster(&self, context: &str, etcd: u16, bare: bool) -> Result<(Member, Tokens)> {
         let folder = self.folder.join(context);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         certificates::write(&folder, context)?;
@@ -140,14 +166,17 @@ impl<'a> Launcher<'a> {
                 .map(drop)
                 .with_context(|| format!("cluster {context}: kube-apiserver did not become ready"))
         })?;
-        self.listen(context, "kube-controller-manager", 1, |ports| {
-            cluster::controller_manager(&folder, ports[0])
-        })?;
-        self.listen(context, "kube-scheduler", 1, |ports| cluster::scheduler(&folder, ports[0]))?;
-        self.spawn(context, "kwok", &cluster::kwok(&folder))?;
+        if !bare {
+            self.listen(context, "kube-controller-manager", 1, |ports| {
+                cluster::controller_manager(&folder, ports[0])
+            })?;
+            self.listen(context, "kube-scheduler", 1, |ports| cluster::scheduler(&folder, ports[0]))?;
+            self.spawn(context, "kwok", &cluster::kwok(&folder))?;
+        }
 
-        if self.options.nodes > 0 {
-            kubectl(&["create", "-f", "-"], &cluster::nodes(self.options.nodes))?;
+        let nodes = if bare { 0 } else { self.options.nodes };
+        if nodes > 0 {
+            kubectl(&["create", "-f", "-"], &cluster::nodes(nodes))?;
         }
         if self.options.flux_crds {
             let file = super::source_folder().join("crds/flux.yaml");
@@ -155,8 +184,13 @@ impl<'a> Launcher<'a> {
             kubectl(&["create", "-f", &file], "")?;
             kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"], "")?;
         }
+        if bare {
+            // The API server makes the first namespaces by itself, a moment after it is ready.
+            kubectl(&["wait", "--for=create", "namespace/default", "--timeout=60s"], "")?;
+            return Ok((member, tokens));
+        }
         kubectl(&["wait", "--for=create", "serviceaccount/default", "-n", "default", "--timeout=60s"], "")?;
-        if self.options.nodes > 0 {
+        if nodes > 0 {
             kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"], "").with_context(
                 || format!("kwok's log ends with:\n{}", process::log_tail(&self.log(context, "kwok"))),
             )?;

@@ -22,6 +22,9 @@ pub struct RunState {
     pub folder: PathBuf,
     /// Whether it became ready.
     pub ready: bool,
+    /// How many of the clusters are an API server alone.
+    #[serde(default)]
+    pub bare: usize,
     /// How many nodes each cluster has.
     pub nodes: usize,
     /// Whether Flux's kinds are installed.
@@ -76,6 +79,7 @@ impl RunState {
     /// Whether it is what these options ask for.
     pub(super) fn has_shape(&self, options: &Options) -> bool {
         self.members.len() == options.clusters
+            && self.bare == options.bare
             && self.nodes == options.nodes
             && self.flux_crds == options.flux_crds
             && options.kubeconfig.as_ref().is_none_or(|file| *file == self.kubeconfig)

@@ -65,6 +65,7 @@ impl Up {
         let (plane, was_running) = ControlPlane::up(&Options {
             name: self.name.name,
             clusters: self.clusters.into(),
+            bare: 0,
             nodes: self.nodes.into(),
             flux_crds: !self.no_flux_crds,
             kubeconfig: self.kubeconfig.map(std::path::absolute).transpose()?,

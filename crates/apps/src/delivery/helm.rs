@@ -244,6 +244,11 @@ pub(crate) fn declare(
                 });
             }
             Err(error) => {
+                // Its label tells already that an older one will be asked for: both can be read at once.
+                if !was_deployed(newest) {
+                    let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
+                    older.map(|older| found.release(fleet, home, older.key));
+                }
                 let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
                     unreadable: Some((newest.key.clone(), message)),
@@ -261,12 +266,17 @@ fn last_deployed(
     older: &Observed<'_>,
     found: &mut Declarations,
 ) -> Option<Release> {
-    let label = older.object.text(&["metadata", "labels", "status"]);
-    if !matches!(&*label, "deployed" | "superseded") {
+    if !was_deployed(older) {
         return None;
     }
     let release = found.release(fleet, home, older.key).ok()?;
     matches!(&*release.status, "deployed" | "superseded").then_some(release)
+}
+
+/// Whether the labels of a version say that it is or was deployed.
+fn was_deployed(version: &Observed<'_>) -> bool {
+    let label = version.object.text(&["metadata", "labels", "status"]);
+    matches!(&*label, "deployed" | "superseded")
 }
 
 fn sync(release: &Release, deployed: Option<Release>) -> Sync {

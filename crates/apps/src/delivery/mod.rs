@@ -59,6 +59,30 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
+    /// An app of objects that were named by whoever asks.
+    pub(crate) fn of_objects(home: usize, objects: &[ObjectKey]) -> Declaration {
+        let mut objects = objects.to_vec();
+        dedup(&mut objects);
+        let (delivery, name) = (Delivery::Taffrail, "declared");
+        Declaration {
+            home,
+            destination: Destination::Cluster(home),
+            delivery,
+            key: AppKey::of(delivery, "", name, None),
+            namespace: String::new(),
+            name: name.to_owned(),
+            declaring: None,
+            unseen: false,
+            objects,
+            unreadable: None,
+            sync: Sync::unknown(),
+            suspended: false,
+            message: String::new(),
+            trouble: None,
+            source: None,
+        }
+    }
+
     /// The cluster that holds the declared objects, if it is in the fleet.
     pub(crate) fn cluster(&self) -> Option<usize> {
         match self.destination {

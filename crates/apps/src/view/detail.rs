@@ -104,16 +104,16 @@ pub struct ReconciledRow {
 
 impl AppDetailList {
     /// The details of `asked`, which are apps of `list`, which are those of `clusters`.
-    pub fn new(
-        asked: &[&App],
-        list: &apps::AppList,
-        clusters: &[&dyn Objects],
-        rules: &dyn Rules,
+    pub fn new<'a>(
+        asked: &[&'a App],
+        list: &'a apps::AppList,
+        clusters: &[&'a dyn Objects],
+        rules: &'a dyn Rules,
         now: Timestamp,
     ) -> AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
-        let detail = |app: &&App| {
+        let detail = |app: &&'a App| {
             let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
             AppDetail {
                 app: AppRow::from(*app),

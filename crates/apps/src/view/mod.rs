@@ -6,6 +6,7 @@ mod apps;
 mod clusters;
 mod detail;
 mod events;
+mod explain;
 mod resources;
 pub mod text;
 mod tree;
@@ -13,12 +14,13 @@ mod tree;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Status;
-use taffrail_status::rollup;
+use taffrail_status::{assess, rollup};
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};
+pub use explain::{Answer, Explanation, ExplanationList, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use tree::{AppTree, Relation, TreeList, TreeNode, TreeShape};
 
@@ -71,6 +73,13 @@ pub struct ObjectName {
 impl From<&ObjectKey> for ObjectName {
     fn from(key: &ObjectKey) -> ObjectName {
         let ObjectKey { group, kind, namespace, name } = key.clone();
+        ObjectName { group, kind, namespace, name }
+    }
+}
+
+impl From<&assess::ObjectName> for ObjectName {
+    fn from(name: &assess::ObjectName) -> ObjectName {
+        let assess::ObjectName { group, kind, namespace, name } = name.clone();
         ObjectName { group, kind, namespace, name }
     }
 }

@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_status::assess::{Options, assess};
 use taffrail_status::{Rules, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
 use crate::apps::{self, App, Resource};
+use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed, suffices};
@@ -110,16 +112,16 @@ pub struct TreeNode {
 
 impl TreeList {
     /// The trees of `asked`, which are apps of `list`, which are those of `clusters`.
-    pub fn new(
-        asked: &[&App],
-        list: &apps::AppList,
-        clusters: &[&dyn Objects],
-        rules: &dyn Rules,
+    pub fn new<'a>(
+        asked: &[&'a App],
+        list: &'a apps::AppList,
+        clusters: &[&'a dyn Objects],
+        rules: &'a dyn Rules,
         now: Timestamp,
         shape: TreeShape,
     ) -> TreeList {
         let forest = Forest::new(list, clusters, rules, now, shape);
-        let tree = |app: &&App| {
+        let tree = |app: &&'a App| {
             let mut seen = Seen::default();
             let mut root = forest.app(app, Relation::App, &mut seen, 0);
             if shape.fold {
@@ -176,6 +178,7 @@ pub(super) struct Forest<'a> {
 struct Ground<'a> {
     objects: &'a dyn Objects,
     owners: Owners<'a>,
+    evidence: ClusterEvidence<'a>,
 }
 
 impl<'a> Forest<'a> {
@@ -186,7 +189,11 @@ impl<'a> Forest<'a> {
         now: Timestamp,
         shape: TreeShape,
     ) -> Forest<'a> {
-        let ground = |objects: &'a dyn Objects| Ground { objects, owners: Owners::of(objects) };
+        let ground = |objects: &'a dyn Objects| Ground {
+            objects,
+            owners: Owners::of(objects),
+            evidence: ClusterEvidence::new(objects),
+        };
         let members = Fleet::new(clusters).members;
         let declaring =
             list.apps.iter().filter_map(|app| Some(((&*app.app.home, app.declaring.as_ref()?), app)));
@@ -320,13 +327,13 @@ impl<'a> Below<'_, 'a> {
     }
 
     fn owned(&self, observed: &Observed<'_>) -> TreeNode {
-        let (status, message) = if suffices(observed) {
-            match self.forest.rules.judge(&observed.object, self.forest.now) {
-                Ok(verdict) => (verdict.status, verdict.message.into_owned()),
-                Err(error) => (Status::Unknown, error.to_string()),
-            }
+        let (status, message, since) = if suffices(observed) {
+            let Forest { rules, now, .. } = *self.forest;
+            let evidence = &self.ground.evidence;
+            let assessment = assess(&observed.object, evidence, rules, now, &Options::default());
+            (assessment.verdict.status, assessment.message, assessment.since)
         } else {
-            (Status::Unknown, "only its metadata was read".to_owned())
+            (Status::Unknown, "only its metadata was read".to_owned(), None)
         };
         let key = observed.key;
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());
@@ -337,7 +344,7 @@ impl<'a> Below<'_, 'a> {
             object: Some(ObjectName::from(key)),
             status: self.app.freshness.effective(status).as_str(),
             message,
-            since: None,
+            since: since.map(time),
             created: created_at(observed).map(time),
             note: is_old.then(|| SCALED_TO_0.to_owned()),
             folded: None,

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, wanted_elsewhere,
+    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, declared, wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
 
@@ -30,7 +30,7 @@ fn a_live_cluster_shows_what_its_dump_shows() {
         let (live, log) = server.read("cluster", &Asked::default());
         let dump = cluster("cluster", &yaml);
         assert_eq!(apps(&[&live], &Taffrail, NOW), apps(&[&dump], &Taffrail, NOW), "{name}");
-        assert!(log.0.len() <= 4, "{name} took {} rounds", log.0.len());
+        assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
         log.assert_no_repetition();
     }
 }
@@ -45,9 +45,9 @@ fn without_label_groups_only_what_is_declared_is_read() {
         let mut found = apps(&[&live], &Taffrail, NOW);
         found.apps.retain(|app| app.app.delivery != Delivery::Label);
         assert_eq!(found, expected, "{name}");
-        assert!(log.0.len() <= 4, "{name} took {} rounds", log.0.len());
+        assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
         log.assert_no_repetition();
-        let labelled = |read: &Read| matches!(read.target, Target::List { labels: Some(_) });
+        let labelled = |read: &Read| matches!(read.target, Target::List { labels: Some(_), .. });
         assert!(!log.all().any(labelled), "{name}");
     }
 }
@@ -169,7 +169,10 @@ fn definitions_of_a_chart_are_read_by_their_label() {
     log.assert_no_repetition();
     let read: Vec<_> = log.all().filter(|read| read.kind == "CustomResourceDefinition").collect();
     let [read] = read.as_slice() else { panic!("{read:?}") };
-    assert_eq!(read.target, Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()) });
+    assert_eq!(
+        read.target,
+        Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()), fields: None }
+    );
     assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].counts.total(), 1);
 }
 
@@ -257,7 +260,7 @@ fn an_item_says_what_it_is() {
         kind: "Deployment".to_owned(),
         plural: "deployments".to_owned(),
         namespace: None,
-        target: Target::List { labels: None },
+        target: Target::List { labels: None, fields: None },
         body: Body::Whole,
     };
     for (item, kind) in [
@@ -324,4 +327,158 @@ fn hub_objects(ids: &[&str]) -> Vec<Value> {
     let mut app = kustomization("v1", ids);
     app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
     vec![app, object("v1", "Secret", "flux-system", "edge")]
+}
+
+fn is_ready(name: &str) -> Value {
+    let mut deployment = object("apps/v1", "Deployment", "shop", name);
+    deployment["metadata"]["uid"] = json!(format!("uid-{name}"));
+    deployment["spec"] = json!({"replicas": 1});
+    deployment["status"] = json!({
+        "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "conditions": [{"type": "Available", "status": "True"}],
+    });
+    deployment
+}
+
+/// A Deployment whose only Pod cannot have its image, with what stands behind it.
+fn bad_image() -> Vec<Value> {
+    let mut deployment = is_ready("web");
+    deployment["status"] = json!({"replicas": 1, "updatedReplicas": 1});
+    let owned = |api_version, kind, name: &str, owner: &str| {
+        let mut owned = object(api_version, kind, "shop", name);
+        owned["metadata"]["uid"] = json!(format!("uid-{name}"));
+        owned["metadata"]["ownerReferences"] = json!([{"uid": format!("uid-{owner}"), "controller": true}]);
+        // Charts put the label into the templates of Pods as well.
+        owned["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+        owned
+    };
+    let mut set = owned("apps/v1", "ReplicaSet", "web-1", "web");
+    set["spec"] = json!({"replicas": 1});
+    set["status"] = json!({"replicas": 1});
+    let mut pod = owned("v1", "Pod", "web-1-a", "web-1");
+    pod["spec"] = json!({"nodeName": "one", "serviceAccountName": "web"});
+    pod["status"] = json!({"phase": "Pending", "containerStatuses": [
+        {"name": "web", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"web:2\""}}},
+    ]});
+    let mut event = object("v1", "Event", "shop", "web-1-a.1");
+    event["type"] = json!("Warning");
+    event["involvedObject"] = json!({"kind": "Pod", "namespace": "shop", "name": "web-1-a"});
+    vec![deployment, set, pod, event]
+}
+
+fn evidence(log: &Log) -> Vec<String> {
+    let kinds = ["Event", "Node", "PersistentVolumeClaim", "Pod", "ReplicaSet"];
+    log.all().filter(|read| kinds.contains(&&*read.kind)).map(Read::path).collect()
+}
+
+#[test]
+fn where_all_is_well_no_evidence_is_read() {
+    let app = kustomization("v1", &["shop_web_apps_Deployment"]);
+    let mut other = is_ready("other");
+    other["metadata"]["namespace"] = json!("wiki");
+    let asked = Asked { label_groups: false, ..Asked::default() };
+    let (live, log) = Server::new(vec![app, is_ready("web"), other]).read("cluster", &asked);
+    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].health, Status::Current);
+    assert_eq!(evidence(&log), [""; 0]);
+    assert!(log.0.len() <= 3);
+}
+
+#[test]
+fn evidence_is_read_in_one_round_where_it_is() {
+    let mut elsewhere = object("v1", "Pod", "wiki", "elsewhere");
+    elsewhere["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
+    elsewhere["metadata"]["ownerReferences"] = json!([{"uid": "other", "controller": true}]);
+    let mut objects = bad_image();
+    objects.extend([kustomization("v1", &["shop_web_apps_Deployment"]), elsewhere]);
+    let server = Server::new(objects);
+    for (asked, others) in [
+        (Asked { label_groups: false, ..Asked::default() }, &[][..]),
+        (Asked::default(), &["/api/v1/pods", "/apis/apps/v1/replicasets"]),
+    ] {
+        let (live, log) = server.read("cluster", &asked);
+        let list = apps(&[&live], &Taffrail, NOW);
+        let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
+        assert_eq!((app.health, &*app.message), (Status::Failed, "Back-off pulling image \"web:2\""));
+        let chain: Vec<_> =
+            app.speaker.iter().flat_map(|it| &it.chain).map(|link| &*link.object.name).collect();
+        assert_eq!(chain, ["web", "web-1", "web-1-a"]);
+        let mut wanted = vec![
+            "/api/v1/namespaces/shop/pods",
+            "/apis/apps/v1/namespaces/shop/replicasets",
+            "/api/v1/namespaces/shop/events",
+        ];
+        wanted.extend(others);
+        assert_eq!(evidence(&log), wanted);
+        assert!(log.0.len() <= 4, "{:?}", log.paths());
+        log.assert_no_repetition();
+    }
+}
+
+#[test]
+fn evidence_that_may_not_be_read_leaves_the_row_and_is_named() {
+    let mut objects = bad_image();
+    objects.push(kustomization("v1", &["shop_web_apps_Deployment"]));
+    let mut server = Server::new(objects);
+    server.forbidden.push("/Pod");
+    let (live, log) = server.read("cluster", &Asked { label_groups: false, ..Asked::default() });
+    log.assert_no_repetition();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.apps[0].health, Status::InProgress);
+    let errors: Vec<_> = list.errors.iter().map(|error| error.error.scope.to_string()).collect();
+    assert_eq!(errors, ["/Pod in shop"]);
+}
+
+#[test]
+fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
+    let app = kustomization("v1", &["shop_web_apps_Deployment"]);
+    let silent = || {
+        let mut objects = bad_image();
+        objects[2]["status"] =
+            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]});
+        objects.push(app.clone());
+        objects
+    };
+    let mut objects = silent();
+    let mut node = object("v1", "Node", "", "one");
+    node["status"] = json!({"conditions": [{"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}]});
+    objects.push(node);
+    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    assert!(evidence(&log).contains(&"/api/v1/nodes/one".to_owned()), "{:?}", log.paths());
+    log.assert_no_repetition();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(
+        (list.apps[0].health, &*list.apps[0].message),
+        (Status::Failed, "Kubelet stopped posting node status.")
+    );
+
+    let mut objects = silent();
+    objects[2]["spec"] = json!({});
+    objects[2]["metadata"]["creationTimestamp"] = json!("2026-03-01T11:55:00Z");
+    objects[2]["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+    ]});
+    objects[3]["reason"] = json!("TriggeredScaleUp");
+    objects[3]["type"] = json!("Normal");
+    objects[3]["lastTimestamp"] = json!("2026-03-01T11:58:00Z");
+    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    log.assert_no_repetition();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.apps[0].health, Status::InProgress, "{}", list.apps[0].message);
+}
+
+#[test]
+fn objects_can_be_read_without_looking_for_apps() {
+    let asked = Asked {
+        declarations: false,
+        objects: vec![ObjectKey::new("apps", "Deployment", "shop", "web")],
+        ..Asked::default()
+    };
+    let mut objects = bad_image();
+    objects.push(kustomization("v1", &["shop_web_apps_Deployment"]));
+    let (live, log) = Server::new(objects).read("cluster", &asked);
+    let mut kinds: Vec<_> = log.all().map(|read| &*read.kind).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["Deployment", "Event", "Namespace", "Pod", "ReplicaSet"]);
+    let list = declared(&[&live], &asked.objects, &Taffrail, NOW);
+    assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Failed));
 }

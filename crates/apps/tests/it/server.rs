@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, Asked, Body, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
 
+use taffrail_status::Taffrail;
+
 use super::dump::NOW;
 
 pub(crate) struct Server {
@@ -27,6 +29,28 @@ fn group_version(object: &Value) -> (String, String) {
     match version.split_once('/') {
         Some((group, version)) => (group.to_owned(), version.to_owned()),
         None => (String::new(), version),
+    }
+}
+
+/// A part of a field selector: `path=value` or `path!=value`.
+struct Field<'t> {
+    path: &'t str,
+    value: &'t str,
+    is_equal: bool,
+}
+
+impl Field<'_> {
+    fn of(text: &str) -> Field<'_> {
+        let (path, value) = text.split_once('=').unwrap();
+        match path.strip_suffix('!') {
+            Some(path) => Field { path, value, is_equal: false },
+            None => Field { path, value, is_equal: true },
+        }
+    }
+
+    fn chooses(&self, object: &Value) -> bool {
+        let found = text(object, &format!("/{}", self.path.replace('.', "/")));
+        (found == self.value) == self.is_equal
     }
 }
 
@@ -88,10 +112,11 @@ impl Server {
             read.namespace.as_ref().is_none_or(inside)
         };
         let chosen = |object: &&Value| match &read.target {
-            Target::List { labels: Some(label) } => {
-                object["metadata"]["labels"].get(label.as_str()).is_some()
+            Target::List { labels, fields } => {
+                let has = |label: &String| object["metadata"]["labels"].get(label.as_str()).is_some();
+                let fields = fields.iter().flat_map(|fields| fields.split(','));
+                labels.as_ref().is_none_or(has) && fields.map(Field::of).all(|field| field.chooses(object))
             }
-            Target::List { labels: None } => true,
             Target::Object(name) => text(object, "/metadata/name") == *name,
         };
         let objects: Vec<_> = self.objects.iter().filter(of_kind).filter(here).filter(chosen).collect();
@@ -125,7 +150,7 @@ impl Server {
     pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
         let mut log = Log(Vec::new());
         loop {
-            let reads = next_reads(snapshot, asked);
+            let reads = next_reads(snapshot, asked, &Taffrail);
             if reads.is_empty() {
                 return log;
             }
@@ -146,6 +171,11 @@ impl Log {
         self.0.iter().flatten()
     }
 
+    /// What was read in each round but the first.
+    pub(crate) fn paths(&self) -> Vec<Vec<String>> {
+        self.0.iter().skip(1).map(|reads| reads.iter().map(Read::path).collect()).collect()
+    }
+
     /// No kind is listed twice in a namespace, and no object is read twice.
     pub(crate) fn assert_no_repetition(&self) {
         let mut reads: Vec<&Read> = self.all().collect();
@@ -162,12 +192,13 @@ impl Log {
                         let apart = read.namespace.is_some()
                             && other.namespace.is_some()
                             && read.namespace != other.namespace;
+                        let apart = apart || excludes(read, other) || excludes(other, read);
                         assert!(apart, "listed twice: {read:?} and {other:?}");
                     }
                     (Target::Object(one), Target::Object(two)) => {
                         assert!(one != two || read.namespace != other.namespace, "read twice: {read:?}");
                     }
-                    (Target::List { labels: None }, Target::Object(_))
+                    (Target::List { labels: None, fields: None }, Target::Object(_))
                         if read.body == Body::Whole && other.body == Body::Whole =>
                     {
                         let apart = read.namespace.is_some() && read.namespace != other.namespace;
@@ -178,4 +209,16 @@ impl Log {
             }
         }
     }
+}
+
+/// Whether the field selector of one list leaves out all that the other one brings.
+fn excludes(read: &Read, other: &Read) -> bool {
+    let fields = |read: &Read| match &read.target {
+        Target::List { fields: Some(fields), .. } => fields.split(',').map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let own = fields(read);
+    let inside = other.namespace.as_ref().map(|namespace| format!("metadata.namespace!={namespace}"));
+    let opposite = |field: &String| own.contains(&field.replacen('=', "!=", 1));
+    inside.is_some_and(|field| own.contains(&field)) || fields(other).iter().any(opposite)
 }

@@ -89,7 +89,7 @@ fn read(kind: &str, namespace: Option<&str>, target: Target, body: Body) -> Read
 
 #[test]
 fn each_answer_says_something_else_of_what_is_not_there() {
-    let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned) };
+    let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned), fields: None };
     let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "too slow".to_owned() };
     let one = || Target::Object("a".to_owned());
     for (namespace, target, answer, absent) in [
@@ -125,7 +125,7 @@ fn kinds_are_absent_only_where_discovery_knows_it() {
 #[test]
 fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
     let forbidden = || Answer::Forbidden { message: "no".to_owned() };
-    let all = || read("Thing", None, Target::List { labels: None }, Body::Whole);
+    let all = || read("Thing", None, Target::List { labels: None, fields: None }, Body::Whole);
     let key = ObjectKey::new("", "Thing", "shop", "a");
     let mut after = Snapshot::live("prod", NOW);
     after.answer(&all(), forbidden());

@@ -229,6 +229,12 @@ fn dependents_are_read_where_the_app_is_and_nowhere_else() {
         let mut app = kustomization(namespace, &[format!("{namespace}_web_apps_Deployment")]);
         app["metadata"]["namespace"] = json!(namespace);
         let mut web = object("apps/v1", "Deployment", "web", None);
+        // What is not well is followed to its Pods whatever was asked for.
+        web["spec"] = json!({"replicas": 1});
+        web["status"] = json!({
+            "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+            "conditions": [{"type": "Available", "status": "True"}],
+        });
         let mut pod = object("v1", "Pod", "web-1", Some("Deployment-web"));
         let mut event = object("v1", "Event", "web-1", None);
         for object in [&mut web, &mut pod, &mut event] {

@@ -1,5 +1,6 @@
 //! Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet.
 
+use super::fields::{Metadata, ObjectStatus};
 use super::{ComputeError, Subject, fields};
 use crate::json::Value;
 use crate::verdict::{Condition, ConditionType, Status, Verdict};
@@ -134,14 +135,14 @@ pub(super) fn daemon_set(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeEr
     // The generic rule lets an object pass that lacks one of the two; the DaemonSet controller always
     // writes both.
     let kind = subject.object.kind();
-    if fields::integer(subject.object, &["metadata", "generation"])?.is_none() {
+    if Metadata::of(subject.object)?.generation()?.is_none() {
         return Ok(Verdict::in_progress(
             "NoGeneration",
             format!("{kind} metadata.generation not found"),
             RULE,
         ));
     }
-    if fields::integer(subject.object, &["status", "observedGeneration"])?.is_none() {
+    if ObjectStatus::of(subject.object)?.observed_generation()?.is_none() {
         let message = format!("{kind} status.observedGeneration not found");
         return Ok(Verdict::in_progress("NoObservedGeneration", message, RULE));
     }

@@ -80,7 +80,7 @@ fn created(subject: &Subject<'_, '_>) -> Timestamp {
 
 /// The names of the containers that wait in a crash loop, in the order of their statuses.
 fn crash_looping(subject: &Subject<'_, '_>) -> Result<Vec<String>, ComputeError> {
-    let statuses = fields::array(subject.object, &["status", "containerStatuses"])?;
+    let statuses = fields::container_statuses(subject.object)?;
     let mut names = Vec::new();
     for status in statuses.into_iter().flat_map(|list| list.items()).flatten() {
         if let Some(name) = waits_in_crash_loop(status)? {

@@ -4,74 +4,134 @@ use crate::compute::ComputeError;
 use crate::json::{Kind, Value};
 use crate::object::Object;
 
-/// The value at `path`, or `None` where a part of it is missing or the one before is `null`.
+/// The keys of a section and of a field in it.
+type Path = &'static [&'static str; 2];
+
+/// The values called as `keys` say in a section; none where it is missing or `null`.
 ///
 /// # Errors
-/// When something on the way is neither an object nor `null`.
-fn nested<'a>(object: &Object<'a>, path: &'static [&'static str]) -> Result<Option<Value<'a>>, ComputeError> {
-    let Some((first, rest)) = path.split_first() else { return Ok(None) };
-    let Some(mut value) = object.section(first) else { return Ok(None) };
-    for (depth, key) in (1..).zip(rest) {
-        match value.kind() {
-            Kind::Object => match value.get(key) {
-                Some(inner) => value = inner,
-                None => return Ok(None),
-            },
-            Kind::Null => return Ok(None),
-            found => {
-                return Err(ComputeError::WrongType { path: &path[..depth], expected: "an object", found });
+/// When the section is neither an object nor `null`.
+#[inline(always)]
+fn picked<'a, const N: usize>(
+    object: &Object<'a>,
+    section: &'static [&'static str; 1],
+    keys: [&'static str; N],
+) -> Result<[Option<Value<'a>>; N], ComputeError> {
+    let Some(value) = object.section(section[0]) else { return Ok([None; N]) };
+    match value.kind() {
+        Kind::Object => Ok(value.pick(keys)),
+        Kind::Null => Ok([None; N]),
+        found => Err(ComputeError::WrongType { path: section, expected: "an object", found }),
+    }
+}
+
+/// The fields that decide for every kind; they are found in one pass over their section.
+pub(super) struct Metadata<'a> {
+    deletion: Option<Value<'a>>,
+    generation: Option<Value<'a>>,
+}
+
+impl<'a> Metadata<'a> {
+    /// # Errors
+    /// When `metadata` is neither an object nor `null`.
+    #[inline]
+    pub(super) fn of(object: &Object<'a>) -> Result<Metadata<'a>, ComputeError> {
+        let [deletion, generation] = picked(object, &["metadata"], ["deletionTimestamp", "generation"])?;
+        Ok(Metadata { deletion, generation })
+    }
+
+    /// Whether the object is being deleted.
+    ///
+    /// # Errors
+    /// When the time is no string.
+    #[inline]
+    pub(super) fn is_deleted(&self) -> Result<bool, ComputeError> {
+        const PATH: Path = &["metadata", "deletionTimestamp"];
+        match self.deletion {
+            Some(time) if time.kind() != Kind::String => {
+                Err(ComputeError::WrongType { path: PATH, expected: "a string", found: time.kind() })
             }
+            time => Ok(time.is_some_and(|time| !time.is_str(""))),
         }
     }
-    Ok(Some(value))
-}
 
-/// The string at `path`.
-///
-/// # Errors
-/// When there is a value of another type, `null` included.
-pub(super) fn string<'a>(
-    object: &Object<'a>,
-    path: &'static [&'static str],
-) -> Result<Option<Value<'a>>, ComputeError> {
-    match nested(object, path)? {
-        Some(value) if value.kind() != Kind::String => {
-            Err(ComputeError::WrongType { path, expected: "a string", found: value.kind() })
-        }
-        value => Ok(value),
+    /// `metadata.generation`.
+    ///
+    /// # Errors
+    /// When it is no whole number.
+    #[inline]
+    pub(super) fn generation(&self) -> Result<Option<i64>, ComputeError> {
+        integer(self.generation, &["metadata", "generation"])
     }
 }
 
-/// The whole number at `path`.
-///
-/// # Errors
-/// When there is a value of another type, `null` included.
-pub(super) fn integer(
-    object: &Object<'_>,
-    path: &'static [&'static str],
-) -> Result<Option<i64>, ComputeError> {
-    let Some(value) = nested(object, path)? else { return Ok(None) };
-    let wrong = ComputeError::WrongType { path, expected: "a whole number", found: value.kind() };
-    value.as_i64().map(Some).ok_or(wrong)
+/// The fields of `status` that decide for every kind.
+pub(super) struct ObjectStatus<'a> {
+    observed_generation: Option<Value<'a>>,
+    conditions: Option<Value<'a>>,
 }
 
-/// The array at `path`.
+impl<'a> ObjectStatus<'a> {
+    /// # Errors
+    /// When `status` is neither an object nor `null`.
+    #[inline]
+    pub(super) fn of(object: &Object<'a>) -> Result<ObjectStatus<'a>, ComputeError> {
+        let [observed_generation, conditions] =
+            picked(object, &["status"], ["observedGeneration", "conditions"])?;
+        Ok(ObjectStatus { observed_generation, conditions })
+    }
+
+    /// `status.observedGeneration`.
+    ///
+    /// # Errors
+    /// When it is no whole number.
+    #[inline]
+    pub(super) fn observed_generation(&self) -> Result<Option<i64>, ComputeError> {
+        integer(self.observed_generation, &["status", "observedGeneration"])
+    }
+
+    /// `status.conditions`.
+    ///
+    /// # Errors
+    /// When the list, a condition or one of its fields has another type than it should; `null` counts
+    /// as absent.
+    #[inline]
+    pub(super) fn conditions(&self) -> Result<Vec<ObjectCondition<'a>>, ComputeError> {
+        match self.conditions {
+            Some(list) if !list.is_null() => conditions(list),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// # Errors
+/// When there is a value that is no whole number, `null` included.
+#[inline]
+fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeError> {
+    let Some(value) = value else { return Ok(None) };
+    match value.as_i64() {
+        Some(number) => Ok(Some(number)),
+        None => Err(ComputeError::WrongType { path, expected: "a whole number", found: value.kind() }),
+    }
+}
+
+/// `status.containerStatuses`.
 ///
 /// # Errors
-/// When there is a value of another type, `null` included.
-pub(super) fn array<'a>(
-    object: &Object<'a>,
-    path: &'static [&'static str],
-) -> Result<Option<Value<'a>>, ComputeError> {
-    match nested(object, path)? {
+/// When there is something else than an array, `null` included, or `status` is no object.
+pub(super) fn container_statuses<'a>(object: &Object<'a>) -> Result<Option<Value<'a>>, ComputeError> {
+    const PATH: Path = &["status", "containerStatuses"];
+    let [list] = picked(object, &["status"], ["containerStatuses"])?;
+    match list {
         Some(value) if value.kind() != Kind::Array => {
-            Err(ComputeError::WrongType { path, expected: "an array", found: value.kind() })
+            Err(ComputeError::WrongType { path: PATH, expected: "an array", found: value.kind() })
         }
-        value => Ok(value),
+        list => Ok(list),
     }
 }
 
 /// The whole number called `key` in `section`, or `default` when it is missing or something else.
+#[inline(always)]
 pub(super) fn count(section: Option<Value<'_>>, key: &str, default: i64) -> i64 {
     section.and_then(|section| section.get(key)).and_then(Value::as_i64).unwrap_or(default)
 }
@@ -86,18 +146,22 @@ pub(super) struct ObjectCondition<'a> {
 }
 
 impl<'a> ObjectCondition<'a> {
+    #[inline]
     pub(super) fn is(&self, kind: &str, status: &str) -> bool {
         self.is_type(kind) && self.has_status(status)
     }
 
+    #[inline]
     pub(super) fn is_type(&self, kind: &str) -> bool {
         self.kind.is_some_and(|value| value.is_str(kind))
     }
 
+    #[inline]
     pub(super) fn has_status(&self, status: &str) -> bool {
         self.status.is_some_and(|value| value.is_str(status))
     }
 
+    #[inline]
     pub(super) fn has_reason(&self, reason: &str) -> bool {
         self.reason.is_some_and(|value| value.is_str(reason))
     }
@@ -115,36 +179,26 @@ fn owned(value: Option<Value<'_>>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
-/// `status.conditions`.
-///
-/// # Errors
-/// When `status`, the list, a condition or one of its fields has another type than it should; `null`
-/// counts as absent.
-pub(super) fn conditions<'a>(object: &Object<'a>) -> Result<Vec<ObjectCondition<'a>>, ComputeError> {
-    const STATUS: &[&str] = &["status"];
-    const CONDITIONS: &[&str] = &["status", "conditions"];
+fn conditions(list: Value<'_>) -> Result<Vec<ObjectCondition<'_>>, ComputeError> {
+    const CONDITIONS: Path = &["status", "conditions"];
 
-    let present = |value: Option<Value<'a>>| value.filter(|value| !value.is_null());
-    let Some(status) = present(object.section("status")) else { return Ok(Vec::new()) };
-    if status.kind() != Kind::Object {
-        return Err(ComputeError::WrongType { path: STATUS, expected: "an object", found: status.kind() });
-    }
-    let Some(list) = present(status.get("conditions")) else { return Ok(Vec::new()) };
     let Some(rows) = list.rows(CONDITION) else {
         return Err(ComputeError::WrongType { path: CONDITIONS, expected: "an array", found: list.kind() });
     };
-    let mut conditions = Vec::with_capacity(8);
+    // Few objects have more; a larger block would leave the allocator's cache of small ones.
+    let mut conditions = Vec::with_capacity(6);
     for row in rows {
-        let fields = match row {
-            Ok(fields) => fields.map(present),
+        let mut fields = match row {
+            Ok(fields) => fields,
             Err(value) if value.is_null() => [None; 4],
             Err(value) => return Err(ComputeError::BadCondition { field: None, found: value.kind() }),
         };
-        for (name, value) in CONDITION.into_iter().zip(fields) {
-            if let Some(value) = value
-                && value.kind() != Kind::String
-            {
-                return Err(ComputeError::BadCondition { field: Some(name), found: value.kind() });
+        for (name, field) in CONDITION.into_iter().zip(&mut fields) {
+            let Some(value) = field else { continue };
+            match value.kind() {
+                Kind::String => {}
+                Kind::Null => *field = None,
+                found => return Err(ComputeError::BadCondition { field: Some(name), found }),
             }
         }
         let [kind, status, reason, message] = fields;

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use crate::json::Kind;
 use crate::object::Object;
 use crate::verdict::Verdict;
-use fields::ObjectCondition;
+use fields::{Metadata, ObjectCondition, ObjectStatus};
 
 /// Which of the two lines of kstatus to follow where they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,10 +101,12 @@ struct Subject<'o, 'a> {
 }
 
 impl Subject<'_, '_> {
+    #[inline(always)]
     fn spec(&self, key: &str, default: i64) -> i64 {
         fields::count(self.object.section("spec"), key, default)
     }
 
+    #[inline(always)]
     fn status(&self, key: &str, default: i64) -> i64 {
         fields::count(self.object.section("status"), key, default)
     }
@@ -144,14 +146,20 @@ fn always_ready(rule: &'static str) -> Verdict {
 
 /// The status of `object` as kstatus computes it.
 pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result<Verdict, ComputeError> {
-    let deletion = fields::string(object, &["metadata", "deletionTimestamp"])?;
-    if deletion.is_some_and(|time| !time.is_str("")) {
+    let metadata = Metadata::of(object)?;
+    if metadata.is_deleted()? {
         return Ok(terminating());
     }
-    if let Some(verdict) = generation(object)? {
-        return Ok(verdict);
+    let generation = metadata.generation()?;
+    let status = ObjectStatus::of(object)?;
+    // InProgress while the controller has not seen the newest generation; both numbers must be there.
+    if let Some(generation) = generation
+        && let Some(observed) = status.observed_generation()?
+        && generation != observed
+    {
+        return Ok(not_observed(object.kind(), generation, observed));
     }
-    let conditions = fields::conditions(object)?;
+    let conditions = status.conditions()?;
     for condition in &conditions {
         if condition.is("Reconciling", "True") {
             return Ok(Verdict::in_progress(condition.reason(), condition.message(), "generic/conditions"));
@@ -176,16 +184,6 @@ pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result
 
 pub(crate) fn terminating() -> Verdict {
     Verdict::new(crate::Status::Terminating, "Resource scheduled for deletion", "generic/deletion")
-}
-
-/// InProgress while the controller has not seen the newest generation; both numbers must be there.
-fn generation(object: &Object<'_>) -> Result<Option<Verdict>, ComputeError> {
-    let Some(generation) = fields::integer(object, &["metadata", "generation"])? else { return Ok(None) };
-    let Some(observed) = fields::integer(object, &["status", "observedGeneration"])? else { return Ok(None) };
-    if generation == observed {
-        return Ok(None);
-    }
-    Ok(Some(not_observed(object.kind(), generation, observed)))
 }
 
 pub(crate) fn not_observed(kind: &str, generation: i64, observed: i64) -> Verdict {

@@ -1,48 +1,59 @@
 //! A validated text with an index of the members that status rules ask for.
 
-use super::scan::{self, Error, ErrorKind};
-use super::string::means;
+use super::scan::{self, Error, ErrorKind, Scan};
+use super::string::{means, unescape};
 use super::value::Value;
 
-/// Where a key and its value lie in the text.
+/// Where a value lies in the text, and the key it has there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
+    /// Of what the key means.
+    tag: Tag,
+    /// Without its quotes; empty for the root and for items.
     key: (u32, u32),
     value: (u32, u32),
-    tag: Tag,
-    /// Position in the index after this member and its own indexed members.
-    next: u32,
-    /// The value is an object whose members follow in the index.
-    indexed: bool,
+    /// How many members further the next one is that does not lie in this one.
+    skip: u32,
+    /// The key holds an escape.
+    escaped: bool,
+    shape: Shape,
 }
 
-/// The first eight bytes of a key, zero-padded: tells most keys from others at once.
+/// What of a value is indexed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Nothing.
+    Leaf,
+    /// An object whose members follow.
+    Object,
+    /// An array whose items follow.
+    Array,
+}
+
+/// The first eight bytes of what a key means, zero-padded: tells most keys from others at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tag(u64);
 
 impl Tag {
-    /// The tag of a key that may mean anything, because it starts with an escape.
-    const ANY: Tag = Tag(u64::MAX);
+    const METADATA: Tag = Tag(u64::from_le_bytes(*b"metadata"));
+    const SPEC: Tag = Tag(u64::from_le_bytes(*b"spec\0\0\0\0"));
+    const STATUS: Tag = Tag(u64::from_le_bytes(*b"status\0\0"));
+    const CONDITIONS: Tag = Tag(u64::from_le_bytes(*b"conditio"));
 
+    /// Inlined so that the tag of a literal is a constant.
     #[inline(always)]
     fn of(key: &str) -> Tag {
-        if let Some(word) = key.as_bytes().first_chunk() {
-            return Tag(u64::from_le_bytes(*word));
-        }
-        let mut word = 0;
-        for byte in key.bytes().rev() {
-            word = word << 8 | u64::from(byte);
-        }
-        Tag(word)
-    }
-
-    #[inline(always)]
-    fn may_be(self, wanted: Tag) -> bool {
-        self == wanted || self == Tag::ANY
+        Tag(scan::first_word(key.as_bytes()))
     }
 }
 
 impl Member {
+    /// A member whose value starts at a position.
+    #[inline(always)]
+    fn new(tag: Tag, escaped: bool, key: (u32, u32), start: usize) -> Member {
+        Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
+    }
+
     /// The key as it stands in the text, without its quotes.
     fn key<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.key.0 as usize..self.key.1 as usize]
@@ -51,78 +62,128 @@ impl Member {
     fn value<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.value.0 as usize..self.value.1 as usize]
     }
+
+    /// Whether the key means `key`, given that the tags are the same.
+    #[inline(always)]
+    fn is_called(&self, text: &[u8], key: &str) -> bool {
+        let length = (self.key.1 - self.key.0) as usize;
+        if self.escaped || (length == key.len() && length > 16) {
+            return self.is_oddly_called(text, key);
+        }
+        // A raw key holds no zero bytes: up to eight bytes its tag and length say all of it, and up to
+        // sixteen its last eight bytes say the rest.
+        let last = |bytes: &[u8]| bytes.last_chunk().copied().map(u64::from_ne_bytes);
+        length == key.len() && (length <= 8 || last(self.key(text)) == last(key.as_bytes()))
+    }
+
+    /// Kept apart, for a call in the loops that search costs more than the comparison.
+    #[cold]
+    #[inline(never)]
+    fn is_oddly_called(&self, text: &[u8], key: &str) -> bool {
+        means(self.key(text), key)
+    }
 }
 
-/// The members of one object, each possibly followed by members of its own.
+/// A value whose parts are indexed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Index<'a> {
     text: &'a [u8],
+    /// Itself, then its members or items, each followed by its own.
     members: &'a [Member],
-    /// Position in the whole index of `members[0]`.
-    base: u32,
-    /// Members may have members of their own in between.
-    nested: bool,
 }
 
 impl<'a> Index<'a> {
-    /// The raw key and the value of the first member; what is left are the members after it.
-    pub(super) fn next(&mut self) -> Option<(&'a [u8], Value<'a>)> {
-        let first = self.members.first()?;
-        let value = self.value(0)?;
-        self.members = &self.members[(first.next - self.base) as usize..];
-        self.base = first.next;
-        Some((first.key(self.text), value))
+    /// The JSON text of the value.
+    pub(super) fn text(&self) -> &'a [u8] {
+        self.members.first().map_or(&[], |own| own.value(self.text))
     }
 
-    /// The value of the member at a position.
-    fn value(&self, at: usize) -> Option<Value<'a>> {
-        let member = self.members.get(at)?;
-        let text = member.value(self.text);
-        if !member.indexed {
-            return Some(Value::text_of(text));
-        }
-        let next = (member.next - self.base) as usize;
-        let members = &self.members[at + 1..next];
-        Some(Value::indexed(
-            text,
-            Index { text: self.text, members, base: self.base + at as u32 + 1, nested: false },
-        ))
+    #[inline]
+    pub(super) fn is_array(&self) -> bool {
+        self.members.first().is_some_and(|own| own.shape == Shape::Array)
+    }
+
+    /// The members or items, one after the other.
+    #[inline]
+    pub(super) fn parts(&self) -> Parts<'a> {
+        Parts { text: self.text, members: self.members.get(1..).unwrap_or_default() }
     }
 
     /// The value of the last member called `key`.
+    #[inline]
     pub(super) fn get(&self, key: &str) -> Option<Value<'a>> {
-        let wanted = Tag::of(key);
-        let is_it = |member: &Member| member.tag.may_be(wanted) && means(member.key(self.text), key);
-        if !self.nested {
-            return self.value(self.members.iter().rposition(is_it)?);
+        self.tagged(Tag::of(key), key)
+    }
+
+    #[inline(never)]
+    fn tagged(&self, tag: Tag, key: &str) -> Option<Value<'a>> {
+        if self.is_array() {
+            return None;
         }
         let mut found = None;
-        let mut at = 0;
+        let mut at = 1;
         while let Some(member) = self.members.get(at) {
-            if is_it(member) {
+            if member.tag == tag && member.is_called(self.text, key) {
                 found = Some(at);
             }
-            at = (member.next - self.base) as usize;
+            at += member.skip as usize;
         }
-        self.value(found?)
+        Some(value(self.text, &self.members[found?..]))
     }
 
     /// The values of the last members called as `keys` say.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick<const N: usize>(&self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
-        let wanted = keys.map(Tag::of);
-        let mut found = [None; N];
-        let mut at = 0;
+        let tags = keys.map(Tag::of);
+        // Zero is the value itself, which is no member.
+        let mut found = [0; N];
+        let mut at = if self.is_array() { self.members.len() } else { 1 };
         while let Some(member) = self.members.get(at) {
             for slot in 0..N {
-                if member.tag.may_be(wanted[slot]) && means(member.key(self.text), keys[slot]) {
-                    found[slot] = self.value(at);
+                if member.tag == tags[slot] && member.is_called(self.text, keys[slot]) {
+                    found[slot] = at;
                     break;
                 }
             }
-            at = (member.next - self.base) as usize;
+            at += member.skip as usize;
         }
-        found
+        let mut values = [None; N];
+        for (value_found, at) in values.iter_mut().zip(found) {
+            if at != 0 {
+                *value_found = Some(value(self.text, &self.members[at..]));
+            }
+        }
+        values
+    }
+}
+
+/// The value of the first of some members.
+#[inline(always)]
+fn value<'a>(text: &'a [u8], members: &'a [Member]) -> Value<'a> {
+    let own = &members[0];
+    if own.shape == Shape::Leaf {
+        Value::text_of(own.value(text))
+    } else {
+        Value::indexed(Index { text, members: &members[..own.skip as usize] })
+    }
+}
+
+/// Iterator over the parts of an [`Index`]: their raw keys and values.
+#[derive(Debug, Clone)]
+pub(super) struct Parts<'a> {
+    text: &'a [u8],
+    members: &'a [Member],
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = (&'a [u8], Value<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let first = self.members.first()?;
+        let value = value(self.text, self.members);
+        self.members = &self.members[first.skip as usize..];
+        Some((first.key(self.text), value))
     }
 }
 
@@ -178,50 +239,127 @@ impl Parser {
         let start = scan::whitespace(text, 0);
         let trimmed = &text[start..];
         let end = match trimmed.first() {
-            Some(b'{') => self.object(trimmed, 0, 0),
+            Some(b'{') => {
+                let root = Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) };
+                self.container(root, |parser| parser.object(trimmed, 0, Level::Root))
+            }
             _ => scan::value(trimmed, 0, 0),
         };
-        let end = end.map_err(|error| Error { offset: error.offset + start, ..error })?;
+        let end = end.map_err(|error| Error { offset: error.offset + start, ..*error })?;
         let rest = scan::whitespace(trimmed, end);
         Ok((&trimmed[..end], &trimmed[rest..]))
     }
 
-    /// Validates the object at `pos` and indexes its members; `depth` objects are around it.
-    fn object(&mut self, text: &[u8], pos: usize, depth: u32) -> Result<usize, Error> {
+    /// Validates the object at `pos` and indexes its members.
+    fn object(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b'}') {
             return Ok(pos + 1);
         }
         loop {
-            let (key_end, word) = scan::tagged_key(text, pos)?;
-            let key = (pos as u32 + 1, key_end as u32 - 1);
-            let start = scan::colon(text, key_end)?;
-            let at = self.members.len();
-            let tag = word.map_or(Tag::ANY, Tag);
-            let indexed = depth == 0 && text.get(start) == Some(&b'{') && wanted(&text[pos + 1..key_end - 1]);
-            let mut member = Member { key, value: (start as u32, 0), tag, next: at as u32 + 1, indexed };
-            let end = match text.get(start) {
-                Some(b'"') => scan::string(text, start)?,
-                Some(b'-' | b'0'..=b'9') => scan::number(text, start)?,
-                Some(b'{') if indexed => {
-                    self.members.push(member);
-                    let end = self.object(text, start, depth + 1)?;
-                    member.next = self.members.len() as u32;
-                    end
-                }
-                _ => scan::value(text, start, depth + 1)?,
+            let key = scan::tagged_key(text, pos)?;
+            let raw = (pos as u32 + 1, key.end as u32 - 1);
+            let (tag, escaped) = match key.word {
+                Some(word) => (Tag(word), false),
+                None => (Tag::of(&unescape(&text[pos + 1..key.end - 1])), true),
             };
-            member.value.1 = end as u32;
-            if indexed {
-                self.members[at] = member;
-            } else {
-                self.members.push(member);
-            }
+            let start = scan::colon(text, key.end)?;
+            let mut member = Member::new(tag, escaped, raw, start);
+            let end = match text.get(start) {
+                Some(b'"') => self.leaf(member, scan::string(text, start)?),
+                Some(b'-' | b'0'..=b'9') => self.leaf(member, scan::number(text, start)?),
+                Some(b'{') if let Some(inner) = level.section(tag) => {
+                    member.shape = Shape::Object;
+                    self.container(member, |parser| parser.object(text, start, inner))?
+                }
+                Some(b'[') if level == Level::Status && tag == Tag::CONDITIONS => {
+                    member.shape = Shape::Array;
+                    self.container(member, |parser| parser.rows(text, start))?
+                }
+                _ => self.leaf(member, scan::value(text, start, level.depth())?),
+            };
             pos = scan::whitespace(text, end);
             match text.get(pos) {
                 Some(b',') => pos = scan::whitespace(text, pos + 1),
                 _ => return scan::expect(text, pos, b'}', scan::after_value(true)),
             }
+        }
+    }
+
+    /// Validates the array at `pos`, the conditions, and indexes its items and their members.
+    fn rows(&mut self, text: &[u8], pos: usize) -> Scan {
+        let mut pos = scan::whitespace(text, pos + 1);
+        if text.get(pos) == Some(&b']') {
+            return Ok(pos + 1);
+        }
+        loop {
+            let mut item = Member::new(Tag(0), false, (0, 0), pos);
+            let end = if text.get(pos) == Some(&b'{') {
+                item.shape = Shape::Object;
+                self.container(item, |parser| parser.object(text, pos, Level::Row))?
+            } else {
+                self.leaf(item, scan::value(text, pos, Level::Row.depth() - 1)?)
+            };
+            pos = scan::whitespace(text, end);
+            match text.get(pos) {
+                Some(b',') => pos = scan::whitespace(text, pos + 1),
+                _ => return scan::expect(text, pos, b']', scan::after_value(false)),
+            }
+        }
+    }
+
+    /// Enters `member`, whose value ends at `end`.
+    #[inline(always)]
+    fn leaf(&mut self, mut member: Member, end: usize) -> usize {
+        member.value.1 = end as u32;
+        self.members.push(member);
+        end
+    }
+
+    /// Enters `member`, and after it what `scan` enters while it finds the end of its value.
+    #[inline(always)]
+    fn container(&mut self, member: Member, scan: impl FnOnce(&mut Parser) -> Scan) -> Scan {
+        let at = self.members.len();
+        self.members.push(member);
+        let end = scan(self)?;
+        let skip = (self.members.len() - at) as u32;
+        let own = &mut self.members[at];
+        own.value.1 = end as u32;
+        own.skip = skip;
+        Ok(end)
+    }
+}
+
+/// Where in a Kubernetes object the scanner is; only these parts are indexed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    /// `metadata` or `spec`.
+    Section,
+    Status,
+    /// An item of `status.conditions`.
+    Row,
+}
+
+impl Level {
+    /// The level of an object that is the value of a key.
+    ///
+    /// A longer key with the same tag may be taken for one of the three; indexing one too many is harmless.
+    fn section(self, tag: Tag) -> Option<Level> {
+        match tag {
+            _ if self != Level::Root => None,
+            Tag::METADATA | Tag::SPEC => Some(Level::Section),
+            Tag::STATUS => Some(Level::Status),
+            _ => None,
+        }
+    }
+
+    /// How many objects and arrays are open around the values of members.
+    fn depth(self) -> u32 {
+        match self {
+            Level::Root => 1,
+            Level::Section | Level::Status => 2,
+            Level::Row => 4,
         }
     }
 }
@@ -230,18 +368,11 @@ fn trailing(offset: usize, found: u8) -> Error {
     Error { offset, kind: ErrorKind::UnexpectedByte { found, expected: "nothing after the value" } }
 }
 
-/// Whether the members of the root's member `key` are indexed too.
-///
-/// An escaped key may mean one of the three; indexing one too many is harmless.
-fn wanted(key: &[u8]) -> bool {
-    matches!(key, b"metadata" | b"spec" | b"status")
-}
-
 impl<'a> Document<'a> {
     /// The one value of the text.
     pub fn root(&self) -> Value<'a> {
         if self.text.first() == Some(&b'{') {
-            Value::indexed(self.text, Index { text: self.text, members: self.members, base: 0, nested: true })
+            Value::indexed(Index { text: self.text, members: self.members })
         } else {
             Value::text_of(self.text)
         }

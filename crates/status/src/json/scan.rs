@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use wide::u8x16;
+
 /// How deep objects and arrays may nest; the limit of Go's decoder.
 pub const MAX_DEPTH: u32 = 10_000;
 
@@ -71,13 +73,23 @@ impl fmt::Display for Shown {
     }
 }
 
+/// What a step of the scanner comes to. The error is boxed so that the result travels in registers.
+pub(super) type Scan<T = usize> = Result<T, Box<Error>>;
+
 #[cold]
-fn unexpected(text: &[u8], offset: usize, expected: &'static str) -> Error {
+#[inline(never)]
+fn error<T>(offset: usize, kind: ErrorKind) -> Scan<T> {
+    Err(Box::new(Error { offset, kind }))
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn unexpected<T>(text: &[u8], offset: usize, expected: &'static str) -> Scan<T> {
     let kind = match text.get(offset) {
         Some(&found) => ErrorKind::UnexpectedByte { found, expected },
         None => ErrorKind::UnexpectedEnd,
     };
-    Error { offset, kind }
+    error(offset, kind)
 }
 
 /// The first position at or after `pos` that is not white space.
@@ -137,14 +149,14 @@ impl Open {
 }
 
 /// Validates the value that starts at `pos`, inside `outer` open containers; returns its end.
-pub(super) fn value(text: &[u8], mut pos: usize, outer: u32) -> Result<usize, Error> {
+pub(super) fn value(text: &[u8], mut pos: usize, outer: u32) -> Scan {
     let mut open = Open::default();
     loop {
         match text.get(pos) {
             Some(b'"') => pos = string(text, pos)?,
             Some(b'{') => {
                 if open.depth + outer >= MAX_DEPTH {
-                    return Err(Error { offset: pos, kind: ErrorKind::TooDeep });
+                    return error(pos, ErrorKind::TooDeep);
                 }
                 pos = whitespace(text, pos + 1);
                 if text.get(pos) == Some(&b'}') {
@@ -157,7 +169,7 @@ pub(super) fn value(text: &[u8], mut pos: usize, outer: u32) -> Result<usize, Er
             }
             Some(b'[') => {
                 if open.depth + outer >= MAX_DEPTH {
-                    return Err(Error { offset: pos, kind: ErrorKind::TooDeep });
+                    return error(pos, ErrorKind::TooDeep);
                 }
                 pos = whitespace(text, pos + 1);
                 if text.get(pos) == Some(&b']') {
@@ -171,7 +183,7 @@ pub(super) fn value(text: &[u8], mut pos: usize, outer: u32) -> Result<usize, Er
             Some(b't') => pos = literal(text, pos, b"true")?,
             Some(b'f') => pos = literal(text, pos, b"false")?,
             Some(b'n') => pos = literal(text, pos, b"null")?,
-            _ => return Err(unexpected(text, pos, "a value")),
+            _ => return unexpected(text, pos, "a value"),
         }
         loop {
             if open.depth == 0 {
@@ -194,7 +206,7 @@ pub(super) fn value(text: &[u8], mut pos: usize, outer: u32) -> Result<usize, Er
                     pos += 1;
                 }
                 Some(b' ' | b'\t' | b'\n' | b'\r') => pos += 1,
-                _ => return Err(unexpected(text, pos, after_value(open.in_object()))),
+                _ => return unexpected(text, pos, after_value(open.in_object())),
             }
         }
     }
@@ -206,9 +218,9 @@ pub(super) fn after_value(in_object: bool) -> &'static str {
 
 /// Validates a key and its colon at `pos`; returns the start of the value.
 #[inline(always)]
-fn key(text: &[u8], pos: usize) -> Result<usize, Error> {
+fn key(text: &[u8], pos: usize) -> Scan {
     if text.get(pos) != Some(&b'"') {
-        return Err(unexpected(text, pos, "a key in double quotes"));
+        return unexpected(text, pos, "a key in double quotes");
     }
     let end = string(text, pos)?;
     colon(text, end)
@@ -216,39 +228,74 @@ fn key(text: &[u8], pos: usize) -> Result<usize, Error> {
 
 /// Validates the colon after a key that ends at `pos`; returns the start of the value.
 #[inline(always)]
-pub(super) fn colon(text: &[u8], pos: usize) -> Result<usize, Error> {
+pub(super) fn colon(text: &[u8], pos: usize) -> Scan {
+    if let Some([b':', b'!'..=u8::MAX]) = text.get(pos..).and_then(|rest| rest.first_chunk::<2>()) {
+        return Ok(pos + 1);
+    }
     let pos = whitespace(text, pos);
     if text.get(pos) != Some(&b':') {
-        return Err(unexpected(text, pos, "':' after a key"));
+        return unexpected(text, pos, "':' after a key");
     }
     Ok(whitespace(text, pos + 1))
 }
 
-/// Validates the key whose opening quote is at `pos`; returns the position after its closing quote, and
-/// its first eight bytes, zero-padded, unless there is an escape among them.
+/// A key as it stands in a text.
+pub(super) struct RawKey {
+    /// The position after its closing quote.
+    pub(super) end: usize,
+    /// Its first eight bytes, zero-padded; `None` if it holds an escape.
+    pub(super) word: Option<u64>,
+}
+
+/// Validates the key whose opening quote is at `pos`.
 #[inline(always)]
-pub(super) fn tagged_key(text: &[u8], pos: usize) -> Result<(usize, Option<u64>), Error> {
+pub(super) fn tagged_key(text: &[u8], pos: usize) -> Scan<RawKey> {
+    if let Some([b'"', block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
+        let length = plain_bytes(block);
+        let word = first_word(block);
+        if block.get(length) == Some(&b'"') {
+            let kept = if length < 8 { (1 << (8 * length)) - 1 } else { u64::MAX };
+            return Ok(RawKey { end: pos + length + 2, word: Some(word & kept) });
+        }
+        if length >= 16
+            && let Some(block) = text.get(pos + 17..).and_then(|rest| rest.first_chunk())
+        {
+            let more = plain_bytes(block);
+            if block.get(more) == Some(&b'"') {
+                return Ok(RawKey { end: pos + more + 18, word: Some(word) });
+            }
+        }
+    }
+    odd_key(text, pos)
+}
+
+/// [`tagged_key`] for keys that are long, hold an escape or stand at the end of the text.
+#[inline(never)]
+fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     if text.get(pos) != Some(&b'"') {
-        return Err(unexpected(text, pos, "a key in double quotes"));
+        return unexpected(text, pos, "a key in double quotes");
     }
-    let Some(word) = text.get(pos + 1..).and_then(|rest| rest.first_chunk::<8>()) else {
-        return Ok((string(text, pos)?, None));
-    };
-    let word = u64::from_le_bytes(*word);
-    let marks = special(word);
-    if marks == 0 {
-        return Ok((string(text, pos + 8)?, Some(word)));
+    let end = rest_of_string(text, pos + 1)?;
+    let raw = &text[pos + 1..end - 1];
+    Ok(RawKey { end, word: (!raw.contains(&b'\\')).then(|| first_word(raw)) })
+}
+
+/// The first eight bytes, zero-padded.
+#[inline(always)]
+pub(super) fn first_word(bytes: &[u8]) -> u64 {
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_le_bytes(*word);
     }
-    let bits = marks.trailing_zeros() & !7;
-    if (word >> bits) as u8 == b'"' {
-        return Ok((pos + 2 + (bits / 8) as usize, Some(word & ((1 << bits) - 1))));
+    let mut word = 0;
+    for &byte in bytes.iter().rev() {
+        word = word << 8 | u64::from(byte);
     }
-    Ok((string(text, pos)?, None))
+    word
 }
 
 /// Requires `byte` at `pos`.
-pub(super) fn expect(text: &[u8], pos: usize, byte: u8, expected: &'static str) -> Result<usize, Error> {
-    if text.get(pos) == Some(&byte) { Ok(pos + 1) } else { Err(unexpected(text, pos, expected)) }
+pub(super) fn expect(text: &[u8], pos: usize, byte: u8, expected: &'static str) -> Scan {
+    if text.get(pos) == Some(&byte) { Ok(pos + 1) } else { unexpected(text, pos, expected) }
 }
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -271,69 +318,93 @@ pub(super) fn plain_ascii(word: [u8; 8]) -> bool {
     special(word) | (word & HIGHS) == 0
 }
 
-/// The position of the first byte at or after `pos` that ends a run of plain string characters, or
-/// one of the last few bytes of the text.
+/// [`special`] for sixteen bytes: each of them is 255 where it is marked and 0 elsewhere.
 #[inline(always)]
-fn plain(text: &[u8], mut pos: usize) -> usize {
-    while let Some(word) = text.get(pos..).and_then(|rest| rest.first_chunk::<8>()) {
-        let marks = special(u64::from_le_bytes(*word));
-        if marks != 0 {
-            return pos + (marks.trailing_zeros() / 8) as usize;
-        }
-        pos += 8;
-    }
-    pos
+fn special_bytes(bytes: u8x16) -> u8x16 {
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))
+}
+
+/// The number of plain string characters at the start of a block.
+#[inline(always)]
+fn plain_bytes(block: &[u8; 16]) -> usize {
+    (special_bytes(u8x16::new(*block)).to_bitmask() | 1 << 16).trailing_zeros() as usize
+}
+
+/// [`plain_ascii`] for sixteen bytes.
+#[inline(always)]
+pub(super) fn plain_ascii_block(block: &[u8; 16]) -> bool {
+    let bytes = u8x16::new(*block);
+    // What is not ASCII has its high bit set already.
+    (special_bytes(bytes) | bytes).to_bitmask() == 0
 }
 
 /// Validates the string whose opening quote is at `pos`; returns the position after its closing quote.
 #[inline(always)]
-pub(super) fn string(text: &[u8], pos: usize) -> Result<usize, Error> {
-    let mut pos = pos + 1;
+pub(super) fn string(text: &[u8], pos: usize) -> Scan {
+    // Most strings are short; only for them it pays to stay inside the caller's loop.
+    if let Some([_, block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
+        let length = plain_bytes(block);
+        if block.get(length) == Some(&b'"') {
+            return Ok(pos + length + 2);
+        }
+        return rest_of_string(text, pos + 1 + length);
+    }
+    rest_of_string(text, pos + 1)
+}
+
+/// Validates what is left of a string at `pos`; returns the position after its closing quote.
+#[inline(never)]
+fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
     loop {
-        pos = plain(text, pos);
+        while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk()) {
+            let plain = plain_bytes(block);
+            pos += plain;
+            if plain < 16 {
+                break;
+            }
+        }
         match text.get(pos) {
             Some(b'"') => return Ok(pos + 1),
             Some(b'\\') => pos = escape(text, pos)?,
-            Some(&byte) if byte < 0x20 => {
-                return Err(Error { offset: pos, kind: ErrorKind::ControlCharacter(byte) });
-            }
+            Some(&byte) if byte < 0x20 => return error(pos, ErrorKind::ControlCharacter(byte)),
             Some(_) => pos += 1,
-            None => return Err(Error { offset: pos, kind: ErrorKind::UnexpectedEnd }),
+            None => return error(pos, ErrorKind::UnexpectedEnd),
         }
     }
 }
 
 /// Validates the escape at `pos`; returns the position after it.
-fn escape(text: &[u8], pos: usize) -> Result<usize, Error> {
+fn escape(text: &[u8], pos: usize) -> Scan {
     match text.get(pos + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(pos + 2),
         Some(b'u') => {
             for offset in pos + 2..pos + 6 {
                 match text.get(offset) {
                     Some(byte) if byte.is_ascii_hexdigit() => {}
-                    Some(_) => return Err(Error { offset, kind: ErrorKind::BadEscape }),
-                    None => return Err(Error { offset, kind: ErrorKind::UnexpectedEnd }),
+                    Some(_) => return error(offset, ErrorKind::BadEscape),
+                    None => return error(offset, ErrorKind::UnexpectedEnd),
                 }
             }
             Ok(pos + 6)
         }
-        Some(_) => Err(Error { offset: pos + 1, kind: ErrorKind::BadEscape }),
-        None => Err(Error { offset: pos + 1, kind: ErrorKind::UnexpectedEnd }),
+        Some(_) => error(pos + 1, ErrorKind::BadEscape),
+        None => error(pos + 1, ErrorKind::UnexpectedEnd),
     }
 }
 
-fn literal(text: &[u8], pos: usize, word: &'static [u8]) -> Result<usize, Error> {
+fn literal(text: &[u8], pos: usize, word: &'static [u8]) -> Scan {
     for (offset, byte) in (pos..).zip(word) {
         if text.get(offset) != Some(byte) {
-            return Err(unexpected(text, offset, "true, false or null"));
+            return unexpected(text, offset, "true, false or null");
         }
     }
     Ok(pos + word.len())
 }
 
-fn digits(text: &[u8], mut pos: usize) -> Result<usize, Error> {
+fn digits(text: &[u8], mut pos: usize) -> Scan {
     if !text.get(pos).is_some_and(u8::is_ascii_digit) {
-        return Err(unexpected(text, pos, "a digit"));
+        return unexpected(text, pos, "a digit");
     }
     while text.get(pos).is_some_and(u8::is_ascii_digit) {
         pos += 1;
@@ -342,7 +413,18 @@ fn digits(text: &[u8], mut pos: usize) -> Result<usize, Error> {
 }
 
 /// Validates the number at `pos`; returns its end.
-pub(super) fn number(text: &[u8], start: usize) -> Result<usize, Error> {
+#[inline(always)]
+pub(super) fn number(text: &[u8], pos: usize) -> Scan {
+    // Most numbers count something small.
+    match text.get(pos..).and_then(|rest| rest.first_chunk()) {
+        Some([b'0'..=b'9', b',' | b'}', _]) => Ok(pos + 1),
+        Some([b'1'..=b'9', b'0'..=b'9', b',' | b'}']) => Ok(pos + 2),
+        _ => any_number(text, pos),
+    }
+}
+
+#[inline(never)]
+fn any_number(text: &[u8], start: usize) -> Scan {
     // Without an exponent a number needs more digits than this to overflow a 64-bit float.
     const SURELY_FINITE: usize = 300;
 
@@ -363,7 +445,7 @@ pub(super) fn number(text: &[u8], start: usize) -> Result<usize, Error> {
         pos = digits(text, pos)?;
     }
     if (exponent || pos - start > SURELY_FINITE) && !finite(&text[start..pos]) {
-        return Err(Error { offset: start, kind: ErrorKind::NumberOutOfRange });
+        return error(start, ErrorKind::NumberOutOfRange);
     }
     Ok(pos)
 }

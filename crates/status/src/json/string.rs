@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::plain_ascii;
+use super::scan::{plain_ascii, plain_ascii_block};
 
 /// Whether the raw inside of a string means `text`.
 #[inline]
@@ -16,17 +16,10 @@ pub(super) fn means(raw: &[u8], text: &str) -> bool {
     raw[differ] == b'\\' && unescape(raw).as_bytes() == text
 }
 
-/// Whether the raw inside of a string holds an escape.
-#[inline]
-fn escaped(raw: &[u8]) -> bool {
-    const SHORT: usize = 24;
-    if raw.len() < SHORT { raw.contains(&b'\\') } else { memchr::memchr(b'\\', raw).is_some() }
-}
-
 /// Decodes the inside of a valid JSON string (without its quotes) as Go does: escapes resolved, lone
 /// surrogates and each byte of invalid UTF-8 replaced by U+FFFD.
 pub(super) fn unescape(raw: &[u8]) -> Cow<'_, str> {
-    if !escaped(raw)
+    if (is_plain_ascii(raw) || memchr::memchr(b'\\', raw).is_none())
         && let Ok(text) = std::str::from_utf8(raw)
     {
         return Cow::Borrowed(text);
@@ -109,10 +102,17 @@ const ESCAPES: [u8; 256] = {
 /// Whether a string may stand in JSON as it is, and is ASCII.
 #[inline]
 pub(super) fn is_plain_ascii(bytes: &[u8]) -> bool {
-    let Some(last) = bytes.last_chunk::<8>() else {
-        return bytes.iter().all(|&byte| ESCAPES[usize::from(byte)] == 0 && byte.is_ascii());
-    };
-    bytes.as_chunks::<8>().0.iter().all(|word| plain_ascii(*word)) && plain_ascii(*last)
+    // The last block or word may overlap the one before.
+    if let Some(last) = bytes.last_chunk() {
+        return bytes.as_chunks().0.iter().all(plain_ascii_block) && plain_ascii_block(last);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return plain_ascii(*first) && plain_ascii(*last);
+    }
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return plain_ascii([*a, *b, *c, *d, *e, *f, *g, *h]);
+    }
+    bytes.iter().all(|&byte| ESCAPES[usize::from(byte)] == 0 && byte.is_ascii())
 }
 
 /// Appends `text` to `out` as a JSON string with its quotes.
@@ -125,7 +125,6 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends `text` to `out` as it stands inside a JSON string; see [`write_string`].
-#[inline]
 pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     if is_plain_ascii(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::document::Index;
+use super::document::{Index, Parts};
 use super::scan;
 use super::string::{is_plain_ascii, means, unescape, write_escaped};
 
@@ -32,7 +32,7 @@ pub struct Value<'a>(Repr<'a>);
 #[derive(Debug, Clone, Copy)]
 enum Repr<'a> {
     Text(&'a [u8]),
-    Indexed(&'a [u8], Index<'a>),
+    Indexed(Index<'a>),
     Tree(&'a serde_json::Value),
 }
 
@@ -49,26 +49,32 @@ impl<'a> From<&'a serde_json::Value> for Value<'a> {
 
 impl<'a> Value<'a> {
     /// A value of validated text without surrounding white space.
+    #[inline(always)]
     pub(super) fn text_of(text: &'a [u8]) -> Value<'a> {
         Value(Repr::Text(text))
     }
 
-    pub(super) fn indexed(text: &'a [u8], index: Index<'a>) -> Value<'a> {
-        Value(Repr::Indexed(text, index))
+    /// A value whose parts are indexed: an object, or an array.
+    #[inline(always)]
+    pub(super) fn indexed(index: Index<'a>) -> Value<'a> {
+        Value(Repr::Indexed(index))
     }
 
     /// The JSON text of this value, or `None` for a part of a tree.
     pub fn text(self) -> Option<&'a [u8]> {
         match self.0 {
-            Repr::Text(text) | Repr::Indexed(text, _) => Some(text),
+            Repr::Text(text) => Some(text),
+            Repr::Indexed(index) => Some(index.text()),
             Repr::Tree(_) => None,
         }
     }
 
     /// Which kind of value this is.
+    #[inline]
     pub fn kind(self) -> Kind {
         match self.0 {
-            Repr::Indexed(..) => Kind::Object,
+            Repr::Indexed(index) if index.is_array() => Kind::Array,
+            Repr::Indexed(_) => Kind::Object,
             Repr::Text(text) => match text.first() {
                 Some(b'{') => Kind::Object,
                 Some(b'[') => Kind::Array,
@@ -96,6 +102,7 @@ impl<'a> Value<'a> {
     }
 
     /// Whether this is `null`.
+    #[inline]
     pub fn is_null(self) -> bool {
         match self.0 {
             Repr::Text(text) => text.first() == Some(&b'n'),
@@ -105,26 +112,38 @@ impl<'a> Value<'a> {
     }
 
     /// The last member called `key`, if this is an object that has one.
+    #[inline]
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         match self.0 {
-            Repr::Indexed(_, index) => index.get(key),
+            Repr::Indexed(index) => index.get(key),
             _ => {
-                let [found] = self.pick([key]);
+                let [found] = self.search([key]);
                 found
             }
         }
     }
 
     /// The last members called as `keys` say, found in one pass.
+    #[inline]
     pub(crate) fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
+            Repr::Indexed(index) => index.pick(keys),
+            _ => self.search(keys),
+        }
+    }
+
+    /// [`Value::pick`] where there is no index.
+    #[inline(never)]
+    fn search<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+        match self.0 {
             Repr::Tree(tree) => keys.map(|key| tree.get(key).map(Value::from)),
-            Repr::Indexed(_, index) => index.pick(keys),
+            Repr::Indexed(index) => index.pick(keys),
             Repr::Text(_) => self.members().map_or([None; N], |mut members| members.pick(keys)),
         }
     }
 
     /// The value that a chain of [`Value::get`] leads to.
+    #[inline]
     pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
         path.iter().try_fold(self, |value, key| value.get(key))
     }
@@ -147,6 +166,7 @@ impl<'a> Value<'a> {
     }
 
     /// Whether this is the string `text`.
+    #[inline]
     pub fn is_str(self, text: &str) -> bool {
         match self.0 {
             Repr::Text([b'"', raw @ .., b'"']) => means(raw, text),
@@ -156,6 +176,7 @@ impl<'a> Value<'a> {
     }
 
     /// The number, if it is whole and fits.
+    #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {
             Repr::Text(text) => integer(text),
@@ -178,6 +199,7 @@ impl<'a> Value<'a> {
     pub fn items(self) -> Option<Items<'a>> {
         match self.0 {
             Repr::Text(text) if text.first() == Some(&b'[') => Some(Items(ItemsRepr::Text { text, pos: 1 })),
+            Repr::Indexed(index) if index.is_array() => Some(Items(ItemsRepr::Indexed(index.parts()))),
             Repr::Tree(serde_json::Value::Array(items)) => Some(Items(ItemsRepr::Tree(items.iter()))),
             _ => None,
         }
@@ -192,7 +214,7 @@ impl<'a> Value<'a> {
     /// The members of an object in the order of the text, duplicates included (the last one counts).
     pub fn members(self) -> Option<Members<'a>> {
         match self.0 {
-            Repr::Indexed(_, index) => Some(Members(MembersRepr::Indexed(index))),
+            Repr::Indexed(index) if !index.is_array() => Some(Members(MembersRepr::Indexed(index.parts()))),
             Repr::Text(text) if text.first() == Some(&b'{') => {
                 Some(Members(MembersRepr::Text { text, pos: 1 }))
             }
@@ -244,7 +266,17 @@ impl<'a> Value<'a> {
 }
 
 /// The value of a number literal without fraction and exponent, if it fits.
+#[inline]
 fn integer(text: &[u8]) -> Option<i64> {
+    // So few digits can neither overflow nor have a sign among them.
+    if text.len() <= 8
+        && let Some(number) = text.iter().try_fold(0, |sum, &byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then(|| sum * 10 + i64::from(digit))
+        })
+    {
+        return (!text.is_empty()).then_some(number);
+    }
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -255,6 +287,7 @@ pub struct Items<'a>(ItemsRepr<'a>);
 #[derive(Debug, Clone)]
 enum ItemsRepr<'a> {
     Text { text: &'a [u8], pos: usize },
+    Indexed(Parts<'a>),
     Tree(std::slice::Iter<'a, serde_json::Value>),
 }
 
@@ -275,6 +308,7 @@ impl<'a> Iterator for Items<'a> {
                 *pos = end;
                 Some(Value::text_of(&text[start..end]))
             }
+            ItemsRepr::Indexed(parts) => parts.next().map(|(_, item)| item),
             ItemsRepr::Tree(items) => items.next().map(Value::from),
         }
     }
@@ -314,7 +348,7 @@ pub struct Members<'a>(MembersRepr<'a>);
 #[derive(Debug, Clone)]
 enum MembersRepr<'a> {
     Text { text: &'a [u8], pos: usize },
-    Indexed(Index<'a>),
+    Indexed(Parts<'a>),
     Tree(serde_json::map::Iter<'a>),
 }
 
@@ -346,7 +380,7 @@ impl<'a> Members<'a> {
                 *pos = end;
                 Some((&text[start + 1..key_end - 1], Value::text_of(&text[value..end])))
             }
-            MembersRepr::Indexed(index) => index.next(),
+            MembersRepr::Indexed(parts) => parts.next(),
             MembersRepr::Tree(_) => None,
         }
     }

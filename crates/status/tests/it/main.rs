@@ -1,9 +1,14 @@
 //! Tests of the status core from the outside.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
+
+mod assess;
 mod augment;
 mod config_sync;
 mod flux;
 mod golden;
+mod index;
 mod json;
 mod kstatus;
 mod rollup;

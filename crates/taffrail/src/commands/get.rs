@@ -7,22 +7,22 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Asked, Scope, apps, full_name};
-use taffrail_status::{Status, Taffrail};
+use taffrail_apps::{App, AppError, AppList, Scope, full_name};
+use taffrail_status::Status;
 
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{screen, style};
-use crate::source::Fleet;
+use crate::source::{Fleet, asked};
 
 pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
-    let asked = Asked { namespace: arguments.namespace.clone(), ..Asked::default() };
+    let asked = asked(arguments.namespace.as_ref(), &arguments.declared);
     let fleet = Fleet::read(&arguments.source, &asked)?;
     check_clusters(&filter.clusters, &fleet)?;
-    let mut list = apps(&fleet.clusters(), &Taffrail, fleet.now);
+    let mut list = fleet.apps(&arguments.declared);
     if let Some(namespace) = &arguments.namespace {
         list.apps.retain(|app| app.app.namespace == *namespace);
     }
@@ -390,7 +390,7 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
 }
 
 /// What is told below the table: kinds that failed for the same reason share a line.
-fn complaints(errors: &[AppError]) -> Vec<Complaint> {
+pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
     for AppError { cluster, error } in errors {

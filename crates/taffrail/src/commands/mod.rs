@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod get;
 mod named;
 pub(crate) mod status;

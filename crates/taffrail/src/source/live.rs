@@ -1,17 +1,21 @@
 //! Live clusters: all at once, each with its own deadline.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join_all, join3};
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, Body, KindCatalog, Read, Scope, ScopeError, ServedKind, Snapshot, Target, next_reads,
+    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Scope, ScopeError, ServedKind, Snapshot,
+    Target, next_reads, wanted_elsewhere,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
 };
+use taffrail_status::Taffrail;
 use taffrail_status::json::OwnedDocument;
 
 use crate::cli::SourceArguments;
@@ -131,14 +135,81 @@ where
 {
     let runtime = runtime()?;
     let spawn = |member| runtime.spawn(work(Live { member, timeout }));
-    let tasks: Vec<_> = members.into_iter().map(spawn).collect();
-    let results = runtime.block_on(join_all(tasks));
+    let results = finish(&runtime, members.into_iter().map(spawn).collect());
     // A name that does not resolve holds a thread that cannot be interrupted.
     runtime.shutdown_background();
     results
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .map_err(|error| Complaint::unreadable("a cluster could not be read").because(&error))
+}
+
+fn finish<T>(
+    runtime: &tokio::runtime::Runtime,
+    tasks: Vec<tokio::task::JoinHandle<T>>,
+) -> Result<Vec<T>, Complaint> {
+    let results = runtime.block_on(join_all(tasks)).into_iter();
+    let results: Result<_, _> = results.collect();
+    results.map_err(|error| Complaint::unreadable("a cluster could not be read").because(&error))
+}
+
+/// What else is wanted of a cluster, in view of what there is; with the namespace of its context.
+pub(crate) type More<'m> = &'m dyn Fn(&Snapshot, &str) -> Vec<ObjectKey>;
+
+/// Reads what `asked` needs of all members at once; then of each what apps of the others deliver into it, and
+/// what `more` wants when it sees what there is.
+pub(super) fn fleet(
+    members: Vec<Member>,
+    timeout: Duration,
+    asked: Asked,
+    now: Timestamp,
+    more: More<'_>,
+) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
+    let runtime = runtime()?;
+    let asked = Arc::new(asked);
+    let namespace =
+        |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
+    let namespaces: Vec<String> = members.iter().map(namespace).collect();
+    let first = |member| {
+        let (live, asked) = (Live { member, timeout }, asked.clone());
+        runtime.spawn(async move { live.snapshot(&asked, now).await })
+    };
+    let lives = finish(&runtime, members.into_iter().map(first).collect());
+    let lives = lives.and_then(|lives| {
+        let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
+        if asked.follow {
+            let clusters: Vec<_> = lives.iter().map(|(snapshot, _)| snapshot as &dyn Objects).collect();
+            wanted = wanted_elsewhere(&clusters);
+        }
+        for ((snapshot, _), namespace) in lives.iter().zip(&namespaces) {
+            wanted.entry(snapshot.name().to_owned()).or_default().extend(more(snapshot, namespace));
+        }
+        let second = |(mut snapshot, cluster): (Snapshot, Option<Cluster>)| {
+            let keys = wanted.remove(snapshot.name()).unwrap_or_default();
+            let asked = Asked { objects: [asked.objects.clone(), keys].concat(), ..(*asked).clone() };
+            runtime.spawn(async move {
+                if let Some(cluster) = &cluster {
+                    go_on(&mut snapshot, cluster, &asked).await;
+                }
+                (snapshot, cluster)
+            })
+        };
+        finish(&runtime, lives.into_iter().map(second).collect())
+    });
+    runtime.shutdown_background();
+    lives
+}
+
+/// Reads what the plan says is still to be read.
+async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked) {
+    // Without discovery there is no plan.
+    while snapshot.kinds().is_some() {
+        let reads = next_reads(snapshot, asked, &Taffrail);
+        if reads.is_empty() {
+            return;
+        }
+        let answers = read_all(cluster, &reads).await;
+        for (read, answer) in reads.iter().zip(answers) {
+            take(snapshot, read, answer);
+        }
+    }
 }
 
 impl Live {
@@ -160,7 +231,7 @@ impl Live {
         snapshot.add_server(cluster.server());
 
         // What declares apps has well-known names: it is asked for before discovery says that it is there.
-        let reads = next_reads(&snapshot, asked);
+        let reads = next_reads(&snapshot, asked, &Taffrail);
         let (discovery, version, answers) =
             join3(cluster.discover(), cluster.version(), read_all(&cluster, &reads)).await;
         if let Ok(version) = version {
@@ -183,16 +254,8 @@ impl Live {
                 return (snapshot, Some(cluster));
             }
         }
-        loop {
-            let reads = next_reads(&snapshot, asked);
-            if reads.is_empty() {
-                return (snapshot, Some(cluster));
-            }
-            let answers = read_all(&cluster, &reads).await;
-            for (read, answer) in reads.iter().zip(answers) {
-                take(&mut snapshot, read, answer);
-            }
-        }
+        go_on(&mut snapshot, &cluster, asked).await;
+        (snapshot, Some(cluster))
     }
 }
 
@@ -248,11 +311,12 @@ async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
             Some(text) => (vec![text], Vec::new()),
             None => return Ok(None),
         },
-        Target::List { labels } => {
+        Target::List { labels, fields } => {
             let request = ListRequest {
                 namespace: read.namespace.as_deref(),
                 form,
                 label_selector: labels.as_deref(),
+                field_selector: fields.as_deref(),
                 ..ListRequest::all(&resource)
             };
             let listing = cluster.list(&request).await?;

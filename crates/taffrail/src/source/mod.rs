@@ -6,15 +6,14 @@ mod dump;
 mod live;
 mod requests;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use taffrail_apps::{Asked, Objects, Snapshot};
+use taffrail_apps::{AppList, Asked, ObjectKey, Objects, Snapshot, apps, declared};
+use taffrail_status::Taffrail;
 
 use crate::cli::SourceArguments;
 use crate::complaint::Complaint;
 
-pub(crate) use live::{Failure, Live, Members, chain, each, members};
+pub(crate) use live::{Failure, Live, Members, More, chain, each, members};
 pub(crate) use requests::print_requests;
 
 /// What was read.
@@ -29,25 +28,48 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Reads what `asked` needs from where `arguments` say.
     pub(crate) fn read(arguments: &SourceArguments, asked: &Asked) -> Result<Fleet, Complaint> {
+        Fleet::read_with(arguments, asked, &|_, _| Vec::new())
+    }
+
+    /// As [`Fleet::read`]; of live clusters then also what `more` wants when it sees what there is.
+    pub(crate) fn read_with(
+        arguments: &SourceArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<Fleet, Complaint> {
         if !arguments.from.is_empty() {
             return dumps(arguments);
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
-        let asked = Arc::new(Asked { follow: members.len() > 1, ..asked.clone() });
-        let timeout = arguments.timeout;
-        let lives = each(members, timeout, move |live| {
-            let asked = asked.clone();
-            async move { live.snapshot(&asked, now).await }
-        })?;
+        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
+        let lives = live::fleet(members, arguments.timeout, asked, now, more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
         Ok(Fleet { snapshots, now, complaints })
     }
 
+    /// Its apps; where objects are declared on the command line, the app that they make instead.
+    pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
+        if objects.is_empty() {
+            apps(&self.clusters(), &Taffrail, self.now)
+        } else {
+            declared(&self.clusters(), objects, &Taffrail, self.now)
+        }
+    }
+
     /// The clusters, as views take them.
     pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
+    }
+}
+
+/// What is to be read for the apps, or for the objects that are declared on the command line.
+pub(crate) fn asked(namespace: Option<&String>, objects: &[ObjectKey]) -> Asked {
+    if objects.is_empty() {
+        Asked { namespace: namespace.cloned(), ..Asked::default() }
+    } else {
+        Asked { declarations: false, objects: objects.to_vec(), ..Asked::default() }
     }
 }
 

@@ -13,14 +13,14 @@ fn apps_are_filtered_and_the_worst_comes_first() {
     assert_eq!(
         names("apps", &["--status", "!Ready", "--sort", "status"]),
         "\
-flux-kustomization/flux-system/ks-17
-label/ns-4/label-04
 flux-kustomization/flux-system/ks-07
 config-sync/ns-2/repo-sync
+flux-kustomization/flux-system/ks-17
+label/ns-4/label-04
 "
     );
     assert_eq!(
-        names("apps", &["--delivery", "kpt,config-sync", "--status", "inprogress"]),
+        names("apps", &["--delivery", "kpt,config-sync", "--status", "failed"]),
         "config-sync/ns-2/repo-sync\n"
     );
     assert_eq!(names("apps", &["-l", "nobody=here"]), "");

@@ -1,12 +1,13 @@
 //! The command line as a person and a program meet it.
-
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod app;
 mod bad_clusters;
 mod events;
+mod explain;
 mod filters;
 mod get;
+mod golden;
 mod manifests;
 mod status;
 mod tree;

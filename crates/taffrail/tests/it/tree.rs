@@ -37,7 +37,8 @@ Kustomization flux-system/apps   Ready    19 d
 #[test]
 fn what_is_not_well_says_why() {
     let answer = of_case(&["tree", "web"], "flux-in-motion", &[]);
-    let line = "    │   └── Pod web-rh4wc9sqk-8vpjn   InProgress   35 s   Pod is in the Pending phase\n";
+    let line =
+        "    │   └── Pod web-rh4wc9sqk-8vpjn   InProgress   35 s   containers with unready status: [web]\n";
     assert!(answer.stdout.contains(line), "{}", answer.stdout);
 }
 

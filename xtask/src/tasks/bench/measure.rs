@@ -80,7 +80,7 @@ impl Measure {
         ensure!(status.success(), "{program} ended with {status}");
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
         let cost = Cost {
-            cpu: (seconds(usage.user_time()) + seconds(usage.system_time())).as_secs_f64(),
+            cpu: cpu_of_children()?.as_secs_f64(),
             wall: started.elapsed().as_secs_f64(),
             peak: usage.max_rss(),
         };
@@ -89,14 +89,21 @@ impl Measure {
     }
 }
 
+/// User and system time of all children so far that have ended and were waited for.
+pub(super) fn cpu_of_children() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
 fn seconds(time: TimeVal) -> Duration {
     let micros = u64::try_from(time.tv_usec()).unwrap_or_default();
     Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or_default()) + Duration::from_micros(micros)
 }
 
-/// The middle one of an odd number of figures.
+/// The middle one of the figures, or what is midway between the two in the middle.
 pub(super) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
+    let at = |index: usize| figures.get(index).copied().unwrap_or_default();
+    (at(figures.len() / 2) + at(figures.len().saturating_sub(1) / 2)) / 2.0
 }

@@ -2,7 +2,11 @@
 //!
 //! Figures are ratios: machines differ, and the same machine differs from minute to minute. Before time
 //! counts, both sides' answers are compared.
+//!
+//! `bench apps` has no peer: its figures are absolute and stand beside the bars that were promised. How they
+//! are taken is told in its module.
 
+mod apps;
 mod compute;
 mod measure;
 mod objects;
@@ -12,17 +16,20 @@ use clap::Subcommand;
 
 pub(crate) use measure::Measure;
 
-/// Benchmarks beside the Go peers.
+/// Benchmarks: beside the Go peers, and on real control planes.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
     /// The status core beside Go's kstatus: CPU time of whole processes, and memory.
     Compute(compute::Compute),
+    /// How long `taffrail get apps` takes on real control planes: near, far, and with clusters that hang.
+    Apps(apps::Apps),
 }
 
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Compute(bench) => bench.run(),
+            Bench::Apps(bench) => bench.run(),
         }
     }
 }

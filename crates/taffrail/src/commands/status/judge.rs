@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::json::{Parser, write_escaped};
+use taffrail_status::json::Parser;
 use taffrail_status::{Object, Rules, Status, Verdict, augment};
 
+use super::line::write_line;
 use super::now;
 use crate::cli::{StatusArguments, StatusOutput};
 use crate::input::{self, Chunk, Parsed, Shape};
@@ -198,51 +199,4 @@ fn write_row(row: &Row, out: &mut Vec<u8>) {
     if let Ok(object) = Object::new((&object).into()) {
         write_line(Some(&object), Ok(&row.verdict), out);
     }
-}
-
-/// Appends the JSON line for an object, or for something that is none.
-///
-/// Written by hand: this is most of the work on small objects.
-fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
-    let text = |before: &str, text: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(before.as_bytes());
-        write_escaped(text, out);
-    };
-    let raw = |before: &str, text: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(before.as_bytes());
-        out.extend_from_slice(text.as_bytes());
-    };
-    match object {
-        Some(object) => {
-            text(r#"{"group":""#, object.group(), out);
-            text(r#"","version":""#, object.version(), out);
-            text(r#"","kind":""#, object.kind(), out);
-            for (before, key) in [(r#"","namespace":""#, "namespace"), (r#"","name":""#, "name")] {
-                out.extend_from_slice(before.as_bytes());
-                if let Some(value) = object.metadata().and_then(|metadata| metadata.get(key)) {
-                    value.write_escaped(out);
-                }
-            }
-        }
-        None => raw(r#"{"group":"","version":"","kind":"","namespace":"","name":""#, "", out),
-    }
-    let verdict = match verdict {
-        Ok(verdict) => verdict,
-        Err(error) => {
-            text(r#"","status":"Unknown","message":"","conditions":[],"error":""#, error, out);
-            return out.extend_from_slice(b"\"}\n");
-        }
-    };
-    raw(r#"","status":""#, verdict.status.as_str(), out);
-    text(r#"","message":""#, &verdict.message, out);
-    raw(r#"","conditions":["#, "", out);
-    for (at, condition) in verdict.conditions.iter().enumerate() {
-        let before = if at == 0 { r#"{"type":""# } else { r#",{"type":""# };
-        raw(before, condition.condition.as_str(), out);
-        text(r#"","status":"True","reason":""#, &condition.reason, out);
-        text(r#"","message":""#, &condition.message, out);
-        raw(r#""}"#, "", out);
-    }
-    text(r#"],"rule":""#, &verdict.rule, out);
-    out.extend_from_slice(b"\"}\n");
 }

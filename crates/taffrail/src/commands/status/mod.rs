@@ -6,6 +6,7 @@
 
 mod clusters;
 mod judge;
+mod line;
 mod print;
 
 use std::num::NonZeroUsize;

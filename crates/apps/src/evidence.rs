@@ -1,0 +1,122 @@
+//! The objects of one cluster as evidence for [`assess`](taffrail_status::assess).
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use taffrail_status::Object;
+use taffrail_status::assess::{self, Event, Evidence, Listing, Regarding};
+use taffrail_status::json::Value;
+
+use crate::identity::{GroupKind, ObjectKey};
+use crate::objects::{Body, Lookup, Objects, Observed};
+
+/// What is known of one cluster, indexed for questions about what stands behind an object.
+///
+/// The index is made when the first question needs it: a cluster in which all is well costs nothing.
+pub struct ClusterEvidence<'a> {
+    objects: &'a dyn Objects,
+    index: OnceCell<Index<'a>>,
+}
+
+#[derive(Default)]
+struct Index<'a> {
+    /// By the UID of the controller.
+    owned: HashMap<String, Vec<Object<'a>>>,
+    /// By kind and name of the object that they are about.
+    events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
+}
+
+impl<'a> ClusterEvidence<'a> {
+    /// The evidence that `objects` hold.
+    pub fn new(objects: &'a dyn Objects) -> ClusterEvidence<'a> {
+        ClusterEvidence { objects, index: OnceCell::new() }
+    }
+
+    fn index(&self) -> &Index<'a> {
+        self.index.get_or_init(|| Index::of(self.objects))
+    }
+}
+
+impl<'a> Index<'a> {
+    fn of(objects: &'a dyn Objects) -> Index<'a> {
+        let mut index = Index::default();
+        let mut read = HashSet::new();
+        for observed in objects.all().filter(speaks) {
+            let ObjectKey { namespace, name, .. } = observed.key;
+            // One event is served by two API groups.
+            if let Some((event, regarding)) = Event::read(&observed.object)
+                && read.insert((namespace, name))
+            {
+                let about = (regarding.kind.clone().into_owned(), regarding.name.clone().into_owned());
+                index.events.entry(about).or_default().push((event, regarding));
+            }
+            if let Some(uid) = controller_uid(&observed.object) {
+                index.owned.entry(uid.into_owned()).or_default().push(observed.object);
+            }
+        }
+        index
+    }
+}
+
+/// The UID of an object's controller.
+fn controller_uid<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
+    let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
+    let owner = owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    owner.get("uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())
+}
+
+/// Kinds of which evidence asks only whether an object is there.
+const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
+
+/// How much of an object has to be read before it is evidence.
+pub(crate) fn body_of_evidence(group: &str, kind: &str) -> Body {
+    if EXISTENCE.contains(&(group, kind)) { Body::Metadata } else { Body::Whole }
+}
+
+/// Whether what was read of an object is enough to be evidence: that a body is missing must not look as if its
+/// fields were empty.
+fn speaks(observed: &Observed<'_>) -> bool {
+    observed.body == Body::Whole
+        || body_of_evidence(&observed.key.group, &observed.key.kind) == Body::Metadata
+        || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
+
+impl Evidence for ClusterEvidence<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> assess::Lookup<'_> {
+        match self.objects.get(&ObjectKey::new(group, kind, namespace, name)) {
+            Lookup::Found(observed) if speaks(&observed) => assess::Lookup::Found(observed.object),
+            Lookup::Found(_) => assess::Lookup::Unobserved(Cow::Borrowed("only its metadata was read")),
+            Lookup::Absent => assess::Lookup::Absent,
+            Lookup::Unobserved(why) => assess::Lookup::Unobserved(Cow::Owned(why)),
+        }
+    }
+
+    fn owned(&self, uid: &str) -> Listing<'_> {
+        Box::new(self.index().owned.get(uid).into_iter().flatten().cloned())
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        let all = match namespace {
+            Some(namespace) => self.objects.of_kind_in(group, kind, namespace),
+            None => self.objects.of_kind(group, kind),
+        };
+        Box::new(all.filter(speaks).map(|observed| observed.object))
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        let namespace = namespace.to_owned();
+        let there = self.objects.all().filter(move |observed| observed.key.namespace == namespace);
+        Box::new(there.filter(speaks).map(|observed| observed.object))
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        let key = (about.kind().to_owned(), about.name().into_owned());
+        let events = self.index().events.get(&key).into_iter().flatten();
+        events.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event.clone()).collect()
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.objects.is_observed(&GroupKind::new(group, kind), namespace)
+    }
+}

@@ -1,0 +1,385 @@
+//! The evidence that is still to be read: whatever `assess` asks for and nobody has looked at.
+//!
+//! There is no second list of what matters for which kind. The objects are assessed with what is known, and what
+//! they were asked for in vain is read; what will be asked for next is read along with it, so that a Deployment,
+//! its ReplicaSets and their Pods cost one round. Objects that are well ask for nothing.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use taffrail_status::assess::{self, Event, Evidence, Listing, Options, assess, references};
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Rules};
+
+use super::{BY_METADATA, FEW, Plan, Read, Target, list};
+use crate::delivery::{Declarations, labels, time};
+use crate::evidence::{ClusterEvidence, body_of_evidence};
+use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds::{KindCatalog, ServedKind};
+use crate::objects::{Body, Lookup, Objects, suffices};
+use crate::snapshot::Listed;
+
+/// In how many namespaces a kind is listed one by one before it is listed in all at once.
+const MANY: usize = 16;
+
+/// How many kinds of its own group an object is taken to be the controller of.
+const FAMILY: usize = 12;
+
+/// Nearly all events are of the other type.
+const WARNINGS: &str = "type=Warning";
+
+/// What an autoscaler says of a Pod is not a warning. Everything else that is none is left out as far as a
+/// selector can.
+const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Scheduled,reason!=Pulling,\
+                              reason!=Pulled,reason!=Created,reason!=Started,reason!=Killing";
+
+/// What was asked for in vain.
+#[derive(Default)]
+struct Demand {
+    objects: BTreeSet<ObjectKey>,
+    lists: BTreeSet<(GroupKind, Option<String>)>,
+    /// UIDs of objects that were asked for what they control.
+    owners: BTreeSet<String>,
+    /// Namespaces of events.
+    events: BTreeSet<String>,
+    /// Namespaces that were asked for all that is left in them.
+    contents: BTreeSet<String>,
+}
+
+/// Notes what is asked for.
+struct Recorder<'e, 'a> {
+    evidence: &'e ClusterEvidence<'a>,
+    demand: RefCell<Demand>,
+}
+
+impl Evidence for Recorder<'_, '_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> assess::Lookup<'_> {
+        let found = self.evidence.get(group, kind, namespace, name);
+        if matches!(found, assess::Lookup::Unobserved(_)) {
+            self.demand.borrow_mut().objects.insert(ObjectKey::new(group, kind, namespace, name));
+        }
+        found
+    }
+
+    fn owned(&self, uid: &str) -> Listing<'_> {
+        self.demand.borrow_mut().owners.insert(uid.to_owned());
+        self.evidence.owned(uid)
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.is_observed(group, kind, namespace);
+        self.evidence.of_kind(group, kind, namespace)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.demand.borrow_mut().contents.insert(namespace.to_owned());
+        self.evidence.in_namespace(namespace)
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        // Events about what is in no namespace are in this one.
+        let namespace = Some(about.namespace()).filter(|it| !it.is_empty()).unwrap_or("default".into());
+        self.demand.borrow_mut().events.insert(namespace.into_owned());
+        self.evidence.events(about)
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        let is_observed = self.evidence.is_observed(group, kind, namespace);
+        if !is_observed {
+            let kind = GroupKind::new(group, kind);
+            self.demand.borrow_mut().lists.insert((kind, namespace.map(str::to_owned)));
+        }
+        is_observed
+    }
+}
+
+impl Plan<'_> {
+    /// What stands behind the objects that are not well, and what carries a label without being declared by
+    /// itself: both are Pods and ReplicaSets above all, so that they are listed together.
+    pub(super) fn evidence(
+        &self,
+        catalog: &KindCatalog,
+        found: &Declarations,
+        rules: &dyn Rules,
+    ) -> Vec<Read> {
+        let mut demand = self.demand(catalog, found, rules);
+        self.resolve(catalog, &mut demand);
+        let mut reads = Vec::new();
+        self.lists(catalog, &demand, &mut reads);
+        self.objects(catalog, &demand, &mut reads);
+        self.events(catalog, &demand, &mut reads);
+        self.labelled(catalog, &mut reads);
+        reads
+    }
+
+    /// Assesses all objects with what is known.
+    fn demand(&self, catalog: &KindCatalog, found: &Declarations, rules: &dyn Rules) -> Demand {
+        let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
+        let evidence = ClusterEvidence::new(self.snapshot);
+        let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
+        let here = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let declaring = found.apps.iter().filter_map(|app| app.declaring.as_ref());
+        let keys: BTreeSet<&ObjectKey> = here.chain(declaring).chain(&self.asked.objects).collect();
+        for key in keys {
+            let Lookup::Found(observed) = self.snapshot.get(key) else { continue };
+            if !suffices(&observed) || observed.body != Body::Whole {
+                continue;
+            }
+            assess(&observed.object, &recorder, rules, now, &Options::default());
+            // Of all definitions only that of the object matters.
+            let mut demand = recorder.demand.borrow_mut();
+            let definitions = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+            if demand.lists.remove(&(definitions.clone(), None))
+                && let Some(served) = catalog.get(&key.group_kind())
+            {
+                let name = format!("{}.{}", served.plural, served.group);
+                demand.objects.insert(ObjectKey::new(definitions.group, definitions.kind, "", name));
+            }
+        }
+        recorder.demand.into_inner()
+    }
+
+    /// Turns owners and namespaces into the kinds that are to be listed, and leaves out what tells nothing new.
+    fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
+        if !demand.owners.is_empty() {
+            for owner in self.snapshot.all() {
+                let uid = owner.object.text(&["metadata", "uid"]);
+                if uid.is_empty() || !demand.owners.contains(&*uid) || is_done(&owner.object) {
+                    continue;
+                }
+                for kind in made_by(catalog, &owner.key.group_kind()) {
+                    let namespace = Some(owner.key.namespace.clone()).filter(|it| !it.is_empty());
+                    demand.lists.insert((kind, namespace));
+                }
+            }
+        }
+        for namespace in &demand.contents {
+            let key = ObjectKey::new("", "Namespace", "", &**namespace);
+            let Lookup::Found(observed) = self.snapshot.get(&key) else { continue };
+            for served in remaining(catalog, &observed.object) {
+                let kind = GroupKind::new(&*served.group, &*served.kind);
+                demand.lists.insert((kind, Some(namespace.clone())));
+            }
+        }
+        // Whose Pods are looked at wants to know what is said of them.
+        let pods = demand.lists.iter().filter(|(kind, _)| kind.group.is_empty() && kind.kind == "Pod");
+        demand.events.extend(pods.filter_map(|(_, namespace)| namespace.clone()));
+
+        let wanted = self.named_by_silent_pods(demand);
+        demand
+            .objects
+            .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
+    }
+
+    /// The objects that Pods refer to about which the kubelet says nothing: where it complains of an image or of
+    /// a crash, it has been heard, and has told what was missing.
+    fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
+        let mut named = BTreeSet::new();
+        if !demand.objects.iter().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
+            return named;
+        }
+        for pod in self.snapshot.of_kind("", "Pod").filter(|pod| pod.body == Body::Whole) {
+            if !is_ready(&pod.object) && !is_complained_of(&pod.object) {
+                named.extend(references(&pod.object).into_iter().map(|reference| {
+                    let assess::ObjectName { group, kind, namespace, name } = reference.to;
+                    ObjectKey { group, kind, namespace, name }
+                }));
+            }
+        }
+        named
+    }
+
+    fn lists(&self, catalog: &KindCatalog, demand: &Demand, reads: &mut Vec<Read>) {
+        let mut scopes: BTreeMap<&GroupKind, BTreeSet<Option<&str>>> = BTreeMap::new();
+        for (kind, namespace) in &demand.lists {
+            let Some(served) = catalog.get(kind).filter(|served| served.is_listable()) else { continue };
+            let namespace = namespace.as_deref().filter(|_| served.namespaced);
+            if self.snapshot.listed(kind, namespace) != Listed::Done {
+                scopes.entry(kind).or_default().insert(namespace);
+            }
+        }
+        for (kind, namespaces) in scopes {
+            let Some(served) = catalog.get(kind) else { continue };
+            for namespace in self.together(namespaces) {
+                let body = body_of_evidence(&kind.group, &kind.kind);
+                reads.push(list(served, namespace.map(str::to_owned), None, body));
+            }
+        }
+    }
+
+    /// All namespaces at once, where there are many and whoever asks wants to see them all.
+    fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
+        let is_all = self.namespace.is_none() && namespaces.len() > MANY;
+        if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
+    }
+
+    fn objects(&self, catalog: &KindCatalog, demand: &Demand, reads: &mut Vec<Read>) {
+        let mut groups: BTreeMap<(GroupKind, Option<String>), BTreeSet<ObjectKey>> = BTreeMap::new();
+        for key in &demand.objects {
+            let kind = key.group_kind();
+            let Some(served) = catalog.get(&kind) else { continue };
+            if served.namespaced == key.namespace.is_empty() && served.namespaced {
+                continue;
+            }
+            let namespace = served.namespaced.then(|| key.namespace.clone());
+            let is_coming = reads.iter().any(|read| {
+                (&read.group, &read.kind) == (&kind.group, &kind.kind)
+                    && (read.namespace.is_none() || read.namespace == namespace)
+            });
+            let key = ObjectKey { namespace: namespace.clone().unwrap_or_default(), ..key.clone() };
+            // What could not be listed cannot be read one by one either.
+            let is_known = matches!(self.snapshot.get(&key), Lookup::Found(_));
+            let is_lost = self.snapshot.listed(&kind, namespace.as_deref()) == Listed::Done && !is_known;
+            if !is_coming && !is_lost && !self.snapshot.was_read(&key) {
+                groups.entry((kind, namespace)).or_default().insert(key);
+            }
+        }
+        for ((kind, namespace), keys) in groups {
+            let Some(served) = catalog.get(&kind) else { continue };
+            let body = body_of_evidence(&kind.group, &kind.kind);
+            let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref()) != Listed::Done;
+            if keys.len() > FEW && is_unlisted && served.is_listable() {
+                reads.push(list(served, namespace, None, body));
+            } else {
+                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)));
+            }
+        }
+    }
+
+    fn events(&self, catalog: &KindCatalog, demand: &Demand, reads: &mut Vec<Read>) {
+        let kind = GroupKind::new("", "Event");
+        let Some(served) = catalog.get(&kind) else { return };
+        let unschedulable: BTreeSet<&str> = self
+            .snapshot
+            .of_kind("", "Pod")
+            .filter(|pod| pod.body == Body::Whole && is_unschedulable(&pod.object))
+            .map(|pod| pod.key.namespace.as_str())
+            .collect();
+        for (fields, only) in [(WARNINGS, None), (OF_AUTOSCALERS, Some(unschedulable))] {
+            let target = Target::List { labels: None, fields: Some(fields.to_owned()) };
+            let is_new = |namespace: &&str| {
+                self.snapshot.listed(&kind, Some(namespace)) != Listed::Done
+                    && !self.snapshot.was_selected(&kind, Some(namespace), &target)
+                    && !self.snapshot.was_selected(&kind, None, &target)
+            };
+            let namespaces = demand.events.iter().map(String::as_str);
+            let namespaces = namespaces.filter(|it| only.as_ref().is_none_or(|only| only.contains(it)));
+            for namespace in self.together(namespaces.filter(is_new).map(Some).collect()) {
+                let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
+                reads.push(Read { target: target.clone(), ..read });
+            }
+        }
+    }
+
+    /// Those of the kinds that controllers make that carry the label of a group, in the namespaces where they are
+    /// not listed as evidence.
+    fn labelled(&self, catalog: &KindCatalog, reads: &mut Vec<Read>) {
+        if !self.asked.label_groups || !self.asked.declarations {
+            return;
+        }
+        for (group, kind) in BY_METADATA {
+            let kind = GroupKind::new(group, kind);
+            let Some(served) = catalog.get(&kind).filter(|served| served.is_listable()) else { continue };
+            if self.snapshot.listed(&kind, self.namespace) != Listed::No {
+                continue;
+            }
+            let of_kind = |read: &&Read| {
+                (&read.group, &read.kind) == (&kind.group, &kind.kind)
+                    && matches!(read.target, Target::List { .. })
+            };
+            let scopes: BTreeSet<Option<&str>> =
+                reads.iter().filter(of_kind).map(|read| read.namespace.as_deref()).collect();
+            if scopes.contains(&None) || scopes.contains(&self.namespace) {
+                continue;
+            }
+            let others: Vec<String> =
+                scopes.iter().flatten().map(|namespace| format!("metadata.namespace!={namespace}")).collect();
+            let fields = (self.namespace.is_none() && !others.is_empty()).then(|| others.join(","));
+            let read = list(served, self.asked.namespace.clone(), None, Body::Metadata);
+            let labels = Some(labels::INSTANCE.to_owned());
+            reads.push(Read { target: Target::List { labels, fields }, ..read });
+        }
+    }
+}
+
+const IS_NAMED_BY_PODS: [(&str, &str); 4] =
+    [("", "ConfigMap"), ("", "Node"), ("", "Secret"), ("", "ServiceAccount")];
+
+/// Whether a CronJob says itself that the last Job that it made has succeeded. Where Jobs overlap, the one that
+/// ended last need not be the last one.
+fn is_done(object: &Object<'_>) -> bool {
+    let at = |path: &[&str]| time(object.at(path));
+    object.kind() == "CronJob"
+        && matches!(&*object.text(&["spec", "concurrencyPolicy"]), "Forbid" | "Replace")
+        && at(&["status", "lastSuccessfulTime"])
+            .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
+}
+
+/// The kinds of what objects of a kind control.
+fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
+    let pod = || GroupKind::new("", "Pod");
+    let set = || GroupKind::new("apps", "ReplicaSet");
+    match (&*kind.group, &*kind.kind) {
+        ("apps" | "extensions", "Deployment") => vec![set(), pod()],
+        ("apps" | "extensions", "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        | ("batch", "Job")
+        | ("", "ReplicationController") => vec![pod()],
+        ("batch", "CronJob") => vec![GroupKind::new("batch", "Job")],
+        (group, _) if group.contains('.') && !group.ends_with(".k8s.io") => {
+            let is_family = |served: &&ServedKind| {
+                let (one, other) = (served.group.as_str(), group);
+                let is_below =
+                    |one: &str, other: &str| one.strip_suffix(other).is_some_and(|it| it.ends_with('.'));
+                served.is_listable() && (one == other || is_below(one, other) || is_below(other, one))
+            };
+            let family = catalog.iter().filter(is_family).take(FAMILY);
+            let mut kinds: Vec<_> =
+                family.map(|served| GroupKind::new(&*served.group, &*served.kind)).collect();
+            let workloads =
+                ["DaemonSet", "Deployment", "StatefulSet"].map(|kind| GroupKind::new("apps", kind));
+            kinds.extend(workloads);
+            kinds.extend([set(), GroupKind::new("batch", "Job"), pod()]);
+            kinds
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The kinds of what is left in a namespace that is being deleted, as its controller writes them down:
+/// `pods. has 2 resource instances, orders.acme.cert-manager.io has 1 resource instances`.
+fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c ServedKind> {
+    let message = namespace.condition("NamespaceContentRemaining").and_then(|it| it.get("message")?.as_str());
+    let message = message.unwrap_or_default();
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let named = words.windows(2).filter(|pair| pair[1] == "has").map(|pair| pair[0]);
+    let served = named.filter_map(|resource| {
+        let (plural, group) = resource.split_once('.')?;
+        catalog.iter().find(|served| served.plural == plural && served.group == group)
+    });
+    served.take(FAMILY).collect()
+}
+
+fn is_condition(object: &Object<'_>, name: &str, status: &str) -> bool {
+    object.condition(name).is_some_and(|it| it.get("status").is_some_and(|own| own.is_str(status)))
+}
+
+fn is_ready(pod: &Object<'_>) -> bool {
+    is_condition(pod, "Ready", "True") && pod.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
+
+fn is_unschedulable(pod: &Object<'_>) -> bool {
+    is_condition(pod, "PodScheduled", "False")
+}
+
+/// Whether a container waits for more than its turn.
+fn is_complained_of(pod: &Object<'_>) -> bool {
+    let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
+    let lists = lists.filter_map(|key| pod.at(&["status", key])?.items());
+    let reasons = lists.flatten().filter_map(|status: Value<'_>| {
+        status.at(&["state", "waiting", "reason"])?.as_str().map(|reason| reason.into_owned())
+    });
+    let mut complaints =
+        reasons.filter(|reason| !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing"));
+    complaints.next().is_some()
+}

@@ -1,0 +1,255 @@
+//! `explain`: from the symptom to the cause, and where to look further.
+
+use serde::Serialize;
+use taffrail_status::Status;
+use taffrail_status::assess::Link;
+
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use crate::apps::{App, OUT_OF_REACH};
+use crate::identity::Delivery;
+
+/// Why an app is as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Which app; absent where the objects were named by whoever asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
+    /// The cluster that its objects are in.
+    pub cluster: String,
+    /// The worst declared object; absent where all is well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectName>,
+    /// The status when it was last observed.
+    pub health: &'static str,
+    /// What may be said of its status now.
+    pub effective: &'static str,
+    /// Why, in the words of the cause.
+    pub message: String,
+    /// From the object to the cause, which is the last; empty where all is well.
+    pub chain: Vec<LinkRow>,
+    /// Commands that tell more of the cause.
+    pub next: Vec<String>,
+}
+
+/// An object on the way to the cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkRow {
+    /// Which object.
+    pub object: ObjectName,
+    /// How it is; `Current` for one that is well, but in the way of another.
+    pub status: &'static str,
+    /// One word in CamelCase; may be empty.
+    pub reason: String,
+    /// Its own words.
+    pub message: String,
+    /// Since when it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The rule that decided.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// What else is known: containers, events, missing objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
+}
+
+impl From<&Link> for LinkRow {
+    fn from(link: &Link) -> LinkRow {
+        LinkRow {
+            object: ObjectName::from(&link.object),
+            status: link.status.as_str(),
+            reason: link.reason.clone(),
+            message: link.message.clone(),
+            since: link.since.map(time),
+            rule: link.rule.clone(),
+            facts: link.facts.clone(),
+        }
+    }
+}
+
+impl Explanation {
+    /// Explains an app. Where `context` is given, it goes into the commands.
+    pub fn new(app: &App, context: Option<&str>) -> Explanation {
+        let speaker = app.speaker.as_ref();
+        let chain: &[Link] = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
+        Explanation {
+            app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
+            cluster: app.app.target.clone(),
+            object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
+            health: app.health.as_str(),
+            effective: app.effective().as_str(),
+            message: app.message.clone(),
+            chain: chain.iter().map(LinkRow::from).collect(),
+            next: chain.last().map(|cause| next(cause, context)).unwrap_or_default(),
+        }
+    }
+}
+
+/// The answer about one app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `Explanation`.
+    pub kind: &'static str,
+    /// What is said of it.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// The answer about several apps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplanationList {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `ExplanationList`.
+    pub kind: &'static str,
+    /// What is said of each.
+    pub items: Vec<Explanation>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+impl Answer {
+    /// The answer about one app.
+    pub fn new(explanation: Explanation, errors: Vec<ErrorRow>) -> Answer {
+        Answer { api_version: API_VERSION, kind: "Explanation", explanation, errors }
+    }
+}
+
+impl ExplanationList {
+    /// The answer about several apps.
+    pub fn new(items: Vec<Explanation>, errors: Vec<ErrorRow>) -> ExplanationList {
+        ExplanationList { api_version: API_VERSION, kind: "ExplanationList", items, errors }
+    }
+}
+
+/// The commands that tell more of a cause.
+fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
+    let kind = resource(&cause.object.group, &cause.object.kind);
+    let name = &*cause.object.name;
+    let mut place = Vec::new();
+    if !cause.object.namespace.is_empty() {
+        place.extend(["-n", &*cause.object.namespace]);
+    }
+    if let Some(context) = context {
+        place.extend(["--context", context]);
+    }
+    let command = |words: &[&str]| {
+        let words = ["kubectl"].iter().chain(words).chain(&place);
+        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    };
+    match cause.status {
+        Status::Unknown if cause.reason == OUT_OF_REACH => {
+            return vec!["taffrail explain --all-contexts".to_owned()];
+        }
+        Status::NotFound => return vec![command(&["get", &kind])],
+        Status::Unknown if cause.rule.is_empty() => return vec![command(&["auth", "can-i", "get", &kind])],
+        _ => {}
+    }
+    let mut commands = vec![command(&["describe", &kind, name])];
+    if cause.object.group.is_empty() && cause.object.kind == "Pod" {
+        let ended =
+            cause.facts.iter().find_map(|fact| fact.strip_prefix("container ")?.split_once(" ended with "));
+        match (&*cause.reason, ended) {
+            ("CrashLoopBackOff" | "OOMKilled", Some((container, _))) => {
+                commands.push(command(&["logs", name, "-c", container, "--previous"]));
+            }
+            ("CrashLoopBackOff" | "OOMKilled", None) => commands.push(command(&["logs", name, "--previous"])),
+            (_, Some((container, _))) => commands.push(command(&["logs", name, "-c", container])),
+            ("Unhealthy" | "ContainersNotReady", None) => {
+                commands.push(command(&["logs", name, "--all-containers", "--tail=50"]));
+            }
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// A kind as kubectl takes it: `pod`, `deployment.apps`.
+fn resource(group: &str, kind: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{}{dot}{group}", kind.to_lowercase())
+}
+
+/// A word as a shell takes it. Names come from outside: a copied command must do what it seems to do.
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let visible: String = word.chars().filter(|character| !character.is_control()).collect();
+    format!("'{}'", visible.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use taffrail_status::assess::ObjectName;
+
+    use super::*;
+
+    fn commands(object: ObjectName, status: Status, reason: &str, fact: &str) -> String {
+        let cause = Link {
+            object,
+            status,
+            reason: reason.to_owned(),
+            message: String::new(),
+            since: None,
+            rule: "test".to_owned(),
+            facts: vec![fact.to_owned()],
+        };
+        next(&cause, Some("it's prod")).join("; ").replace(r" --context 'it'\''s prod'", "")
+    }
+
+    #[test]
+    fn commands_fit_the_cause() {
+        let pod = || ObjectName::new("", "Pod", "shop", "web-1");
+        let ended = "container app ended with exit code 1 (Error)";
+        for (object, status, reason, fact, expected) in [
+            (pod(), Status::Failed, "ImagePullBackOff", "", "kubectl describe pod web-1 -n shop"),
+            (
+                pod(),
+                Status::Failed,
+                "CrashLoopBackOff",
+                ended,
+                "kubectl describe pod web-1 -n shop; kubectl logs web-1 -c app --previous -n shop",
+            ),
+            (
+                pod(),
+                Status::InProgress,
+                "Unhealthy",
+                "",
+                "kubectl describe pod web-1 -n shop; kubectl logs web-1 --all-containers --tail=50 -n shop",
+            ),
+            (
+                ObjectName::new("apps", "Deployment", "shop", "web"),
+                Status::NotFound,
+                "NotFound",
+                "",
+                "kubectl get deployment.apps -n shop",
+            ),
+            (
+                ObjectName::new("", "Node", "", "one"),
+                Status::Failed,
+                "NodeLost",
+                "",
+                "kubectl describe node one",
+            ),
+            (
+                ObjectName::new("", "Pod", "shop", "a; rm -rf ~"),
+                Status::Failed,
+                "",
+                "",
+                "kubectl describe pod 'a; rm -rf ~' -n shop",
+            ),
+        ] {
+            assert_eq!(commands(object, status, reason, fact), expected);
+        }
+    }
+}

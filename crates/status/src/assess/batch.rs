@@ -1,0 +1,158 @@
+//! Jobs and CronJobs.
+
+use jiff::Timestamp;
+
+use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::evidence::time;
+use crate::assess::workloads::is_terminating;
+use crate::assess::{Flags, pod, refusals};
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+const POD: (&str, &str) = ("", "Pod");
+
+/// How a Job ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Complete,
+    Failed,
+}
+
+fn end(job: &Object<'_>) -> Option<End> {
+    let is_true = |name: &str| {
+        job.condition(name)
+            .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("True")))
+    };
+    if is_true("Failed") {
+        Some(End::Failed)
+    } else if is_true("Complete") {
+        Some(End::Complete)
+    } else {
+        None
+    }
+}
+
+pub(super) fn job(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+    match end(job) {
+        Some(End::Complete) => {}
+        Some(End::Failed) => failed(case, job, finding),
+        None if Flags::of(job).suspended => {
+            if matches!(finding.status(), Status::InProgress | Status::Current) {
+                finding.turn(Status::Current, "", "Job is suspended", "evidence/suspended");
+            }
+        }
+        None => running(case, job, finding),
+    }
+}
+
+fn failed(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+    if finding.is_current() {
+        return;
+    }
+    let condition = job.condition("Failed");
+    let text = |key| condition.and_then(|it| it.get(key)?.as_str()).unwrap_or_default();
+    finding.say(&text("reason"), &*text("message"));
+    let pods = case.owned(job, Some(POD));
+    let (ended, others): (Vec<_>, Vec<_>) =
+        pods.iter().partition(|object| pod::is_in_phase(object, "Failed"));
+    // A failure policy names the Pod that made it fail.
+    let named = |object: &&&Object<'_>| text("message").contains(&format!("/{} ", object.name()));
+    let ended = match ended.iter().find(named) {
+        Some(named) => vec![*named],
+        None => ended,
+    };
+    if ended.is_empty() {
+        finding.follow(others.into_iter().filter_map(|object| case.examine(object)));
+        finding.hard = None;
+    } else {
+        finding.follow(ended.into_iter().map(|object| pod::failed(case, object)));
+    }
+}
+
+fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+    if finding.is_stale() {
+        return;
+    }
+    if finding.is_current() {
+        let text = finding.text.clone();
+        finding.turn(Status::InProgress, "JobInProgress", text, "evidence/job-running");
+        finding.since = time(job.at(&["status", "startTime"]));
+    }
+    let objects = case.owned(job, Some(POD));
+    let has_ended =
+        |object: &Object<'_>| pod::is_in_phase(object, "Failed") || pod::is_in_phase(object, "Succeeded");
+    let active: Vec<_> =
+        objects.into_iter().filter(|object| !is_terminating(object) && !has_ended(object)).collect();
+    let mut pods: Vec<_> = active.iter().filter_map(|object| case.examine(object)).collect();
+    let may_retry = has_tries_left(job, &active);
+    for pod in &mut pods {
+        if may_retry && matches!(pod.hard, Some(HardCause::Crash | HardCause::OutOfMemory)) {
+            pod.hard = None;
+        }
+    }
+    finding.follow(pods);
+    if finding.hard.is_none() && lacks_pods(job) {
+        let since = finding.since;
+        if refusals::events(case, job, finding, since) {
+            finding.below.clear();
+        }
+    }
+}
+
+/// Whether fewer Pods run than are still wanted.
+fn lacks_pods(job: &Object<'_>) -> bool {
+    let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
+    let succeeded = number(&["status", "succeeded"]).unwrap_or(0);
+    let left = match number(&["spec", "completions"]) {
+        Some(completions) => completions.saturating_sub(succeeded),
+        // A Job without a number is over when one Pod says so.
+        None if succeeded > 0 => 0,
+        None => i64::MAX,
+    };
+    let wanted = number(&["spec", "parallelism"]).unwrap_or(1).min(left);
+    number(&["status", "active"]).unwrap_or(0) < wanted
+}
+
+/// Whether the Job may fail once more. Restarts within Pods count where its Pods restart their containers.
+fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
+    let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
+    let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
+    let failed = number(&["status", "failed"]).unwrap_or(0);
+    let in_place = job
+        .at(&["spec", "template", "spec", "restartPolicy"])
+        .is_some_and(|policy| policy.is_str("OnFailure"));
+    if !in_place {
+        return failed <= limit;
+    }
+    let lists = pods.iter().flat_map(|pod| {
+        ["initContainerStatuses", "containerStatuses"].into_iter().filter_map(|key| pod.at(&["status", key]))
+    });
+    let statuses = lists.filter_map(Value::items).flatten();
+    let restarts = statuses.filter_map(|status| status.get("restartCount")?.as_i64());
+    let used = restarts.fold(failed, i64::saturating_add);
+    used < limit || used == 0
+}
+
+pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Finding) {
+    if Flags::of(cron_job).suspended || !finding.is_current() {
+        return;
+    }
+    let jobs = case.owned(cron_job, Some(("batch", "Job")));
+    let finished = jobs.iter().filter(|job| end(job).is_some());
+    let Some(last) = finished.max_by_key(|job| (scheduled(job), job.name())) else { return };
+    if end(last) != Some(End::Failed) {
+        return;
+    }
+    let failed = case.examine(last);
+    let text = format!("its last finished Job {} failed", last.name());
+    finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");
+    finding.follow(failed);
+    finding.hard = None;
+}
+
+/// When a CronJob was to make the Job.
+fn scheduled(job: &Object<'_>) -> Option<Timestamp> {
+    let at = job.at(&["metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"]);
+    time(at).or_else(|| time(job.at(&["metadata", "creationTimestamp"])))
+}

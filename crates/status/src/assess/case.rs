@@ -1,0 +1,361 @@
+//! One question about one object: what was found so far, and how far it is followed.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
+use crate::assess::{Assessment, Flags, Link, Options, since};
+use crate::json::Value;
+use crate::object::Object;
+use crate::rules::Rules;
+use crate::verdict::{Condition, ConditionType, Status, Verdict};
+
+/// How many objects deep evidence is followed; the longest real chain has about ten.
+const DEPTH: usize = 24;
+
+/// Why something cannot get well by waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HardCause {
+    ImagePull,
+    Configuration,
+    Crash,
+    OutOfMemory,
+    Unschedulable,
+    Volume,
+    Refused,
+    NodeLost,
+}
+
+impl HardCause {
+    fn rule(self) -> &'static str {
+        match self {
+            HardCause::ImagePull => "evidence/image-pull",
+            HardCause::Configuration => "evidence/configuration",
+            HardCause::Crash => "evidence/crash",
+            HardCause::OutOfMemory => "evidence/out-of-memory",
+            HardCause::Unschedulable => "evidence/unschedulable",
+            HardCause::Volume => "evidence/volume",
+            HardCause::Refused => "evidence/refused",
+            HardCause::NodeLost => "evidence/node-lost",
+        }
+    }
+}
+
+/// What is known of one object, and of what stands behind it.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub(super) name: ObjectName,
+    pub(super) verdict: Verdict,
+    pub(super) reason: Cow<'static, str>,
+    /// Why it is not well, in its own words.
+    pub(super) text: String,
+    /// Since when, as far as the object itself tells.
+    pub(super) since: Option<Timestamp>,
+    pub(super) facts: Vec<String>,
+    pub(super) hard: Option<HardCause>,
+    /// The rest of the chain.
+    pub(super) below: Vec<Link>,
+    /// Its own words name what it waits for, so they go before those of the cause.
+    pub(super) says_what_it_awaits: bool,
+}
+
+impl Finding {
+    pub(super) fn status(&self) -> Status {
+        self.verdict.status
+    }
+
+    pub(super) fn is_current(&self) -> bool {
+        self.status() == Status::Current
+    }
+
+    /// The controller has not seen the newest generation, so dependents tell of an older one.
+    pub(super) fn is_stale(&self) -> bool {
+        self.verdict.rule == "generic/generation"
+    }
+
+    /// Sets another status by a rule of this module.
+    pub(super) fn turn(&mut self, status: Status, reason: &str, text: impl Into<String>, rule: &'static str) {
+        self.reason = Cow::Owned(reason.to_owned());
+        self.text = text.into();
+        let condition = match status {
+            Status::Failed => Some(ConditionType::Stalled),
+            Status::InProgress => Some(ConditionType::Reconciling),
+            _ => None,
+        };
+        let condition = condition.map(|condition| Condition {
+            condition,
+            reason: self.reason.clone(),
+            message: Cow::Owned(self.text.clone()),
+        });
+        let verdict = Verdict::new(status, self.text.clone(), rule);
+        self.verdict = Verdict { conditions: condition.into_iter().collect(), ..verdict };
+        if status == Status::Current {
+            (self.since, self.hard) = (None, None);
+            self.below.clear();
+        }
+    }
+
+    /// Takes a hard cause of its own: what was in progress has failed.
+    pub(super) fn harden(&mut self, cause: HardCause, reason: &str, text: impl Into<String>) {
+        self.hard = Some(cause);
+        self.say(reason, text);
+        self.fail_if_in_progress(cause, &self.text.clone());
+    }
+
+    /// Says the same in better words.
+    pub(super) fn say(&mut self, reason: &str, text: impl Into<String>) {
+        let text = text.into();
+        if !reason.is_empty() {
+            self.reason = Cow::Owned(reason.to_owned());
+        }
+        if !text.trim().is_empty() {
+            self.text = text;
+        }
+    }
+
+    pub(super) fn fact(&mut self, fact: impl Into<String>) {
+        let fact = fact.into();
+        if !fact.trim().is_empty() && !self.facts.contains(&fact) {
+            self.facts.push(fact);
+        }
+    }
+
+    fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
+        if self.status() == Status::InProgress && !self.is_stale() {
+            let condition = Condition {
+                condition: ConditionType::Stalled,
+                reason: self.reason.clone(),
+                message: Cow::Owned(text.to_owned()),
+            };
+            let verdict = Verdict::new(Status::Failed, self.verdict.message.clone(), cause.rule());
+            self.verdict = Verdict { conditions: vec![condition], ..verdict };
+        }
+    }
+
+    /// Follows the dependent that speaks: a hard cause first, then the order of the roll-up.
+    ///
+    /// A hard cause below makes what is in progress fail.
+    pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Finding>) {
+        let unwell = dependents.into_iter().filter(|dependent| !dependent.is_current());
+        let rank = |finding: &Finding| {
+            let since = finding.since.unwrap_or(Timestamp::MAX);
+            (finding.hard.is_none(), finding.status(), since, finding.name.clone())
+        };
+        let Some(speaker) = unwell.min_by_key(rank) else { return };
+        if let Some(cause) = speaker.hard {
+            self.hard = Some(cause);
+            let text = speaker.cause().to_owned();
+            self.fail_if_in_progress(cause, &text);
+        }
+        self.below = speaker.into_links();
+    }
+
+    /// Ends the chain at something that may itself be well, but is in the way.
+    pub(super) fn held_by(&mut self, holder: Finding, how: &str) {
+        let mut links = holder.into_links();
+        if let Some(first) = links.first_mut()
+            && first.status == Status::Current
+        {
+            (first.reason, first.message) = ("InUse".to_owned(), how.to_owned());
+        }
+        self.below = links;
+    }
+
+    /// The words of the deepest object that is not well.
+    pub(super) fn cause(&self) -> &str {
+        let unwell = self.below.iter().rev().find(|link| link.status != Status::Current);
+        unwell.map_or(&self.text, |link| &link.message)
+    }
+
+    fn into_links(self) -> Vec<Link> {
+        let link = Link {
+            object: self.name,
+            status: self.verdict.status,
+            reason: self.reason.into_owned(),
+            message: self.text,
+            since: self.since,
+            rule: self.verdict.rule.into_owned(),
+            facts: self.facts,
+        };
+        let mut links = vec![link];
+        links.extend(self.below);
+        links
+    }
+
+    pub(super) fn into_assessment(self, flags: Flags) -> Assessment {
+        let (own, cause) = (self.text.trim_end(), self.cause());
+        let message = match self.says_what_it_awaits && !own.contains(cause) && !cause.contains(own) {
+            true => format!("{own}: {cause}"),
+            false => cause.to_owned(),
+        };
+        let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
+        let chain = if self.is_current() { Vec::new() } else { self.into_links() };
+        Assessment { object, verdict, since, flags, chain, message }
+    }
+}
+
+/// The evidence, and what it was found to say so far.
+pub(super) struct Case<'e> {
+    pub(super) evidence: &'e dyn Evidence,
+    pub(super) rules: &'e dyn Rules,
+    pub(super) now: Timestamp,
+    pub(super) options: &'e Options,
+    /// Every object is examined once, however many others lead to it.
+    found: RefCell<HashMap<ObjectName, Finding>>,
+    /// The way from the first object to this one: owners may form a circle.
+    way: RefCell<HashSet<ObjectName>>,
+}
+
+impl<'e> Case<'e> {
+    pub(super) fn new(
+        evidence: &'e dyn Evidence,
+        rules: &'e dyn Rules,
+        now: Timestamp,
+        options: &'e Options,
+    ) -> Case<'e> {
+        Case { evidence, rules, now, options, found: RefCell::default(), way: RefCell::default() }
+    }
+
+    /// Examines an object and what stands behind it; `None` where that leads in a circle, or too far.
+    pub(super) fn examine(&self, object: &Object<'_>) -> Option<Finding> {
+        let name = ObjectName::of(object);
+        if let Some(finding) = self.found.borrow().get(&name) {
+            return Some(finding.clone());
+        }
+        if self.way.borrow().len() >= DEPTH || !self.way.borrow_mut().insert(name.clone()) {
+            return None;
+        }
+        let mut finding = self.look(object);
+        if finding.status() != Status::Unknown {
+            super::examine(self, object, &mut finding);
+        }
+        if finding.is_current() {
+            finding.since = None;
+        } else if finding.since.is_none() {
+            let evidence = finding.below.iter().find(|link| link.status != Status::Current);
+            let created = || time(object.at(&["metadata", "creationTimestamp"]));
+            finding.since = evidence.and_then(|link| link.since).or_else(created);
+        }
+        self.way.borrow_mut().remove(&name);
+        self.found.borrow_mut().insert(name, finding.clone());
+        Some(finding)
+    }
+
+    /// What the object alone says.
+    pub(super) fn look(&self, object: &Object<'_>) -> Finding {
+        let verdict = match self.rules.judge(object, self.now) {
+            Ok(verdict) => verdict,
+            Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable"),
+        };
+        let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
+        let mut finding = Finding {
+            name: ObjectName::of(object),
+            reason: reason.unwrap_or_default(),
+            text: verdict.message.clone().into_owned(),
+            since: since::of(object, &verdict),
+            facts: Vec::new(),
+            hard: None,
+            below: Vec::new(),
+            says_what_it_awaits: false,
+            verdict,
+        };
+        if finding.text.trim().is_empty() && !finding.is_current() {
+            finding.text = self.words(object, finding.since).unwrap_or_default();
+        }
+        finding
+    }
+
+    /// The first complaint of an object that has no better words: a condition, else an event.
+    fn words(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
+        let mut said = conditions.into_iter().flatten().filter_map(|condition| {
+            let not_true = !condition.get("status")?.is_str("True");
+            let message = condition.get("message")?.as_str()?;
+            (not_true && !message.trim().is_empty()).then(|| message.into_owned())
+        });
+        said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
+    }
+
+    /// What an object complains of since then: an event, else a condition that changed.
+    pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
+        if let Some(event) = self.warnings(object, since).into_iter().next() {
+            return Some(event.message.into_owned());
+        }
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
+        conditions.into_iter().flatten().find_map(|condition| {
+            let changed = time(condition.get("lastTransitionTime")).filter(|changed| Some(*changed) >= since);
+            let is_false = condition.get("status")?.is_str("False") && changed.is_some();
+            let message = condition.get("message")?.as_str()?;
+            (is_false && !message.trim().is_empty()).then(|| message.into_owned())
+        })
+    }
+
+    /// The objects that have this one for their controller, in the order of their names.
+    pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
+        let uid = owner.text(&["metadata", "uid"]);
+        if uid.is_empty() {
+            return Vec::new();
+        }
+        let is_wanted =
+            |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
+        let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
+        in_order(self.evidence.owned(&uid).filter(|object| is_wanted(object) && is_other(object)))
+    }
+
+    /// The objects of a kind, in the order of their names.
+    pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
+        in_order(self.evidence.of_kind(group, kind, namespace))
+    }
+
+    pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {
+        self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
+    }
+
+    /// Examines the objects of those names that are there.
+    pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Finding> {
+        let there = names.into_iter().filter_map(|name| {
+            // Not every field says whether its target is cluster-scoped.
+            let in_cluster = || self.evidence.get(&name.group, &name.kind, "", &name.name).found();
+            self.get(name).found().or_else(in_cluster)
+        });
+        there.filter_map(|object| self.examine(&object)).collect()
+    }
+
+    /// The Warning events since the object is not well, newest first.
+    pub(super) fn warnings(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
+        let mut events = self.events(about, since);
+        events.retain(|event| event.warning);
+        events
+    }
+
+    /// All events since then, newest first.
+    pub(super) fn events(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
+        let mut events = self.evidence.events(about);
+        events.retain(|event| event.last.is_none() || event.last >= since);
+        events.sort_by(|one, other| {
+            let texts =
+                || (&one.reason, &one.message, one.count).cmp(&(&other.reason, &other.message, other.count));
+            other.last.cmp(&one.last).then_with(texts)
+        });
+        events
+    }
+
+    /// Whether something happened within a while before now.
+    pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
+        event.last.is_some_and(|last| self.now.duration_since(last) <= within)
+    }
+
+    /// How old an object is.
+    pub(super) fn age(&self, object: &Object<'_>) -> Option<SignedDuration> {
+        time(object.at(&["metadata", "creationTimestamp"])).map(|created| self.now.duration_since(created))
+    }
+}
+
+fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
+    let mut objects: Vec<_> = objects.collect();
+    objects.sort_by_cached_key(ObjectName::of);
+    objects
+}

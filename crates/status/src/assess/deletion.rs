@@ -1,0 +1,96 @@
+//! Deletions that do not end: what still uses or holds the object.
+
+use jiff::Timestamp;
+
+use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::edges::references;
+use crate::assess::evidence::ObjectName;
+use crate::assess::workloads::is_terminating;
+use crate::assess::{pod, storage};
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+    let finalizers = finalizers(object);
+    let since = finding.since;
+    let complaint = case.complaint_since(object, since);
+    if !finalizers.is_empty() {
+        let complaint = complaint.map(|text| format!("; {text}")).unwrap_or_default();
+        finding.say("Finalizers", format!("waits for finalizers: {}{complaint}", finalizers.join(", ")));
+    } else if let Some(text) = complaint {
+        finding.fact(text);
+    }
+    let protects = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+    match (object.group(), object.kind()) {
+        ("", "Namespace") => namespace(case, object, finding),
+        ("", "Pod") => lost(case, object, finding),
+        ("", "PersistentVolumeClaim") if protects("kubernetes.io/pvc-protection") => {
+            if let Some(user) = storage::user_in_the_way(case, object) {
+                finding.say("InUse", format!("Pod {} still uses the claim", user.name.name));
+                finding.held_by(user, "still uses the claim");
+            }
+        }
+        ("", "PersistentVolume") if protects("kubernetes.io/pv-protection") => {
+            let claims: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+            if let Some(claim) = case.examine_named(&claims).into_iter().next() {
+                finding.say("InUse", format!("claim {} is still bound to the volume", claim.name.name));
+                finding.held_by(claim, "is still bound to the volume");
+            }
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let (group, kind) = (object.text(&["spec", "group"]), object.text(&["spec", "names", "kind"]));
+            holders(case, finding, case.of_kind(&group, &kind, None));
+        }
+        _ => holders(case, finding, case.owned(object, None)),
+    }
+}
+
+fn finalizers(object: &Object<'_>) -> Vec<String> {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::items);
+    list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
+}
+
+/// A Pod is gone when the kubelet of its node says so.
+fn lost(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+    let node = pod::node(case, object);
+    if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
+        finding.say("NodeLost", "its node, which would confirm that it has ended, is lost");
+        finding.follow(node);
+    }
+}
+
+/// What is left in a namespace; the namespace controller writes down what it finds.
+fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+    let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
+    let said = [
+        "NamespaceDeletionDiscoveryFailure",
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "NamespaceDeletionContentFailure",
+        "NamespaceFinalizersRemaining",
+        "NamespaceContentRemaining",
+    ];
+    if let Some(condition) = said.into_iter().filter_map(|name| object.condition(name)).find(is_true) {
+        let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
+        finding.say(&text("reason"), &*text("message"));
+    }
+    let mut left: Vec<_> = case.evidence.in_namespace(&object.name()).collect();
+    left.sort_by_cached_key(ObjectName::of);
+    holders(case, finding, left);
+}
+
+/// Follows those of `objects` that are being deleted as well: first what has something to wait for.
+fn holders(case: &Case<'_>, finding: &mut Finding, objects: Vec<Object<'_>>) {
+    let terminating = objects.iter().filter(|object| is_terminating(object));
+    let examined = terminating.filter_map(|object| {
+        let waits = !finalizers(object).is_empty();
+        Some((waits, case.examine(object)?))
+    });
+    let rank = |(waits, holder): &(bool, Finding)| {
+        (!*waits && holder.below.is_empty(), holder.since.unwrap_or(Timestamp::MAX), holder.name.clone())
+    };
+    let terminating = examined.filter(|(_, holder)| holder.status() == Status::Terminating);
+    if let Some((_, holder)) = terminating.min_by_key(rank) {
+        finding.follow([Finding { hard: None, ..holder }]);
+    }
+}

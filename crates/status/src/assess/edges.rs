@@ -1,0 +1,236 @@
+//! Which objects stand behind which: the one table of edges.
+
+use crate::assess::evidence::ObjectName;
+use crate::json::{Kind, Value};
+use crate::object::Object;
+
+/// How an edge is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The target's controller owner reference has the UID of the object.
+    Owner,
+    /// The member `name` of the values at `at` is the name of the target, in the namespace of the object; a
+    /// value marked `optional: true` need not exist.
+    Field {
+        /// Where the values are; `[]` stands for each item of a list.
+        at: &'static str,
+        /// The member that is the name.
+        name: &'static str,
+    },
+    /// As [`By::Field`], but the target is cluster-scoped.
+    ClusterField {
+        /// Where the values are.
+        at: &'static str,
+        /// The member that is the name.
+        name: &'static str,
+    },
+    /// The values at `at` are references with `name` and, where they differ from the object's or the edge's,
+    /// `namespace`, `kind` and `apiVersion` or `group`.
+    Reference {
+        /// Where the references are.
+        at: &'static str,
+    },
+    /// The values at `at` are texts `namespace/name`.
+    Path {
+        /// Where the texts are.
+        at: &'static str,
+    },
+    /// The target has this label, and its value is the name of the object.
+    Label {
+        /// The label.
+        key: &'static str,
+    },
+    /// The object's selector matches the labels of the Pods that the target makes.
+    Selector,
+}
+
+/// A kind of edge between objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Group and kind of the objects it starts from; both empty: of any.
+    pub from: (&'static str, &'static str),
+    /// Group and kind of its targets; both empty: any.
+    pub to: (&'static str, &'static str),
+    /// How targets are found.
+    pub by: By,
+}
+
+const ANY: (&str, &str) = ("", "");
+const POD: (&str, &str) = ("", "Pod");
+const CLAIM: (&str, &str) = ("", "PersistentVolumeClaim");
+const SECRET: (&str, &str) = ("", "Secret");
+const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");
+const FLUX_SOURCE: (&str, &str) = ("source.toolkit.fluxcd.io", "");
+const HELM_CHART: (&str, &str) = ("source.toolkit.fluxcd.io", "HelmChart");
+const KUSTOMIZATION: (&str, &str) = ("kustomize.toolkit.fluxcd.io", "Kustomization");
+const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io", "HelmRelease");
+
+const fn edge(from: (&'static str, &'static str), to: (&'static str, &'static str), by: By) -> Edge {
+    Edge { from, to, by }
+}
+
+const fn field(at: &'static str, name: &'static str) -> By {
+    By::Field { at, name }
+}
+
+/// All edges along which evidence is looked for.
+pub const EDGES: &[Edge] = &[
+    edge(ANY, ANY, By::Owner),
+    edge(POD, ("", "Node"), By::ClusterField { at: "spec", name: "nodeName" }),
+    edge(POD, ("", "ServiceAccount"), field("spec", "serviceAccountName")),
+    edge(POD, CLAIM, field("spec.volumes[].persistentVolumeClaim", "claimName")),
+    edge(POD, SECRET, field("spec.volumes[].secret", "secretName")),
+    edge(POD, SECRET, field("spec.volumes[].projected.sources[].secret", "name")),
+    edge(POD, SECRET, field("spec.containers[].env[].valueFrom.secretKeyRef", "name")),
+    edge(POD, SECRET, field("spec.containers[].envFrom[].secretRef", "name")),
+    edge(POD, SECRET, field("spec.initContainers[].env[].valueFrom.secretKeyRef", "name")),
+    edge(POD, SECRET, field("spec.initContainers[].envFrom[].secretRef", "name")),
+    edge(POD, CONFIG_MAP, field("spec.volumes[].configMap", "name")),
+    edge(POD, CONFIG_MAP, field("spec.volumes[].projected.sources[].configMap", "name")),
+    edge(POD, CONFIG_MAP, field("spec.containers[].env[].valueFrom.configMapKeyRef", "name")),
+    edge(POD, CONFIG_MAP, field("spec.containers[].envFrom[].configMapRef", "name")),
+    edge(POD, CONFIG_MAP, field("spec.initContainers[].env[].valueFrom.configMapKeyRef", "name")),
+    edge(POD, CONFIG_MAP, field("spec.initContainers[].envFrom[].configMapRef", "name")),
+    edge(CLAIM, ("", "PersistentVolume"), By::ClusterField { at: "spec", name: "volumeName" }),
+    edge(
+        CLAIM,
+        ("storage.k8s.io", "StorageClass"),
+        By::ClusterField { at: "spec", name: "storageClassName" },
+    ),
+    edge(("", "PersistentVolume"), CLAIM, By::Reference { at: "spec.claimRef" }),
+    edge(
+        ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+        CLAIM,
+        field("spec.source", "persistentVolumeClaimName"),
+    ),
+    edge(("autoscaling", "HorizontalPodAutoscaler"), ANY, By::Reference { at: "spec.scaleTargetRef" }),
+    edge(("apiregistration.k8s.io", "APIService"), ("", "Service"), By::Reference { at: "spec.service" }),
+    edge(
+        ("", "Service"),
+        ("discovery.k8s.io", "EndpointSlice"),
+        By::Label { key: "kubernetes.io/service-name" },
+    ),
+    edge(("discovery.k8s.io", "EndpointSlice"), POD, By::Reference { at: "endpoints[].targetRef" }),
+    edge(("", "Endpoints"), POD, By::Reference { at: "subsets[].notReadyAddresses[].targetRef" }),
+    edge(("policy", "PodDisruptionBudget"), ("apps", "Deployment"), By::Selector),
+    // Crossplane, cert-manager and Cluster API name what they are made of in fields.
+    edge(ANY, ANY, By::Reference { at: "spec.resourceRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.resourceRefs[]" }),
+    edge(ANY, ANY, By::Reference { at: "spec.crossplane.resourceRefs[]" }),
+    edge(ANY, ("cert-manager.io", "Issuer"), By::Reference { at: "spec.issuerRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.infrastructureRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.controlPlaneRef" }),
+    edge(ANY, ANY, By::Reference { at: "spec.bootstrap.configRef" }),
+    edge(KUSTOMIZATION, KUSTOMIZATION, By::Reference { at: "spec.dependsOn[]" }),
+    edge(KUSTOMIZATION, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
+    edge(HELM_RELEASE, HELM_RELEASE, By::Reference { at: "spec.dependsOn[]" }),
+    edge(HELM_RELEASE, FLUX_SOURCE, By::Reference { at: "spec.chartRef" }),
+    edge(HELM_RELEASE, HELM_CHART, By::Path { at: "status.helmChart" }),
+    edge(HELM_CHART, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
+];
+
+/// An object that another one names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The object.
+    pub to: ObjectName,
+    /// Whether the one that names it does without it.
+    pub optional: bool,
+}
+
+/// The objects that `object` names in its fields, each once.
+///
+/// Where a field does not say whether its target is cluster-scoped, the target has the namespace of `object`.
+pub fn references(object: &Object<'_>) -> Vec<Reference> {
+    let mut found: Vec<Reference> = Vec::new();
+    let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
+        if name.is_empty() || kind.is_empty() {
+            return;
+        }
+        let to = ObjectName::new(group, kind, namespace, name);
+        match found.iter_mut().find(|reference| reference.to == to) {
+            Some(known) => known.optional &= optional,
+            None => found.push(Reference { to, optional }),
+        }
+    };
+    let home = object.namespace();
+    for edge in EDGES.iter().filter(|edge| edge.from == ANY || edge.from == (object.group(), object.kind())) {
+        let text = |value: Value<'_>, key: &str| {
+            value.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
+        };
+        let optional = |value: Value<'_>| value.get("optional").and_then(Value::as_bool) == Some(true);
+        let (group, kind) = edge.to;
+        match edge.by {
+            By::Field { at, name } => {
+                for value in walk(object.root(), at) {
+                    add(group, kind, &home, &text(value, name), optional(value));
+                }
+            }
+            By::ClusterField { at, name } => {
+                for value in walk(object.root(), at) {
+                    add(group, kind, "", &text(value, name), optional(value));
+                }
+            }
+            By::Reference { at } => {
+                for value in walk(object.root(), at) {
+                    let [api_version, own_group, named, namespace, name] =
+                        ["apiVersion", "group", "kind", "namespace", "name"].map(|key| text(value, key));
+                    let versioned = api_version.split_once('/').map(|(group, _)| group);
+                    let group = match (&*api_version, &*own_group) {
+                        ("", "") => group,
+                        ("", own) => own,
+                        _ => versioned.unwrap_or_default(),
+                    };
+                    let kind = if named.is_empty() { kind } else { &named };
+                    let namespace = if namespace.is_empty() { &*home } else { &namespace };
+                    add(group, kind, namespace, &name, false);
+                }
+            }
+            By::Path { at } => {
+                for value in walk(object.root(), at) {
+                    if let Some((namespace, name)) =
+                        value.as_str().as_deref().and_then(|it| it.split_once('/'))
+                    {
+                        add(group, kind, namespace, name, false);
+                    }
+                }
+            }
+            By::Owner | By::Label { .. } | By::Selector => {}
+        }
+    }
+    found
+}
+
+/// The values at a path of keys; `[]` after a key stands for each item.
+fn walk<'a>(root: Value<'a>, path: &str) -> Vec<Value<'a>> {
+    let mut values = vec![root];
+    for step in path.split('.') {
+        let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+        let inner = values.iter().filter_map(|value| value.get(key));
+        values = if each { inner.filter_map(Value::items).flatten().collect() } else { inner.collect() };
+    }
+    values.retain(|value| !value.is_null());
+    values
+}
+
+/// Whether a label selector chooses an object with these labels; no selector chooses nothing.
+pub(super) fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
+    let Some(selector) = selector.filter(|selector| selector.kind() == Kind::Object) else { return false };
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
+    let mut matched = selector.get("matchLabels").and_then(Value::members).into_iter().flatten();
+    let mut expressions = selector.get("matchExpressions").and_then(Value::items).into_iter().flatten();
+    matched.all(|(key, value)| value.as_str().is_some_and(|value| label(&key) == Some(value)))
+        && expressions.all(|expression| {
+            let text = |key| expression.get(key).and_then(Value::as_str).unwrap_or_default();
+            let found = label(&text("key"));
+            let mut values = expression.get("values").and_then(Value::items).into_iter().flatten();
+            let among = found.as_deref().is_some_and(|found| values.any(|value| value.is_str(found)));
+            match &*text("operator") {
+                "In" => among,
+                "NotIn" => !among,
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => false,
+            }
+        })
+}

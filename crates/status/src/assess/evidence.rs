@@ -1,0 +1,278 @@
+//! The border to where evidence comes from.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::json::Value;
+use crate::object::Object;
+
+/// Names one object of a cluster, whatever its version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectName {
+        let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
+        ObjectName { group, kind, namespace, name }
+    }
+
+    /// The name of `object`.
+    pub fn of(object: &Object<'_>) -> ObjectName {
+        ObjectName::new(object.group(), object.kind(), &object.namespace(), &object.name())
+    }
+}
+
+/// Written `group/Kind/namespace/name`; the core group and the namespace of cluster-scoped objects are empty.
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
+    }
+}
+
+/// The answer to "is this object there?".
+#[derive(Debug, Clone)]
+pub enum Lookup<'e> {
+    /// It is.
+    Found(Object<'e>),
+    /// It is known not to be there.
+    Absent,
+    /// Nobody looked, or was let look; with the reason, for people.
+    Unobserved(Cow<'e, str>),
+}
+
+impl<'e> Lookup<'e> {
+    /// The object, if it was found.
+    pub fn found(self) -> Option<Object<'e>> {
+        match self {
+            Lookup::Found(object) => Some(object),
+            Lookup::Absent | Lookup::Unobserved(_) => None,
+        }
+    }
+}
+
+/// Some of the objects of a cluster.
+pub type Listing<'e> = Box<dyn Iterator<Item = Object<'e>> + 'e>;
+
+/// What is known of the objects around one: a live snapshot, a dump, an index.
+///
+/// Objects may come in any order. What was not read is left out of the listings;
+/// [`is_observed`](Evidence::is_observed) tells that from "there is none".
+pub trait Evidence {
+    /// Looks one object up; `namespace` is empty for cluster-scoped objects.
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_>;
+
+    /// The objects whose controller owner reference has this UID.
+    fn owned(&self, uid: &str) -> Listing<'_>;
+
+    /// The objects of a kind in one namespace, or in all.
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
+
+    /// All objects in a namespace, of whatever kind.
+    fn in_namespace(&self, namespace: &str) -> Listing<'_>;
+
+    /// The events about an object, each once; see [`Event::read`] and [`Regarding::is`].
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
+
+    /// Whether all objects of a kind in a namespace (or in all) were read.
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
+}
+
+/// An event, from either of the two API groups that serve them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Whether its type is `Warning`.
+    pub warning: bool,
+    /// One word in CamelCase.
+    pub reason: Cow<'a, str>,
+    /// For people.
+    pub message: Cow<'a, str>,
+    /// How often it happened, at least 1.
+    pub count: i64,
+    /// When it happened first.
+    pub first: Option<Timestamp>,
+    /// When it happened last.
+    pub last: Option<Timestamp>,
+}
+
+/// Which object an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Regarding<'a> {
+    /// Kind.
+    pub kind: Cow<'a, str>,
+    /// Namespace, or empty.
+    pub namespace: Cow<'a, str>,
+    /// Name.
+    pub name: Cow<'a, str>,
+    /// UID, or empty.
+    pub uid: Cow<'a, str>,
+}
+
+impl Regarding<'_> {
+    /// Whether that is `object`: an event about an earlier object of the same name is not about this one.
+    pub fn is(&self, object: &Object<'_>) -> bool {
+        // The kubelet writes the name of a Node where its UID belongs.
+        let uid = object.text(&["metadata", "uid"]);
+        let same_uid = self.uid.is_empty() || uid.is_empty() || self.uid == uid || self.kind == "Node";
+        self.kind == object.kind()
+            && self.name == object.name()
+            && (self.namespace == object.namespace() || object.namespace().is_empty())
+            && same_uid
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Reads an event and what it is about; `None` if `object` is no event.
+    pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
+        if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
+            return None;
+        }
+        let either = |one: &str, other: &str| object.at(&[one]).or_else(|| object.at(&[other]));
+        let about = either("involvedObject", "regarding")?;
+        let text = |value: Option<Value<'a>>, key| {
+            value.and_then(|value| value.get(key)?.as_str()).unwrap_or_default()
+        };
+        let count = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
+        let count = count.iter().filter_map(|path| object.at(path)?.as_i64()).max();
+        let first = [&["firstTimestamp"][..], &["deprecatedFirstTimestamp"]];
+        let either_way = [&["eventTime"][..], &["metadata", "creationTimestamp"]];
+        let last = [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["deprecatedLastTimestamp"]];
+        let times = |paths: &[&[&str]]| {
+            let times = paths.iter().chain(&either_way).filter_map(|path| time(object.at(path)));
+            times.collect::<Vec<_>>()
+        };
+        let event = Event {
+            warning: object.text(&["type"]) == "Warning",
+            reason: object.text(&["reason"]),
+            message: either("message", "note").and_then(Value::as_str).unwrap_or_default(),
+            count: count.unwrap_or(1).max(1),
+            first: times(&first).into_iter().min(),
+            last: times(&last).into_iter().max(),
+        };
+        let regarding = Regarding {
+            kind: text(Some(about), "kind"),
+            namespace: text(Some(about), "namespace"),
+            name: text(Some(about), "name"),
+            uid: text(Some(about), "uid"),
+        };
+        Some((event, regarding))
+    }
+}
+
+/// The time that stands at a place.
+pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
+
+/// Evidence in memory: what it does not hold is absent.
+///
+/// Of several objects with one name the last one counts.
+#[derive(Debug, Default)]
+pub struct Dump<'a> {
+    objects: Vec<(ObjectName, Object<'a>)>,
+    owned: HashMap<String, Vec<usize>>,
+    events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
+    unobserved: BTreeSet<(String, String)>,
+}
+
+impl<'a> Dump<'a> {
+    /// Keeps `objects`, events among them.
+    pub fn new(objects: impl IntoIterator<Item = Object<'a>>) -> Dump<'a> {
+        let mut named: Vec<_> = objects.into_iter().map(|object| (ObjectName::of(&object), object)).collect();
+        named.reverse();
+        named.sort_by(|(one, _), (other, _)| one.cmp(other));
+        named.dedup_by(|(one, _), (other, _)| one == other);
+        let mut dump = Dump { objects: named, ..Dump::default() };
+        let mut read = BTreeSet::new();
+        for (at, (name, object)) in dump.objects.iter().enumerate() {
+            if let Some(uid) = controller(object).map(|owner| uid_of(owner).into_owned()) {
+                dump.owned.entry(uid).or_default().push(at);
+            }
+            // One event is served by two API groups.
+            if let Some((event, regarding)) = Event::read(object)
+                && read.insert((&name.namespace, &name.name))
+            {
+                let key = (regarding.kind.clone().into_owned(), regarding.name.clone().into_owned());
+                dump.events.entry(key).or_default().push((event, regarding));
+            }
+        }
+        dump
+    }
+
+    /// Says that the objects of a kind were not, or not all, read.
+    pub fn set_unobserved(&mut self, group: &str, kind: &str) {
+        self.unobserved.insert((group.to_owned(), kind.to_owned()));
+    }
+
+    fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectName, Object<'a>)] {
+        let place = |name: &ObjectName| {
+            let kinds = (name.group.as_str(), name.kind.as_str()).cmp(&(group, kind));
+            kinds.then_with(|| {
+                namespace.map_or(std::cmp::Ordering::Equal, |it| name.namespace.as_str().cmp(it))
+            })
+        };
+        let start = self.objects.partition_point(|(name, _)| place(name).is_lt());
+        let end = self.objects.partition_point(|(name, _)| place(name).is_le());
+        self.objects.get(start..end).unwrap_or_default()
+    }
+}
+
+/// The owner reference of an object's controller.
+pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
+    let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
+    owners
+        .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
+        .filter(|owner| !uid_of(*owner).is_empty())
+}
+
+fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
+    owner.get("uid").and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Evidence for Dump<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+        let objects = self.range(group, kind, Some(namespace));
+        match objects.binary_search_by(|(found, _)| found.name.as_str().cmp(name)) {
+            Ok(at) => objects.get(at).map_or(Lookup::Absent, |(_, object)| Lookup::Found(object.clone())),
+            Err(_) if self.is_observed(group, kind, None) => Lookup::Absent,
+            Err(_) => Lookup::Unobserved(Cow::Borrowed("it was not read")),
+        }
+    }
+
+    fn owned(&self, uid: &str) -> Listing<'_> {
+        let owned = self.owned.get(uid).into_iter().flatten();
+        Box::new(owned.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        Box::new(self.range(group, kind, namespace).iter().map(|(_, object)| object.clone()))
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        let namespace = namespace.to_owned();
+        let there = self.objects.iter().filter(move |(name, _)| name.namespace == namespace);
+        Box::new(there.map(|(_, object)| object.clone()))
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        let key = (about.kind().to_owned(), about.name().into_owned());
+        let events = self.events.get(&key).into_iter().flatten();
+        events.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event.clone()).collect()
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, _namespace: Option<&str>) -> bool {
+        !self.unobserved.contains(&(group.to_owned(), kind.to_owned()))
+    }
+}

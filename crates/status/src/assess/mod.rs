@@ -1,0 +1,224 @@
+//! How is this object, when one looks at what stands behind it?
+//!
+//! [`Rules`] judge an object alone. [`assess`] starts there and looks at evidence: objects that the object
+//! owns (by controller owner reference), objects that it names (see [`EDGES`]), recent Warning events. What
+//! evidence may change is a closed list:
+//!
+//! * what is in progress has failed when a *hard cause* stands behind it: an image that cannot be pulled,
+//!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
+//! * a few kinds are worse than they say: a bare Pod that failed, a LoadBalancer without address, …;
+//! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment;
+//! * all else is noise.
+//!
+//! An [`Assessment`] of an object that is not well carries the chain from it to the deepest object in the
+//! cluster that is not well, and that object's own words.
+
+mod autoscaling;
+mod batch;
+mod case;
+mod deletion;
+mod disruption;
+mod edges;
+mod evidence;
+mod extension;
+mod flux;
+mod network;
+mod node;
+mod pod;
+mod refusals;
+mod since;
+mod storage;
+mod workloads;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::json::Value;
+use crate::object::Object;
+use crate::rollup::Subject;
+use crate::rules::Rules;
+use crate::verdict::{Status, Verdict};
+use case::{Case, Finding};
+
+pub use edges::{By, EDGES, Edge, Reference, references};
+pub use evidence::{Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding};
+
+/// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Budgets {
+    /// Nothing: a Deployment wants all its replicas.
+    #[default]
+    Advisory,
+    /// A Deployment with as many updated and available replicas as its budget wants healthy is Current.
+    Sufficient,
+}
+
+/// Choices where people differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What a PodDisruptionBudget means.
+    pub pdb: Budgets,
+}
+
+/// What people have switched off on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// `spec.suspend`
+    pub suspended: bool,
+    /// `spec.paused`
+    pub paused: bool,
+}
+
+impl Flags {
+    fn of(object: &Object<'_>) -> Flags {
+        let is_set = |key| object.at(&["spec", key]).and_then(Value::as_bool) == Some(true);
+        Flags { suspended: is_set("suspend"), paused: is_set("paused") }
+    }
+}
+
+/// An object on the way from a symptom to its cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Which object.
+    pub object: ObjectName,
+    /// How it is; `Current` for one that is well, but in the way of another.
+    pub status: Status,
+    /// One word in CamelCase; may be empty.
+    pub reason: String,
+    /// Its own words.
+    pub message: String,
+    /// Since when it is not well.
+    pub since: Option<Timestamp>,
+    /// Which rule decided.
+    pub rule: String,
+    /// What else is known: containers, events, missing objects, a budget.
+    pub facts: Vec<String>,
+}
+
+/// How an object is, since when, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// Which object.
+    pub object: ObjectName,
+    /// Its status; the message is what it says of itself.
+    pub verdict: Verdict,
+    /// Since when it is not well: the transition of the condition that says so, else the time of the
+    /// evidence, else the creation.
+    pub since: Option<Timestamp>,
+    /// What is switched off on purpose.
+    pub flags: Flags,
+    /// From the object to the deepest one that is not well; empty for an object that is Current.
+    pub chain: Vec<Link>,
+    /// The cause's own words; where the object names what it waits for, after its own.
+    pub message: String,
+}
+
+impl Assessment {
+    /// The object as a roll-up sees it.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            status: self.verdict.status,
+            since: self.since,
+            group: &self.object.group,
+            kind: &self.object.kind,
+            namespace: &self.object.namespace,
+            name: &self.object.name,
+        }
+    }
+
+    fn of_nothing(object: &ObjectName, verdict: Verdict, reason: &str) -> Assessment {
+        let message = verdict.message.clone().into_owned();
+        let link = Link {
+            object: object.clone(),
+            status: verdict.status,
+            reason: reason.to_owned(),
+            message: message.clone(),
+            since: None,
+            rule: verdict.rule.clone().into_owned(),
+            facts: Vec::new(),
+        };
+        let (object, flags, chain) = (object.clone(), Flags::default(), vec![link]);
+        Assessment { object, verdict, since: None, flags, chain, message }
+    }
+}
+
+/// Assesses an object at the time `now`.
+///
+/// ```
+/// use taffrail_status::assess::{Dump, Options, assess};
+/// use taffrail_status::{Object, Status, Taffrail};
+///
+/// let pod = serde_json::json!({
+///     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"},
+///     "status": {"phase": "Pending", "containerStatuses": [
+///         {"name": "app", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}
+///     ]}
+/// });
+/// let pod = Object::new((&pod).into())?;
+/// let now = jiff::Timestamp::UNIX_EPOCH;
+/// let assessment = assess(&pod, &Dump::new([pod.clone()]), &Taffrail, now, &Options::default());
+/// assert_eq!(assessment.verdict.status, Status::Failed);
+/// assert_eq!(assessment.message, "Back-off pulling image");
+/// # Ok::<(), taffrail_status::ObjectError>(())
+/// ```
+pub fn assess(
+    object: &Object<'_>,
+    evidence: &dyn Evidence,
+    rules: &dyn Rules,
+    now: Timestamp,
+    options: &Options,
+) -> Assessment {
+    let case = Case::new(evidence, rules, now, options);
+    let finding = case.examine(object).unwrap_or_else(|| case.look(object));
+    finding.into_assessment(Flags::of(object))
+}
+
+/// Assesses an object by its name: one that is absent is NotFound, one that was not observed Unknown.
+pub fn assess_named(
+    name: &ObjectName,
+    evidence: &dyn Evidence,
+    rules: &dyn Rules,
+    now: Timestamp,
+    options: &Options,
+) -> Assessment {
+    match evidence.get(&name.group, &name.kind, &name.namespace, &name.name) {
+        Lookup::Found(object) => assess(&object, evidence, rules, now, options),
+        Lookup::Absent => {
+            let verdict = Verdict::new(Status::NotFound, "Resource not found", "absent");
+            Assessment::of_nothing(name, verdict, "NotFound")
+        }
+        Lookup::Unobserved(why) => {
+            let verdict = Verdict::new(Status::Unknown, Cow::Owned(why.into_owned()), "unobserved");
+            Assessment::of_nothing(name, verdict, "Unobserved")
+        }
+    }
+}
+
+/// The one that speaks for many, by the order of the roll-up; `None` of none.
+pub fn worst<'a>(assessments: impl IntoIterator<Item = &'a Assessment>) -> Option<&'a Assessment> {
+    assessments.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
+}
+
+/// What evidence says of an object of its kind.
+fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+    if finding.status() == Status::Terminating {
+        return deletion::examine(case, object, finding);
+    }
+    match (object.group(), object.kind()) {
+        ("", "Pod") => pod::examine(case, object, finding),
+        ("", "Node") => node::examine(object, finding),
+        ("", "Service") => network::service(case, object, finding),
+        ("", "PersistentVolumeClaim") => storage::claim(case, object, finding),
+        ("apps" | "extensions", "Deployment") => workloads::deployment(case, object, finding),
+        ("apps" | "extensions", "ReplicaSet") => workloads::replica_set(case, object, finding),
+        ("apps", "StatefulSet") => workloads::stateful_set(case, object, finding),
+        ("apps" | "extensions", "DaemonSet") => workloads::daemon_set(case, object, finding),
+        ("batch", "Job") => batch::job(case, object, finding),
+        ("batch", "CronJob") => batch::cron_job(case, object, finding),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::examine(case, object, finding),
+        ("apiregistration.k8s.io", "APIService") => network::api_service(case, object, finding),
+        (group, _) if flux::is_flux(group) => flux::examine(case, object, finding),
+        _ => extension::examine(case, object, finding),
+    }
+}

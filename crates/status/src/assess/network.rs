@@ -1,0 +1,77 @@
+//! Services, and the APIs that stand behind some of them.
+
+use crate::assess::case::{Case, Finding};
+use crate::assess::edges::references;
+use crate::assess::evidence::{Lookup, ObjectName, time};
+use crate::assess::workloads::is_terminating;
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+/// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
+pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {
+    let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
+    if !is_balancer
+        || has_address(service)
+        || !matches!(finding.status(), Status::Current | Status::InProgress)
+    {
+        return;
+    }
+    if finding.is_current() {
+        let text = "the load balancer has no address yet";
+        finding.turn(Status::InProgress, "NoAddress", text, "evidence/load-balancer");
+    }
+    let created = time(service.at(&["metadata", "creationTimestamp"]));
+    if let Some(event) = case.warnings(service, created).into_iter().next() {
+        finding.say(&event.reason, &*event.message);
+    }
+}
+
+fn has_address(service: &Object<'_>) -> bool {
+    let addresses = service.at(&["status", "loadBalancer", "ingress"]).and_then(Value::items);
+    let is_set = |value: Option<Value<'_>>| value.is_some_and(|text| !text.is_str("") && !text.is_null());
+    addresses
+        .into_iter()
+        .flatten()
+        .any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
+}
+
+/// An aggregated API says itself whether it can be reached.
+pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &mut Finding) {
+    let Some(available) = api_service.condition("Available") else { return };
+    let text = |key| available.get(key).and_then(Value::as_str).unwrap_or_default();
+    if text("status") != "False" || !matches!(finding.status(), Status::Current | Status::InProgress) {
+        return;
+    }
+    finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/api-service");
+    finding.since = time(available.get("lastTransitionTime"));
+    for reference in references(api_service) {
+        match case.get(&reference.to) {
+            Lookup::Found(service) => finding.follow(behind(case, &service)),
+            Lookup::Absent => {
+                let ObjectName { namespace, name, .. } = &reference.to;
+                finding.fact(format!("Service {namespace}/{name} does not exist"));
+            }
+            Lookup::Unobserved(_) => {}
+        }
+    }
+    finding.hard = None;
+}
+
+/// The Pods behind a Service that are not well.
+fn behind(case: &Case<'_>, service: &Object<'_>) -> Vec<Finding> {
+    let (namespace, name) = (service.namespace(), service.name());
+    let is_slice = |slice: &Object<'_>| {
+        let label = slice.at(&["metadata", "labels", "kubernetes.io/service-name"]);
+        label.is_some_and(|label| label.is_str(&name))
+    };
+    let mut backends = case.of_kind("discovery.k8s.io", "EndpointSlice", Some(&namespace));
+    backends.retain(is_slice);
+    backends.extend(case.get(&ObjectName::new("", "Endpoints", &namespace, &name)).found());
+    let mut pods: Vec<_> = backends.iter().flat_map(references).map(|reference| reference.to).collect();
+    pods.retain(|to| to.kind == "Pod");
+    pods.sort();
+    pods.dedup();
+    let there = pods.iter().filter_map(|name| case.get(name).found()).filter(|pod| !is_terminating(pod));
+    there.filter_map(|pod| case.examine(&pod)).collect()
+}

@@ -1,0 +1,367 @@
+//! Pods: containers, scheduling, volumes, nodes.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::edges::references;
+use crate::assess::evidence::{Event, Lookup, ObjectName, controller, time};
+use crate::assess::storage;
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+/// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
+const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
+
+/// How often a volume may fail: the first failures are those of a volume that is still on its way.
+const MOUNT_FAILURES: i64 = 3;
+
+/// How long a cluster autoscaler waits for a node before it tries another way.
+const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
+
+/// kstatus' time for the scheduler.
+const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
+
+/// An out-of-memory kill and the loss of readiness it causes are written by different clocks.
+const SAME_MOMENT: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn examine(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+    if is_in_phase(pod, "Failed") && finding.is_current() {
+        if controller(pod).is_none() {
+            *finding = failed(case, pod);
+        }
+        return;
+    }
+    if finding.is_current() || finding.is_stale() {
+        return;
+    }
+    let since = finding.since.or_else(|| time(pod.at(&["metadata", "creationTimestamp"])));
+    let node = node(case, pod);
+    if let Some(node) = node.as_ref().filter(|node| node.hard.is_some()) {
+        finding.say("NodeLost", "");
+        finding.follow([node.clone()]);
+        return;
+    }
+    if let Some(complaint) = container(pod, finding, since) {
+        finding.harden(complaint.cause, &complaint.reason, complaint.text);
+        name_missing(case, pod, finding);
+        return;
+    }
+    if is_unschedulable(pod) {
+        unschedulable(case, pod, finding, since);
+        return;
+    }
+    if !has_started(pod) {
+        waiting_for_volumes(case, pod, finding, since);
+    }
+    if finding.below.is_empty() && finding.hard.is_none() {
+        speak(case, pod, finding, since);
+        if !has_started(pod) {
+            name_missing(case, pod, finding);
+        }
+        finding.follow(node);
+    }
+}
+
+pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
+    pod.at(&["status", "phase"]).is_some_and(|value| value.is_str(phase))
+}
+
+/// A Pod in the phase Failed as its owner sees it.
+pub(super) fn failed(case: &Case<'_>, pod: &Object<'_>) -> Finding {
+    let mut finding = case.look(pod);
+    let said = pod.text(&["status", "message"]);
+    let end =
+        statuses(pod).filter_map(|status| Termination::of(status, "state")).find(Termination::is_failure);
+    let (reason, text) = match (&*pod.text(&["status", "reason"]), &end) {
+        ("", Some(end)) => (end.reason.clone(), end.text()),
+        ("", None) => ("PodFailed".to_owned(), finding.text.clone()),
+        (reason, _) => {
+            (reason.to_owned(), if said.is_empty() { reason.to_owned() } else { said.into_owned() })
+        }
+    };
+    finding.turn(Status::Failed, &reason, text, "evidence/pod-failed");
+    let ready = super::since::transition(pod, "Ready", |status| status != "True");
+    finding.since = ready.or(end.and_then(|end| end.at));
+    finding
+}
+
+/// The statuses of all containers that belong to the Pod's work: init containers and sidecars first.
+fn statuses<'a>(pod: &Object<'a>) -> impl Iterator<Item = Value<'a>> + use<'a> {
+    let lists = ["initContainerStatuses", "containerStatuses"].map(|key| pod.at(&["status", key]));
+    lists.into_iter().flatten().filter_map(Value::items).flatten()
+}
+
+fn text(value: Value<'_>, key: &str) -> String {
+    value.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
+}
+
+/// How a container ended.
+struct Termination {
+    container: String,
+    code: i64,
+    reason: String,
+    message: String,
+    at: Option<Timestamp>,
+}
+
+impl Termination {
+    /// The end in `state` or `lastState`.
+    fn of(status: Value<'_>, state: &str) -> Option<Termination> {
+        let end = status.get(state)?.get("terminated").filter(|end| !end.is_null())?;
+        Some(Termination {
+            container: text(status, "name"),
+            code: end.get("exitCode").and_then(Value::as_i64).unwrap_or(0),
+            reason: text(end, "reason"),
+            message: text(end, "message").trim().to_owned(),
+            at: time(end.get("finishedAt")),
+        })
+    }
+
+    fn is_failure(&self) -> bool {
+        self.code != 0 || self.is_out_of_memory()
+    }
+
+    fn is_out_of_memory(&self) -> bool {
+        self.reason == "OOMKilled"
+    }
+
+    fn text(&self) -> String {
+        let Termination { container, code, reason, message, .. } = self;
+        let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        format!("container {container} ended with exit code {code}{reason}{message}")
+    }
+}
+
+struct Complaint {
+    cause: HardCause,
+    reason: String,
+    text: String,
+}
+
+/// The first container with a hard cause; the others become facts.
+fn container(pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) -> Option<Complaint> {
+    let mut first = None;
+    for status in statuses(pod) {
+        let ends = [Termination::of(status, "state"), Termination::of(status, "lastState")];
+        let complaint = out_of_memory(status, &ends, since).or_else(|| waiting(status));
+        if complaint.is_some() || !status.get("ready").and_then(Value::as_bool).unwrap_or(false) {
+            for end in ends.iter().flatten().filter(|end| end.is_failure()) {
+                finding.fact(end.text());
+            }
+        }
+        match (complaint, &first) {
+            (Some(complaint), None) => first = Some(complaint),
+            (Some(complaint), Some(_)) => {
+                finding.fact(format!("container {}: {}", text(status, "name"), complaint.text));
+            }
+            (None, _) => {}
+        }
+    }
+    first
+}
+
+fn waiting(status: Value<'_>) -> Option<Complaint> {
+    let waiting = status.get("state")?.get("waiting")?;
+    let reason = text(waiting, "reason");
+    let cause = match &*reason {
+        "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" => HardCause::ImagePull,
+        "CreateContainerConfigError" | "CreateContainerError" => HardCause::Configuration,
+        "CrashLoopBackOff" => HardCause::Crash,
+        _ => return None,
+    };
+    let said = text(waiting, "message");
+    let words =
+        if said.trim().is_empty() { format!("container {}: {reason}", text(status, "name")) } else { said };
+    Some(Complaint { cause, reason, text: words })
+}
+
+/// A container whose last ends were out of memory, at least two of them, the latest since the Pod is not well.
+fn out_of_memory(
+    status: Value<'_>,
+    ends: &[Option<Termination>; 2],
+    since: Option<Timestamp>,
+) -> Option<Complaint> {
+    let latest = ends.iter().flatten().next().filter(|end| end.is_out_of_memory())?;
+    let is_over = since.zip(latest.at).is_some_and(|(since, at)| since.duration_since(at) > SAME_MOMENT);
+    let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
+    let ended = restarts.saturating_add(i64::from(ends[0].is_some()));
+    let other_ends = ends.iter().flatten().filter(|end| !end.is_out_of_memory()).count() as i64;
+    if is_over || ended.saturating_sub(other_ends) < 2 {
+        return None;
+    }
+    let backing_off = waiting(status).map(|complaint| format!("; {}", complaint.text)).unwrap_or_default();
+    Some(Complaint {
+        cause: HardCause::OutOfMemory,
+        reason: "OOMKilled".to_owned(),
+        text: format!(
+            "container {} was OOMKilled (exit code {}), {restarts} restarts{backing_off}",
+            latest.container, latest.code
+        ),
+    })
+}
+
+/// Whether a container runs or ran: volumes are mounted before the first one starts.
+fn has_started(pod: &Object<'_>) -> bool {
+    statuses(pod).any(|status| {
+        let is_in = |state: &str, kind: &str| {
+            status.get(state).and_then(|state| state.get(kind)).is_some_and(|value| !value.is_null())
+        };
+        is_in("state", "running") || is_in("state", "terminated") || is_in("lastState", "terminated")
+    })
+}
+
+fn is_unschedulable(pod: &Object<'_>) -> bool {
+    pod.condition("PodScheduled").is_some_and(|condition| {
+        let has = |key, value| condition.get(key).is_some_and(|own: Value<'_>| own.is_str(value));
+        has("status", "False") && has("reason", "Unschedulable")
+    })
+}
+
+fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+    let said = pod.condition("PodScheduled").map(|condition| text(condition, "message")).unwrap_or_default();
+    finding.say("Unschedulable", said);
+    let is_due = case.age(pod).is_none_or(|age| age >= SCHEDULING);
+    if is_due || finding.status() == Status::Failed {
+        // The latest word of the autoscaler counts.
+        let coming = case.events(pod, since).into_iter().find(|event| {
+            matches!(
+                &*event.reason,
+                "TriggeredScaleUp" | "NotTriggerScaleUp" | "FailedScaleUp" | "ScaleUpTimedOut"
+            )
+        });
+        match coming {
+            Some(event) if event.reason == "TriggeredScaleUp" && case.is_recent(&event, NODE_COMING) => {
+                let waits = format!("{}; a node is coming: {}", finding.text, event.message);
+                let since = finding.since;
+                finding.turn(Status::InProgress, "TriggeredScaleUp", waits, "evidence/scale-up");
+                finding.since = since;
+            }
+            _ => finding.harden(HardCause::Unschedulable, "Unschedulable", ""),
+        }
+    }
+    finding.follow(obstacles(case, &claims(pod)));
+    if finding.below.is_empty() {
+        name_missing(case, pod, finding);
+    }
+}
+
+/// The claims whose volumes the Pod mounts.
+pub(super) fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
+    let named = references(pod).into_iter().map(|reference| reference.to);
+    let mut claims: Vec<_> = named.filter(|to| to.kind == "PersistentVolumeClaim").collect();
+    // The claim of an ephemeral volume is named by a convention, not by a field.
+    for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
+        if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
+            let name = format!("{}-{}", pod.name(), text(volume, "name"));
+            claims.push(ObjectName::new("", "PersistentVolumeClaim", &pod.namespace(), &name));
+        }
+    }
+    claims
+}
+
+fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+    let mut failures = case.warnings(pod, since);
+    failures.retain(|event| matches!(&*event.reason, "FailedMount" | "FailedAttachVolume"));
+    let is_attached_elsewhere = |event: &Event<'_>| event.message.contains("Multi-Attach error");
+    let claims = claims(pod);
+    // That a volume is attached elsewhere is said once, and what follows from it again and again.
+    if let Some(said) = failures.iter().find(|event| is_attached_elsewhere(event)).or(failures.first()) {
+        let recent = failures.iter().filter(|event| case.is_recent(event, MOUNT_RECENT));
+        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MOUNT_FAILURES {
+            finding.harden(HardCause::Volume, &said.reason, &*said.message);
+        } else {
+            finding.say(&said.reason, &*said.message);
+        }
+        for event in &failures {
+            finding.fact(format!("{} ({}×): {}", event.reason, event.count, event.message));
+        }
+        if is_attached_elsewhere(said)
+            && let Some(other) = holder(case, pod, &claims)
+        {
+            if other.hard == Some(HardCause::NodeLost) {
+                let text = finding.text.clone();
+                finding.harden(HardCause::NodeLost, "", text);
+            }
+            finding.held_by(other, "uses the volume on another node");
+            return;
+        }
+        name_missing(case, pod, finding);
+    }
+    finding.follow(obstacles(case, &claims));
+}
+
+/// The claims that cannot be bound; one that waits for this very Pod is no obstacle.
+fn obstacles(case: &Case<'_>, claims: &[ObjectName]) -> impl Iterator<Item = Finding> + use<> {
+    let claims = case.examine_named(claims).into_iter();
+    claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
+}
+
+/// The Pod on another node that uses one of the claims.
+fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectName]) -> Option<Finding> {
+    let node = pod.text(&["spec", "nodeName"]);
+    let others = case.of_kind("", "Pod", Some(&pod.namespace())).into_iter().filter(|other| {
+        let other_node = other.text(&["spec", "nodeName"]);
+        other.name() != pod.name()
+            && !other_node.is_empty()
+            && other_node != node
+            && claims(other).iter().any(|claim| claims_of_pod.contains(claim))
+    });
+    let ended = |other: &Object<'_>| is_in_phase(other, "Succeeded") || is_in_phase(other, "Failed");
+    let findings = others.filter(|other| !ended(other)).filter_map(|other| case.examine(&other));
+    findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
+}
+
+/// The node of the Pod, if it is not well.
+pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
+    let name = pod.text(&["spec", "nodeName"]);
+    if name.is_empty() {
+        return None;
+    }
+    let node = case.get(&ObjectName::new("", "Node", "", &name)).found()?;
+    case.examine(&node).filter(|node| !node.is_current())
+}
+
+/// The best words for a Pod without a hard cause: what probes or the kubelet complain of, else a condition.
+fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+    let warnings = case.warnings(pod, since);
+    let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
+    if let Some(event) = probe.or(warnings.first()) {
+        finding.say(&event.reason, &*event.message);
+    } else if let Some(ready) = pod.condition("Ready") {
+        finding.say(&text(ready, "reason"), text(ready, "message"));
+    }
+    for event in &warnings {
+        finding.fact(format!("{} ({}×): {}", event.reason, event.count, event.message));
+    }
+}
+
+/// Names the objects that the Pod refers to and that do not exist.
+fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+    for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
+        let ObjectName { kind, name, .. } = &reference.to;
+        // Every Pod mounts that one; dumps often leave it out.
+        if kind == "Node" || name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default") {
+            continue;
+        }
+        if matches!(case.get(&reference.to), Lookup::Absent) {
+            let missing = format!("{kind} {}/{name} does not exist", reference.to.namespace);
+            // A Pod is not even made without its account, and an image or a crash has other causes.
+            let is_else = matches!(
+                finding.hard,
+                Some(
+                    HardCause::ImagePull
+                        | HardCause::Crash
+                        | HardCause::OutOfMemory
+                        | HardCause::Unschedulable
+                )
+            );
+            if kind != "ServiceAccount" && !is_else && !finding.text.contains(name.as_str()) {
+                let text = format!("{}; {missing}", finding.text);
+                finding.say("", text);
+            }
+            finding.fact(missing);
+        }
+    }
+}

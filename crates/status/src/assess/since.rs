@@ -1,0 +1,60 @@
+//! Since when an object is not well, as far as it tells itself.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::assess::evidence::time;
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::{Status, Verdict};
+
+/// The transition of the condition that says that `object` is not well.
+pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
+    match verdict.status {
+        Status::Current => None,
+        Status::Terminating => deleted(object),
+        _ => conditions(object).or_else(|| match (object.group(), object.kind()) {
+            ("batch", "Job") => time(object.at(&["status", "startTime"])),
+            _ => None,
+        }),
+    }
+}
+
+/// When somebody asked for the deletion: `deletionTimestamp` is when its grace ends.
+fn deleted(object: &Object<'_>) -> Option<Timestamp> {
+    let end = time(object.at(&["metadata", "deletionTimestamp"]))?;
+    let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
+    Some(end.checked_sub(SignedDuration::from_secs(grace.max(0))).unwrap_or(end))
+}
+
+/// When the condition of a type changed to a status that `is_bad`.
+pub(super) fn transition(
+    object: &Object<'_>,
+    name: &str,
+    is_bad: impl Fn(&str) -> bool,
+) -> Option<Timestamp> {
+    let condition = object.condition(name)?;
+    let status = condition.get("status")?.as_str()?;
+    if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
+}
+
+fn conditions(object: &Object<'_>) -> Option<Timestamp> {
+    let at_true = |name: &str| transition(object, name, |status| status == "True");
+    let at_false = |name: &str| transition(object, name, |status| status == "False");
+    let at_not_true = |name: &str| transition(object, name, |status| status != "True");
+    match (object.group(), object.kind()) {
+        ("apps" | "extensions", "Deployment") => {
+            [at_false("Available"), at_false("Progressing"), at_true("ReplicaFailure")]
+                .into_iter()
+                .flatten()
+                .min()
+        }
+        ("apps" | "extensions", "ReplicaSet") => at_true("ReplicaFailure"),
+        ("", "Pod") => at_not_true("Ready").or_else(|| at_false("PodScheduled")),
+        ("batch", "Job") => at_true("Failed"),
+        ("apiregistration.k8s.io", "APIService") => at_not_true("Available"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            at_false("NamesAccepted").or_else(|| at_false("Established"))
+        }
+        _ => at_not_true("Ready").or_else(|| at_true("Stalled")).or_else(|| at_true("Reconciling")),
+    }
+}

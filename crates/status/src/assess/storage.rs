@@ -1,0 +1,144 @@
+//! Claims, volumes and classes.
+
+use jiff::Timestamp;
+
+use crate::assess::case::{Case, Finding};
+use crate::assess::evidence::{Lookup, ObjectName, time};
+use crate::assess::pod;
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+/// The reason of a claim that is bound when a Pod that uses it has a node.
+pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";
+
+pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) {
+    if finding.is_current() || finding.is_stale() {
+        return;
+    }
+    let created = time(claim.at(&["metadata", "creationTimestamp"]));
+    let warning = case.warnings(claim, created).into_iter().next();
+    if claim.text(&["status", "phase"]) == "Lost" {
+        let mut text = format!("the claim has lost its volume {}", claim.text(&["spec", "volumeName"]));
+        if let Some(event) = &warning {
+            text = event.message.clone().into_owned();
+        }
+        finding.turn(Status::Failed, "Lost", text, "evidence/claim-lost");
+        finding.since = warning.and_then(|event| event.first);
+        return;
+    }
+    if let Some(event) = &warning {
+        finding.say(&event.reason, &*event.message);
+    }
+    let volume = claim.text(&["spec", "volumeName"]);
+    if !volume.is_empty() {
+        let name = ObjectName::new("", "PersistentVolume", "", &volume);
+        match case.get(&name) {
+            Lookup::Absent => missing(finding, "PersistentVolume", &volume),
+            Lookup::Found(object) => {
+                let phase = object.text(&["status", "phase"]);
+                finding.fact(format!("PersistentVolume {volume} is in phase {phase}"));
+            }
+            Lookup::Unobserved(_) => {}
+        }
+        return;
+    }
+    match class(case, claim) {
+        Class::WaitsForConsumer => waits_for_consumer(case, claim, finding, warning.is_some()),
+        Class::Missing(name) => missing(finding, "StorageClass", &name),
+        Class::BindsAtOnce | Class::Unknown => {}
+    }
+}
+
+fn missing(finding: &mut Finding, kind: &str, name: &str) {
+    let fact = format!("{kind} {name} does not exist");
+    if !finding.text.contains(name) {
+        let text = format!("{}; {fact}", finding.text);
+        finding.say("", text);
+    }
+    finding.fact(fact);
+}
+
+enum Class {
+    WaitsForConsumer,
+    BindsAtOnce,
+    Missing(String),
+    Unknown,
+}
+
+fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
+    let annotations = claim.at(&["metadata", "annotations"]);
+    let old = annotations.and_then(|all| all.get("volume.beta.kubernetes.io/storage-class"));
+    let name = old.or_else(|| claim.at(&["spec", "storageClassName"])).and_then(Value::as_str);
+    let class = match name.as_deref() {
+        // Such a claim is bound to a volume that somebody makes by hand.
+        Some("") => return Class::BindsAtOnce,
+        Some(name) => match case.get(&ObjectName::new("storage.k8s.io", "StorageClass", "", name)) {
+            Lookup::Found(class) => class,
+            Lookup::Absent => return Class::Missing(name.to_owned()),
+            Lookup::Unobserved(_) => return Class::Unknown,
+        },
+        None => match default_class(case) {
+            Some(class) => class,
+            None => return Class::Unknown,
+        },
+    };
+    if class.root().get("volumeBindingMode").is_some_and(|mode| mode.is_str("WaitForFirstConsumer")) {
+        Class::WaitsForConsumer
+    } else {
+        Class::BindsAtOnce
+    }
+}
+
+/// Of several default classes the newest counts.
+fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
+    let classes = case.of_kind("storage.k8s.io", "StorageClass", None).into_iter();
+    let is_default = |class: &Object<'_>| {
+        let annotations = class.at(&["metadata", "annotations"]);
+        annotations
+            .and_then(|all| all.get("storageclass.kubernetes.io/is-default-class"))
+            .is_some_and(|value| value.is_str("true"))
+    };
+    let created = |class: &Object<'_>| time(class.at(&["metadata", "creationTimestamp"]));
+    classes.filter(is_default).max_by_key(created)
+}
+
+fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding, is_failing: bool) {
+    let namespace = claim.namespace();
+    let has_ended =
+        |object: &Object<'_>| pod::is_in_phase(object, "Succeeded") || pod::is_in_phase(object, "Failed");
+    let users: Vec<_> = users(case, claim).into_iter().filter(|user| !has_ended(user)).collect();
+    let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
+    if users.is_empty() && !was_used {
+        if case.evidence.is_observed("", "Pod", Some(&namespace)) {
+            let text = "waits for the first Pod that uses it; there is none";
+            finding.turn(Status::Current, "", text, "evidence/first-consumer");
+        } else {
+            finding.fact("the Pods that may use it were not observed");
+        }
+    } else if !is_failing && !was_used {
+        finding.say(WAITS_FOR_CONSUMER, "waits for a Pod that uses it to have a node");
+        let waiting = users.iter().filter(|user| user.text(&["spec", "nodeName"]).is_empty());
+        // Provisioning is no hard cause, and neither is what keeps a Pod from its node one for the claim.
+        let hard = finding.hard;
+        let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Finding { hard: None, ..pod });
+        finding.follow(pods.collect::<Vec<_>>());
+        finding.hard = hard;
+    }
+}
+
+/// The Pods that name the claim.
+pub(super) fn users<'e>(case: &Case<'e>, claim: &Object<'_>) -> Vec<Object<'e>> {
+    let name = ObjectName::of(claim);
+    let pods = case.of_kind("", "Pod", Some(&claim.namespace())).into_iter();
+    pods.filter(|object| pod::claims(object).contains(&name)).collect()
+}
+
+/// The user of a claim that keeps it from being deleted.
+pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Finding> {
+    let users = users(case, claim).into_iter();
+    // Only a Pod that has a node counts for the protection of claims.
+    let users = users.filter(|user| !user.text(&["spec", "nodeName"]).is_empty());
+    let examined = users.filter_map(|user| case.examine(&user));
+    examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
+}

@@ -1,0 +1,227 @@
+//! Deployments, ReplicaSets, StatefulSets, DaemonSets.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::evidence::time;
+use crate::assess::{disruption, pod, refusals};
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+const POD: (&str, &str) = ("", "Pod");
+
+/// Annotations by which owners number the ReplicaSets they made.
+const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
+
+fn count(object: &Object<'_>, path: &[&str], default: i64) -> i64 {
+    object.at(path).and_then(Value::as_i64).unwrap_or(default)
+}
+
+pub(super) fn is_terminating(object: &Object<'_>) -> bool {
+    !object.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
+
+fn revision(object: &Object<'_>) -> Option<i64> {
+    let annotations = object.at(&["metadata", "annotations"])?;
+    REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
+}
+
+/// The ReplicaSet that an owner rolls out, or rolled out last: that of the owner's own revision, else the
+/// newest.
+pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
+    let own = revision(owner);
+    sets.iter().max_by_key(|set| {
+        let number = revision(set);
+        let created = time(set.at(&["metadata", "creationTimestamp"]));
+        (number.is_some() && number == own, number, created, set.name())
+    })
+}
+
+pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
+    if finding.is_current() || finding.is_stale() {
+        return;
+    }
+    let sets = case.owned(deployment, Some(("apps", "ReplicaSet")));
+    if is_paused(deployment) && rests(case, deployment, finding, &sets) {
+        finding.turn(
+            Status::Current,
+            "",
+            "Deployment is paused, its replicas are available",
+            "evidence/paused",
+        );
+        return;
+    }
+    disruption::deployment(case, deployment, finding);
+    if finding.is_current() {
+        return;
+    }
+    let current = current(deployment, &sets);
+    finding.follow(current.and_then(|set| case.examine(set)));
+    // What an older ReplicaSet may not make does not stand in the way.
+    if finding.hard.is_none()
+        && !refusals::condition(deployment, finding, "Progressing", "False")
+        && sets.is_empty()
+    {
+        refusals::condition(deployment, finding, "ReplicaFailure", "True");
+    }
+    unseen(case, deployment, finding);
+}
+
+fn is_paused(deployment: &Object<'_>) -> bool {
+    deployment.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true)
+}
+
+/// Whether all replicas of a paused Deployment are available and of one ReplicaSet.
+fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Object<'_>]) -> bool {
+    let wanted = count(deployment, &["spec", "replicas"], 1);
+    let status = |key| count(deployment, &["status", key], 0);
+    let all = status("replicas") == wanted
+        && status("readyReplicas") >= wanted
+        && status("availableReplicas") >= wanted;
+    if finding.status() != Status::InProgress || !all {
+        return false;
+    }
+    let namespace = deployment.namespace();
+    if sets.is_empty() || !case.evidence.is_observed("apps", "ReplicaSet", Some(&namespace)) {
+        return status("updatedReplicas") == wanted;
+    }
+    let mut running = sets.iter().filter(|set| {
+        count(set, &["spec", "replicas"], 1) != 0 || count(set, &["status", "replicas"], 0) != 0
+    });
+    let is_complete = |set: &Object<'_>| {
+        count(set, &["spec", "replicas"], 1) == wanted
+            && count(set, &["status", "availableReplicas"], 0) >= wanted
+    };
+    match (running.next(), running.next()) {
+        (None, _) => wanted == 0,
+        (Some(only), None) => is_complete(only),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+pub(super) fn replica_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+    if finding.is_current() {
+        return;
+    }
+    let lacks = count(set, &["status", "replicas"], 0) < count(set, &["spec", "replicas"], 1);
+    let since = finding.since;
+    if refusals::condition(set, finding, "ReplicaFailure", "True")
+        || lacks && refusals::events(case, set, finding, since)
+    {
+        return;
+    }
+    finding.follow(pods(case, set, finding, Terminating::Left));
+}
+
+pub(super) fn stateful_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+    if finding.is_stale() || finding.is_current() && !is_on_delete(set) {
+        return;
+    }
+    let lacks = count(set, &["status", "replicas"], 0) < count(set, &["spec", "replicas"], 1);
+    let pods = pods(case, set, finding, Terminating::Counted);
+    replace_by_hand(set, finding, pods);
+    if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
+        let since = finding.since;
+        if refusals::events(case, set, finding, since) {
+            finding.below.clear();
+        }
+    }
+    unseen(case, set, finding);
+}
+
+pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+    if finding.is_stale() || finding.is_current() && !is_on_delete(set) {
+        return;
+    }
+    let wanted = count(set, &["status", "desiredNumberScheduled"], 0);
+    let lacks = count(set, &["status", "currentNumberScheduled"], 0) < wanted;
+    let mut pods = pods(case, set, finding, Terminating::Counted);
+    let is_lost = |pod: &&Finding| pod.hard == Some(HardCause::NodeLost);
+    // Its Pods stay on lost nodes: that is what it allows to be unavailable.
+    if pods.iter().filter(is_lost).count() as i64 <= may_be_unavailable(set, wanted) {
+        for pod in pods.iter_mut().filter(|pod| pod.hard == Some(HardCause::NodeLost)) {
+            pod.hard = None;
+        }
+    }
+    replace_by_hand(set, finding, pods);
+    if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
+        let since = finding.since;
+        if refusals::events(case, set, finding, since) {
+            finding.below.clear();
+        }
+    }
+    unseen(case, set, finding);
+}
+
+/// `maxUnavailable`: a number, or a share of the Pods, rounded up.
+fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
+    let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
+        return 1;
+    };
+    let share = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u32>().ok());
+    match (value.as_i64(), share) {
+        (Some(number), _) => number,
+        (None, Some(share)) => wanted.max(0).saturating_mul(i64::from(share)).saturating_add(99) / 100,
+        (None, None) => 1,
+    }
+}
+
+fn is_on_delete(set: &Object<'_>) -> bool {
+    set.at(&["spec", "updateStrategy", "type"]).is_some_and(|value| value.is_str("OnDelete"))
+}
+
+/// Follows the Pods of a set; one that is replaced by hand is Current whatever they do, so a hard cause speaks
+/// here.
+fn replace_by_hand(set: &Object<'_>, finding: &mut Finding, mut pods: Vec<Finding>) {
+    if finding.is_current() {
+        pods.retain(|pod| pod.hard.is_some());
+        if !pods.is_empty() && is_on_delete(set) {
+            let text = "its Pods are replaced by hand, and not all of them run";
+            finding.turn(Status::InProgress, "PodsFail", text, "evidence/on-delete");
+        }
+    }
+    finding.follow(pods);
+}
+
+/// What the Pods that are being deleted mean to their owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terminating {
+    /// Others take their place.
+    Left,
+    /// Their place is taken until they are gone.
+    Counted,
+}
+
+/// The Pods of a workload, examined. Failed ones count only where nothing else explains what is missing, and
+/// only since it is missing: controllers replace them.
+pub(super) fn pods(
+    case: &Case<'_>,
+    owner: &Object<'_>,
+    finding: &Finding,
+    terminating: Terminating,
+) -> Vec<Finding> {
+    let pods = case.owned(owner, Some(POD));
+    let (failed, active): (Vec<_>, Vec<_>) = pods
+        .into_iter()
+        .filter(|object| terminating == Terminating::Counted || !is_terminating(object))
+        .partition(|object| pod::is_in_phase(object, "Failed") && !is_terminating(object));
+    let examined = active.iter().filter_map(|object| case.examine(object));
+    let unwell: Vec<_> = examined.filter(|pod| !pod.is_current()).collect();
+    if !unwell.is_empty() || finding.is_current() {
+        return unwell;
+    }
+    let since: Option<Timestamp> = finding.since;
+    let mut failed: Vec<_> = failed.iter().map(|object| pod::failed(case, object)).collect();
+    failed.retain(|pod| since.is_some() && pod.since >= since);
+    failed
+}
+
+/// Says where nobody looked for the Pods that would explain what is not well.
+fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
+    if !finding.is_current() && !case.evidence.is_observed("", "Pod", Some(&workload.namespace())) {
+        finding.fact(Cow::Borrowed("its Pods were not observed"));
+    }
+}

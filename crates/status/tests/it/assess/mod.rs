@@ -1,0 +1,138 @@
+//! Evidence: the golden cases, the rules that they do not reach, and damage.
+
+mod damaged;
+mod golden;
+mod kinds;
+mod pods;
+mod workloads;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use taffrail_status::assess::{Assessment, Dump, Evidence, ObjectName, Options, assess_named, worst};
+use taffrail_status::{Object, Taffrail};
+
+/// The time of the tables' cases.
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+/// Reads `group/Kind/namespace/name`.
+fn name(text: &str) -> ObjectName {
+    let parts: Vec<_> = text.split('/').collect();
+    let &[group, kind, namespace, name] = parts.as_slice() else { panic!("{text} names no object") };
+    ObjectName::new(group, kind, namespace, name)
+}
+
+fn dump(objects: &[Value]) -> Dump<'_> {
+    Dump::new(objects.iter().filter_map(|object| Object::new(object.into()).ok()))
+}
+
+fn assess_all(declared: &[ObjectName], evidence: &dyn Evidence, now: Timestamp) -> Vec<Assessment> {
+    let options = Options::default();
+    declared.iter().map(|name| assess_named(name, evidence, &Taffrail, now, &options)).collect()
+}
+
+/// `Status of the first object < last link of the chain: message`.
+fn tell(assessments: &[Assessment]) -> String {
+    let speaker = worst(assessments).unwrap();
+    let cause = speaker.chain.last().map(|link| format!(" < {}", link.object)).unwrap_or_default();
+    format!("{}{cause}: {}", speaker.verdict.status, speaker.message)
+}
+
+/// Objects as YAML documents.
+fn read(yaml: &str) -> Vec<Value> {
+    yaml.split("\n---\n")
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+        .collect()
+}
+
+/// Assesses the first object of `yaml` and compares `status[, cause[, part of the message]]`.
+#[track_caller]
+fn check(yaml: &str, expected: &str) {
+    let objects = read(yaml);
+    let first = ObjectName::of(&Object::new((&objects[0]).into()).unwrap());
+    let told = tell(&assess_all(&[first], &dump(&objects), now()));
+    let (status, rest) = expected.split_once(" < ").unwrap_or((expected, ""));
+    let (cause, message) = rest.split_once(": ").unwrap_or((rest, ""));
+    let (own_status, own_rest) = told.split_once(" < ").unwrap_or((told.split_once(": ").unwrap().0, ""));
+    assert_eq!(own_status, status, "{told}");
+    if !rest.is_empty() {
+        assert_eq!(own_rest.split_once(": ").map_or(own_rest, |(cause, _)| cause), cause, "{told}");
+        assert!(told.contains(message), "{told}\nlacks {message}");
+    }
+}
+
+/// A Deployment that is rolling out its second revision: one of two replicas is updated.
+const ROLLING: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web, generation: 2, creationTimestamp: "2026-01-01T00:00:00Z", annotations: {deployment.kubernetes.io/revision: "2"}}
+spec: {replicas: 2, progressDeadlineSeconds: 600, template: {metadata: {labels: {app: web}}}}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2, conditions: [
+  {type: Available, status: "True"}, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-2, namespace: shop, uid: u-web-2, generation: 1, creationTimestamp: "2026-03-01T11:50:00Z", annotations: {deployment.kubernetes.io/revision: "2"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 1}
+status: {observedGeneration: 1, replicas: 1, fullyLabeledReplicas: 1}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-1, namespace: shop, uid: u-web-1, generation: 1, creationTimestamp: "2026-01-01T00:00:00Z", annotations: {deployment.kubernetes.io/revision: "1"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 2}
+status: {observedGeneration: 1, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2}
+"#;
+
+/// A Pod of `owner` (`Kind/name`), made at 11:50; `rest` are further members of it.
+fn pod_of(owner: &str, name: &str, rest: &str) -> String {
+    let (kind, owner) = owner.split_once('/').unwrap();
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "2026-03-01T11:50:00Z",
+  ownerReferences: [{{apiVersion: any/v1, kind: {kind}, name: {owner}, uid: u-{owner}, controller: true}}]}}
+{rest}
+"#
+    )
+}
+
+/// A bare Pod, made at 11:50.
+fn pod(name: &str, rest: &str) -> String {
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "2026-03-01T11:50:00Z"}}
+{rest}
+"#
+    )
+}
+
+/// An event about the object `kind/name` in the namespace of all, `count` times, the last at `last`.
+fn event(about: &str, kind: &str, reason: &str, count: u32, last: &str, message: &str) -> String {
+    let (about_kind, about) = about.split_once('/').unwrap();
+    format!(
+        r#"
+apiVersion: v1
+kind: Event
+metadata: {{name: {about}.{reason}.{count}, namespace: shop}}
+involvedObject: {{kind: {about_kind}, namespace: shop, name: {about}}}
+type: {kind}
+reason: {reason}
+message: '{message}'
+count: {count}
+lastTimestamp: "2026-03-01T{last}Z"
+"#
+    )
+}
+
+fn all(parts: &[&str]) -> String {
+    parts.join("\n---\n")
+}

@@ -1,0 +1,255 @@
+//! What a Pod says of the workload above it.
+
+use super::{ROLLING, all, check, event, pod, pod_of};
+
+const CAUSE: &str = " < /Pod/shop/web-2-a";
+
+/// A Deployment whose new Pod has `rest`.
+fn rolling(rest: &str) -> String {
+    all(&[ROLLING, &pod_of("ReplicaSet/web-2", "web-2-a", rest)])
+}
+
+fn waiting(list: &str, reason: &str) -> String {
+    format!(
+        "status: {{phase: Pending, {list}: [{{name: app, restartCount: 0, state: {{waiting: {{reason: {reason}, message: it says why}}}}}}]}}"
+    )
+}
+
+#[test]
+fn what_waiting_never_mends_is_a_hard_cause() {
+    for list in ["containerStatuses", "initContainerStatuses"] {
+        for reason in [
+            "ImagePullBackOff",
+            "ErrImagePull",
+            "InvalidImageName",
+            "CreateContainerConfigError",
+            "CreateContainerError",
+            "CrashLoopBackOff",
+        ] {
+            check(&rolling(&waiting(list, reason)), &format!("Failed{CAUSE}: it says why"));
+        }
+        for reason in ["ContainerCreating", "PodInitializing", "RunContainerError", "Anything"] {
+            check(&rolling(&waiting(list, reason)), &format!("InProgress{CAUSE}"));
+        }
+    }
+    check(&pod("web", &waiting("containerStatuses", "ErrImagePull")), "Failed < /Pod/shop/web: it says why");
+    check(&rolling(&waiting("ephemeralContainerStatuses", "ImagePullBackOff")), "InProgress");
+}
+
+#[test]
+fn a_container_without_words_is_named() {
+    let rest = "status: {phase: Pending, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}}]}";
+    check(&rolling(rest), &format!("Failed{CAUSE}: container app: CrashLoopBackOff"));
+}
+
+#[test]
+fn a_second_kill_for_memory_is_a_hard_cause_and_the_first_is_not() {
+    let killed = |state: &str, last: &str, restarts: u32| {
+        rolling(&format!(
+            r#"status: {{phase: Running, conditions: [{{type: Ready, status: "False", lastTransitionTime: "2026-03-01T11:55:00Z"}}],
+                containerStatuses: [{{name: app, ready: false, restartCount: {restarts}, state: {state}, lastState: {last}}}]}}"#
+        ))
+    };
+    let running = "{running: {}}";
+    let end = |reason: &str, at: &str| {
+        format!(r#"{{terminated: {{exitCode: 137, reason: {reason}, finishedAt: "2026-03-01T{at}Z"}}}}"#)
+    };
+    let out_of_memory = end("OOMKilled", "11:55:00");
+    check(&killed(running, &out_of_memory, 1), &format!("InProgress{CAUSE}"));
+    check(&killed(running, &out_of_memory, 2), &format!("Failed{CAUSE}: OOMKilled"));
+    check(&killed(&out_of_memory, "{}", 0), &format!("InProgress{CAUSE}"));
+    check(&killed(&out_of_memory, &out_of_memory, 1), &format!("Failed{CAUSE}: OOMKilled"));
+    // One of the two ends that can be seen had another reason.
+    check(&killed(&out_of_memory, &end("Error", "11:54:00"), 1), &format!("InProgress{CAUSE}"));
+    // The kills were days ago; now it is a probe that fails.
+    check(&killed(running, &end("OOMKilled", "09:00:00"), 7), &format!("InProgress{CAUSE}"));
+}
+
+#[test]
+fn the_scheduler_has_fifteen_seconds() {
+    let at = |second: u32| {
+        let pod = pod_of(
+            "ReplicaSet/web-2",
+            "web-2-a",
+            r#"status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#,
+        );
+        all(&[ROLLING, &pod.replace("11:50:00", &format!("11:59:{second}"))])
+    };
+    check(&at(46), &format!("InProgress{CAUSE}: 0/3 nodes"));
+    check(&at(44), &format!("Failed{CAUSE}: 0/3 nodes"));
+    check(&at(44).replace("reason: Unschedulable", "reason: SchedulingGated"), &format!("InProgress{CAUSE}"));
+}
+
+#[test]
+fn a_node_that_is_coming_is_waited_for() {
+    let pod = pod_of(
+        "ReplicaSet/web-2",
+        "web-2-a",
+        r#"status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#,
+    );
+    let with = |events: &[String]| {
+        let events: Vec<_> = events.iter().map(String::as_str).collect();
+        all(&[&[ROLLING, &pod], &events[..]].concat())
+    };
+    let scaling =
+        |reason: &str, last: &str| event("Pod/web-2-a", "Normal", reason, 1, last, "pod triggered scale-up");
+    check(&with(&[scaling("TriggeredScaleUp", "11:58:00")]), &format!("InProgress{CAUSE}: 0/3 nodes"));
+    check(&with(&[scaling("NotTriggerScaleUp", "11:58:00")]), &format!("Failed{CAUSE}"));
+    let changed = [scaling("TriggeredScaleUp", "11:52:00"), scaling("NotTriggerScaleUp", "11:58:00")];
+    check(&with(&changed), &format!("Failed{CAUSE}"));
+    let old = pod.replace("2026-03-01T11:50:00Z", "2026-03-01T10:00:00Z");
+    let late = all(&[ROLLING, &old, &scaling("TriggeredScaleUp", "11:30:00")]);
+    check(&late, &format!("Failed{CAUSE}"));
+    // What was before this Pod is about another one of that name.
+    check(&with(&[scaling("TriggeredScaleUp", "11:49:00")]), &format!("Failed{CAUSE}"));
+}
+
+const CREATING: &str = "
+spec: {nodeName: node-1}
+status: {phase: Pending, containerStatuses: [{name: app, state: {waiting: {reason: ContainerCreating}}}]}";
+
+#[test]
+fn a_volume_fails_three_times_before_it_is_a_hard_cause() {
+    let with = |reason: &str, count: u32, last: &str| {
+        let event = event("Pod/web-2-a", "Warning", reason, count, last, "the volume says why");
+        all(&[&rolling(CREATING), &event])
+    };
+    for reason in ["FailedMount", "FailedAttachVolume"] {
+        check(&with(reason, 2, "11:59:00"), &format!("InProgress{CAUSE}: the volume says why"));
+        check(&with(reason, 3, "11:59:00"), &format!("Failed{CAUSE}: the volume says why"));
+    }
+    check(
+        &with("FailedCreatePodSandBox", 30, "11:59:00"),
+        &format!("InProgress{CAUSE}: the volume says why"),
+    );
+    let old = with("FailedMount", 9, "11:20:00").replace("2026-03-01T11:50:00Z", "2026-03-01T10:00:00Z");
+    check(&old, &format!("InProgress{CAUSE}"));
+    // The volume is there: the container runs, and a probe fails.
+    let mounted =
+        with("FailedMount", 9, "11:59:00").replace("waiting: {reason: ContainerCreating}", "running: {}");
+    check(&mounted.replace("phase: Pending", "phase: Running"), &format!("InProgress{CAUSE}"));
+}
+
+#[test]
+fn three_events_that_came_once_each_count_as_three() {
+    let once = |at: &str| {
+        let event = event("Pod/web-2-a", "Warning", "FailedMount", 1, at, "timed out");
+        event.replace("web-2-a.FailedMount.1", &format!("web-2-a.{}", at.replace(':', "")))
+    };
+    let two = all(&[&rolling(CREATING), &once("11:58:00"), &once("11:59:00")]);
+    check(&two, &format!("InProgress{CAUSE}"));
+    check(&all(&[&two, &once("11:57:00")]), &format!("Failed{CAUSE}: timed out"));
+    // The same event served by the other API group is not a third one.
+    let other = once("11:59:00")
+        .replace("apiVersion: v1", "apiVersion: events.k8s.io/v1")
+        .replace("involvedObject", "regarding");
+    check(&all(&[&two, &other]), &format!("InProgress{CAUSE}"));
+}
+
+#[test]
+fn a_volume_attached_elsewhere_ends_at_the_pod_that_has_it() {
+    let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]";
+    let waiting = CREATING.replace("nodeName: node-1", &format!("nodeName: node-1, {claim}"));
+    let message = "Multi-Attach error for volume \"pv\" Volume is already used by pod(s) web-1-a";
+    let holder = |status: &str| {
+        pod_of(
+            "ReplicaSet/web-1",
+            "web-1-a",
+            &format!("spec: {{nodeName: node-2, {claim}}}\nstatus: {status}"),
+        )
+    };
+    let ready = r#"{phase: Running, conditions: [{type: Ready, status: "True"}]}"#;
+    let event = |count| event("Pod/web-2-a", "Warning", "FailedAttachVolume", count, "11:59:00", message);
+    let cause = format!(" < /Pod/shop/web-1-a: {message}");
+    check(&all(&[&rolling(&waiting), &holder(ready), &event(1)]), &format!("InProgress{cause}"));
+    check(&all(&[&rolling(&waiting), &holder(ready), &event(3)]), &format!("Failed{cause}"));
+    // Attached elsewhere is said once; that the mount times out follows, again and again.
+    let said = event(1).replace("11:59:00", "11:50:05");
+    let timeouts = super::event("Pod/web-2-a", "Warning", "FailedMount", 4, "11:59:00", "timed out waiting");
+    let older = all(&[&rolling(&waiting), &holder(ready), &said, &timeouts])
+        .replace("2026-03-01T11:50", "2026-03-01T11:40");
+    check(&older, &format!("Failed{cause}"));
+    check(&all(&[&rolling(&waiting), &holder("{phase: Succeeded}"), &event(3)]), &format!("Failed{CAUSE}"));
+    let lost = r#"{phase: Running, conditions: [{type: Ready, status: "False"}]}"#;
+    let parts = [&rolling(&waiting), &holder(lost), &event(1), &node("node-2", "Unknown")];
+    check(&all(&parts.map(String::as_str)), "Failed < /Node//node-2: Kubelet");
+}
+
+fn node(name: &str, ready: &str) -> String {
+    format!(
+        r#"
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}}}
+status: {{conditions: [{{type: Ready, status: "{ready}", reason: NodeStatusUnknown, message: Kubelet stopped, lastTransitionTime: "2026-03-01T11:58:00Z"}}]}}
+"#
+    )
+}
+
+const UNREADY: &str = r#"
+spec: {nodeName: node-1}
+status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-03-01T11:58:00Z"}],
+  containerStatuses: [{name: app, state: {running: {}}}]}"#;
+
+#[test]
+fn a_lost_node_is_a_hard_cause_and_one_that_is_not_ready_is_not() {
+    check(&all(&[&rolling(UNREADY), &node("node-1", "Unknown")]), "Failed < /Node//node-1: Kubelet stopped");
+    check(
+        &all(&[&rolling(UNREADY), &node("node-1", "False")]),
+        "InProgress < /Node//node-1: Kubelet stopped",
+    );
+    check(&all(&[&rolling(UNREADY), &node("node-1", "True")]), &format!("InProgress{CAUSE}"));
+    check(&all(&[&rolling(UNREADY), &node("node-9", "Unknown")]), &format!("InProgress{CAUSE}"));
+    let tainted = node("node-1", "False")
+        + "spec: {taints: [{key: node.kubernetes.io/unreachable, effect: NoExecute}]}";
+    check(&all(&[&rolling(UNREADY), &tainted]), "Failed < /Node//node-1");
+}
+
+#[test]
+fn a_probe_that_fails_is_told_and_no_hard_cause() {
+    let event = |last| event("Pod/web-2-a", "Warning", "Unhealthy", 40, last, "Readiness probe failed: 503");
+    check(
+        &all(&[&rolling(UNREADY), &event("11:59:30")]),
+        &format!("InProgress{CAUSE}: Readiness probe failed: 503"),
+    );
+    // Before the Pod was ready for the last time.
+    check(&all(&[&rolling(UNREADY), &event("11:51:00")]), &format!("InProgress{CAUSE}: Pod is running"));
+    let past = all(&[&rolling(UNREADY), &event("11:59:30")])
+        .replace("reason: ReplicaSetUpdated", "reason: ProgressDeadlineExceeded");
+    check(&past, &format!("Failed{CAUSE}: Readiness probe failed: 503"));
+}
+
+#[test]
+fn events_about_an_earlier_pod_of_the_name_are_not_about_this_one() {
+    let event = event("Pod/web-2-a", "Warning", "Unhealthy", 40, "11:59:30", "of another");
+    let other = event.replace("name: web-2-a}", "name: web-2-a, uid: u-other}");
+    check(&all(&[&rolling(UNREADY), &other]), &format!("InProgress{CAUSE}: Pod is running"));
+    let own = event.replace("name: web-2-a}", "name: web-2-a, uid: u-web-2-a}");
+    check(&all(&[&rolling(UNREADY), &own]), &format!("InProgress{CAUSE}: of another"));
+}
+
+#[test]
+fn what_a_pod_refers_to_and_is_missing_is_named_by_the_pod() {
+    let spec = |optional: bool| {
+        format!(
+            "spec: {{nodeName: node-1, volumes: [{{name: a, secret: {{secretName: web-tls, optional: {optional}}}}}], containers: [\
+             {{name: app, envFrom: [{{configMapRef: {{name: web-env}}}}]}}]}}"
+        )
+    };
+    let creating = |optional| CREATING.replace("spec: {nodeName: node-1}", &spec(optional));
+    check(&rolling(&creating(false)), &format!("InProgress{CAUSE}: Secret shop/web-tls does not exist"));
+    let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web-env, namespace: shop}}";
+    check(
+        &all(&[&rolling(&creating(true)), settings]),
+        &format!("InProgress{CAUSE}: Pod is in the Pending phase"),
+    );
+    check(&rolling(&creating(true)), &format!("InProgress{CAUSE}: ConfigMap shop/web-env does not exist"));
+}
+
+#[test]
+fn a_bare_pod_that_failed_has_failed_and_an_owned_one_waits_for_its_owner() {
+    let failed = "status: {phase: Failed, reason: Evicted, message: The node was low on memory}";
+    check(&pod("web", failed), "Failed < /Pod/shop/web: The node was low on memory");
+    check(&pod_of("ReplicaSet/web-2", "web", failed), "Current");
+    check(&pod("web", "status: {phase: Succeeded}"), "Current");
+}

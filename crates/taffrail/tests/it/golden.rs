@@ -1,0 +1,133 @@
+//! The golden cases of `apps` and `assess`, through the command line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{golden_apps, taffrail};
+
+fn golden_assess() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../status/tests/golden/assess"))
+}
+
+fn cases(folder: &Path, at_least: usize) -> Vec<PathBuf> {
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() >= at_least, "the golden cases are there");
+    cases
+}
+
+fn yaml(path: &Path) -> Value {
+    serde_saphyr::from_str(&fs::read_to_string(path).unwrap())
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// An object as `group/Kind/namespace/name`.
+fn reference(object: &Value) -> Option<String> {
+    let text = |key| object.get(key).and_then(Value::as_str);
+    let parts: Option<Vec<&str>> = ["group", "kind", "namespace", "name"].into_iter().map(text).collect();
+    Some(parts?.join("/"))
+}
+
+fn identity(row: &Value) -> String {
+    ["cluster", "delivery", "namespace", "name"].map(|key| row[key].as_str().unwrap_or_default()).join(" ")
+}
+
+/// What differs between a row and what is expected of it; what is not named is not compared.
+fn differences(expected: &Value, row: &Value) -> Vec<String> {
+    let found = |key: &str| match key {
+        "sync" => row["sync"]["state"].clone(),
+        "applied" => row["sync"]["applied"].clone(),
+        "worst" => reference(&row["worst"]).map(Value::from).unwrap_or_default(),
+        _ => row[key].clone(),
+    };
+    let wanted = expected.as_object().unwrap().iter();
+    let differing = wanted.filter(|(key, wanted)| match key.as_str() {
+        "message" => !found(key).as_str().unwrap().contains(wanted.as_str().unwrap()),
+        _ => found(key) != **wanted,
+    });
+    differing.map(|(key, wanted)| format!("{key} is {}, not {wanted}", found(key))).collect()
+}
+
+#[test]
+fn get_apps_shows_the_rows_of_all_cases() {
+    let mut wrong = Vec::new();
+    for case in cases(golden_apps(), 25) {
+        let name = case.file_name().unwrap().to_str().unwrap();
+        let one = case.join("cluster.yaml");
+        let from = if one.exists() { one } else { case.join("clusters") };
+        let now = fs::read_to_string(case.join("now")).unwrap();
+        let answer = taffrail(
+            &["get", "apps", "-A", "--from", from.to_str().unwrap(), "--now", now.trim(), "-o", "json"],
+            "",
+        );
+        let list = answer.json();
+        let expected = yaml(&case.join("expect.yaml"));
+        let rows = list["items"].as_array().unwrap();
+        let wanted = expected["apps"].as_array().unwrap();
+        let ids = |rows: &[Value]| rows.iter().map(identity).collect::<BTreeSet<_>>();
+        assert_eq!(ids(rows).len(), rows.len(), "{name} shows an app twice");
+        if ids(rows) != ids(wanted) {
+            wrong.push(format!("{name}: shows {:?}", ids(rows)));
+        }
+        for row in wanted {
+            let Some(found) = rows.iter().find(|found| identity(found) == identity(row)) else { continue };
+            let differences = differences(row, found).into_iter();
+            wrong.extend(differences.map(|difference| format!("{name}: {}: {difference}", identity(row))));
+        }
+        let message = |error: &Value| error["message"].as_str().unwrap().to_owned();
+        let errors: Vec<_> = list["errors"].as_array().unwrap().iter().map(message).collect();
+        let parts = expected["errors"].as_array().unwrap();
+        if parts.is_empty() != errors.is_empty() {
+            wrong.push(format!("{name}: errors are {errors:?}"));
+        }
+        let lacking =
+            parts.iter().filter(|part| !errors.iter().any(|it| it.contains(part.as_str().unwrap())));
+        wrong.extend(lacking.map(|part| format!("{name}: {part} is not in {errors:?}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn explain_finds_the_cause_of_all_cases() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for path in cases(golden_assess(), 60) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let case = yaml(&path);
+        let file = folder.path().join("cluster.json");
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": case["objects"]});
+        fs::write(&file, list.to_string()).unwrap();
+        let declared: Vec<_> =
+            case["declared"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        let (from, now) = (file.to_str().unwrap(), case["now"].as_str().unwrap());
+        let answer = taffrail(
+            &["explain", "--from", from, "--now", now, "--declared", &declared.join(","), "-o", "json"],
+            "",
+        );
+        let found = answer.json();
+        let expected = &case["expect"];
+        let chain = found["chain"].as_array().unwrap();
+        let own = [
+            ("health", found["health"].as_str().map(str::to_owned)),
+            ("worst", reference(&found["object"])),
+            ("cause", chain.last().and_then(|link| reference(&link["object"]))),
+        ];
+        for (key, found) in own {
+            // An absent worst says that all is well; an absent cause is not compared.
+            if (expected[key].is_string() || key == "worst") && found.as_deref() != expected[key].as_str() {
+                wrong.push(format!("{name}: {key} is {found:?}, not {}", expected[key]));
+            }
+        }
+        let message = found["message"].as_str().unwrap();
+        if !message.contains(expected["message"].as_str().unwrap_or_default()) {
+            wrong.push(format!("{name}: message is {message:?}, not {}", expected["message"]));
+        }
+        assert_eq!(chain.first().map(|link| &link["object"]), found.get("object"), "{name}");
+        assert_eq!(chain.is_empty(), found["next"].as_array().unwrap().is_empty(), "{name}");
+        assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,97 @@
+//! What `-v` says of the requests of a run.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+/// The requests to one cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Requests {
+    /// How many round trips followed one another.
+    pub(super) rounds: usize,
+    /// The bytes of all answers, in KB.
+    pub(super) size: usize,
+    /// How long the connection took, in milliseconds.
+    pub(super) connecting: u64,
+    /// Path and query of each.
+    pub(super) paths: Vec<String>,
+}
+
+impl Requests {
+    /// Reads what a run with `-v` wrote for the cluster of this context.
+    pub(super) fn parse(stderr: &str, context: &str) -> Result<Requests> {
+        let mut lines = stderr.lines();
+        let head = format!("{context}: ");
+        let sum = lines
+            .find_map(|line| line.strip_prefix(&head).filter(|rest| rest.contains(" to connect (")))
+            .with_context(|| format!("no requests of {context} in:\n{stderr}"))?;
+        // `34 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)`
+        let numbers: Vec<u64> = sum.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let &[_, rounds, size, _, connecting] = numbers.as_slice() else {
+            anyhow::bail!("not what -v writes: {sum}");
+        };
+        let of_requests = lines.take_while(|line| line.starts_with("  "));
+        let path =
+            |line: &str| line.split_once("  GET ")?.1.split_once("  ").map(|(path, _)| path.to_owned());
+        Ok(Requests {
+            rounds: usize::try_from(rounds)?,
+            size: usize::try_from(size)?,
+            connecting,
+            paths: of_requests.filter_map(path).collect(),
+        })
+    }
+
+    /// The kinds that were listed more than once. Further pages of a list are no further lists.
+    pub(super) fn listed_twice(&self) -> Vec<String> {
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for kind in self.paths.iter().filter_map(|path| listed(path)) {
+            *times.entry(kind).or_default() += 1;
+        }
+        times.into_iter().filter(|(_, times)| *times > 1).map(|(kind, _)| kind).collect()
+    }
+}
+
+/// The kind that a request lists, whatever its version and the namespace: `deployments.apps`.
+fn listed(path: &str) -> Option<String> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    if query.split('&').any(|part| part.starts_with("continue=")) {
+        return None;
+    }
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let (group, rest) = match parts.as_slice() {
+        ["api", _version, rest @ ..] => (None, rest),
+        ["apis", group, _version, rest @ ..] => (Some(*group), rest),
+        _ => return None,
+    };
+    match (rest, group) {
+        ([plural] | ["namespaces", _, plural], None) => Some((*plural).to_owned()),
+        ([plural] | ["namespaces", _, plural], Some(group)) => Some(format!("{plural}.{group}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STDERR: &str = "\
+other: 1 requests in 1 rounds, 1 KB, 1 ms, and 1 ms to connect (HTTP/2)
+   1      0 ms  GET /version  200  9 B  1 ms
+kube-1: 5 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)
+   1      0 ms  GET /apis  200  9 B  1 ms
+   1      0 ms  GET /apis/apps/v1/deployments?limit=500  200  9 B  1 ms
+   2      0 ms  GET /apis/apps/v1/deployments?limit=500&continue=x  200  9 B  1 ms
+   2      0 ms  GET /api/v1/namespaces/kube-system  200  9 B  1 ms
+   2      0 ms  GET /apis/apps/v1/namespaces/a/deployments  no answer  9 B  1 ms
+kube-1: something else
+";
+
+    #[test]
+    fn requests_of_one_cluster() {
+        let requests = Requests::parse(STDERR, "kube-1").expect("it is there");
+        assert_eq!((requests.rounds, requests.size, requests.connecting), (2, 61, 45));
+        assert_eq!(requests.paths.len(), 5);
+        assert_eq!(requests.listed_twice(), ["deployments.apps"]);
+        assert!(Requests::parse(STDERR, "kube-2").is_err());
+    }
+}
