@@ -93,10 +93,17 @@ pub struct App {
     pub app: AppRef,
     /// What it has in common with the same app in other clusters.
     pub key: AppKey,
+    /// Whether its objects are in one of the clusters that were asked. Where they are not, the target is the home,
+    /// and what has the same name there is something else.
+    pub in_reach: bool,
+    /// The object that declares it, in its home, where there is one that has a status.
+    pub declaring: Option<ObjectKey>,
     /// The status of its objects and its declaring object, rolled up, when they were last observed.
     pub health: Status,
     /// Why, in one line; of an app that is well, what its delivery says.
     pub message: String,
+    /// What its delivery itself says, however the objects are.
+    pub said: String,
     /// The object that speaks when the app is not well.
     pub worst: Option<ObjectKey>,
     /// How many of the declared objects have each status.
@@ -222,15 +229,11 @@ impl Judge<'_, '_> {
         }
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
-        let message = match not_well {
-            Some(speaker) => speaker.message.clone(),
-            None => match (&app.trouble, app.sync.state) {
-                (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => {
-                    trouble.clone()
-                }
-                _ => app.message,
-            },
+        let said = match (&app.trouble, app.sync.state) {
+            (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => trouble.clone(),
+            _ => app.message,
         };
+        let message = not_well.map_or_else(|| said.clone(), |speaker| speaker.message.clone());
         let row = App {
             app: AppRef {
                 home: self.fleet.objects(app.home).name().to_owned(),
@@ -240,8 +243,11 @@ impl Judge<'_, '_> {
                 name: app.name,
             },
             key: app.key,
+            in_reach: matches!(app.destination, Destination::Cluster(_)),
+            declaring: app.declaring,
             health,
             message,
+            said,
             counts: resources.iter().map(|resource| resource.status).collect(),
             sync: app.sync,
             suspended: app.suspended,

@@ -31,12 +31,15 @@ mod apps;
 mod claims;
 mod delivery;
 mod evidence;
+pub mod filter;
+mod find;
 mod fleet;
 mod freshness;
 mod identity;
 pub mod inventory;
 mod kinds;
 mod objects;
+mod owners;
 mod reads;
 mod snapshot;
 mod sync;
@@ -44,6 +47,7 @@ pub mod view;
 
 pub use apps::{App, AppError, AppList, Resource, apps, declared};
 pub use evidence::ClusterEvidence;
+pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,
@@ -51,6 +55,6 @@ pub use identity::{
 };
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-pub use reads::{Asked, Read, Target, next_reads, wanted_elsewhere};
+pub use reads::{Asked, Dependents, Read, Target, next_reads, wanted_elsewhere};
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};

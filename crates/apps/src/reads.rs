@@ -11,6 +11,7 @@
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
+//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
 //!
 //! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
 //! namespaces, turn out to need more of it.
@@ -25,7 +26,8 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{Declarations, labels};
+use crate::delivery::{Declaration, Declarations, labels};
+use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
 use crate::identity::{GroupKind, ObjectKey};
@@ -47,11 +49,35 @@ pub struct Asked {
     pub declarations: bool,
     /// Objects that are wanted whatever declares them.
     pub objects: Vec<ObjectKey>,
+    /// Apps whose objects are wanted with what controllers made of them.
+    pub dependents: Dependents,
+    /// Whether events are wanted, in the namespaces where dependents are.
+    pub events: bool,
+}
+
+/// The apps whose dependents are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Dependents {
+    /// Those of no app.
+    #[default]
+    None,
+    /// Those of the apps of this name, and of the apps that these deliver.
+    Of(AppQuery),
+    /// Those of all apps.
+    All,
 }
 
 impl Default for Asked {
     fn default() -> Asked {
-        Asked { namespace: None, label_groups: true, follow: false, declarations: true, objects: Vec::new() }
+        Asked {
+            namespace: None,
+            label_groups: true,
+            follow: false,
+            declarations: true,
+            objects: Vec::new(),
+            dependents: Dependents::None,
+            events: false,
+        }
     }
 }
 
@@ -183,6 +209,18 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
 /// and only when it is known where they are evidence.
 const BY_METADATA: [(&str, &str); 2] = [("", "Pod"), ("apps", "ReplicaSet")];
 
+/// What controllers of Kubernetes make: these are read to see what became of the declared objects.
+const DEPENDENT: [(&str, &str); 5] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "Pod"),
+    ("apps", "ReplicaSet"),
+    ("batch", "Job"),
+    ("discovery.k8s.io", "EndpointSlice"),
+];
+
+/// In how many namespaces a kind is listed one by one before it is listed in all at once.
+const FEW_NAMESPACES: usize = 10;
+
 /// What to read next, all of it at once; nothing when all is known that can be. What `rules` call well needs no
 /// evidence.
 pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<Read> {
@@ -216,6 +254,9 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     if reads.is_empty() {
         reads = plan.left(catalog, &found);
         reads.extend(plan.evidence(catalog, &found, rules));
+    }
+    if reads.is_empty() {
+        reads = plan.dependents(catalog, &found);
     }
     reads
 }
@@ -372,6 +413,27 @@ impl<'p> Plan<'p> {
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
     }
 
+    /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
+    fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let namespaces = dependent_namespaces(&self.asked.dependents, &found.apps);
+        let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
+        let scopes: Vec<Option<&str>> = match one_by_one {
+            true => namespaces.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
+        let mut reads = Vec::new();
+        for (group, kind) in DEPENDENT.into_iter().chain(events) {
+            let id = GroupKind::new(group, kind);
+            let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
+            let unread = scopes.iter().filter(|scope| self.snapshot.listed(&id, **scope) != Listed::Done);
+            let read =
+                |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body_of(group, kind));
+            reads.extend(unread.map(read));
+        }
+        reads
+    }
+
     /// The read of one object, if it was not read and its kind is served.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, body: Body) -> Option<Read> {
         let served = catalog.get(&key.group_kind())?;
@@ -379,6 +441,32 @@ impl<'p> Plan<'p> {
         let read = Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, body) };
         (!self.snapshot.was_read(key)).then_some(read)
     }
+}
+
+/// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
+fn dependent_namespaces<'a>(wanted: &Dependents, apps: &'a [Declaration]) -> BTreeSet<&'a str> {
+    let named = |app: &&Declaration| match wanted {
+        Dependents::None => false,
+        Dependents::Of(query) => query.means(&app.key, app.delivery, &app.namespace, &app.name),
+        Dependents::All => true,
+    };
+    let declaring: BTreeMap<&ObjectKey, &Declaration> =
+        apps.iter().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
+    let mut waiting: Vec<&Declaration> = apps.iter().filter(named).collect();
+    let mut seen = BTreeSet::new();
+    let mut namespaces = BTreeSet::new();
+    while let Some(app) = waiting.pop() {
+        if !seen.insert((app.delivery, &app.namespace, &app.name)) {
+            continue;
+        }
+        // Flux tells of its own work beside the declaring object.
+        let own = app.declaring.iter().map(|key| key.namespace.as_str());
+        let objects = app.objects.iter().filter(|_| app.cluster().is_some());
+        namespaces.extend(objects.clone().map(|key| key.namespace.as_str()).chain(own));
+        waiting.extend(objects.filter_map(|key| declaring.get(key)));
+    }
+    namespaces.remove("");
+    namespaces
 }
 
 fn body_of(group: &str, kind: &str) -> Body {

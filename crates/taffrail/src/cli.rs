@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use taffrail_apps::ObjectKey;
+use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
+use taffrail_apps::{AppQuery, Delivery, ObjectKey};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -19,6 +20,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Explain(ExplainArguments),
     Get(GetArguments),
+    App(AppArguments),
+    Tree(TreeArguments),
+    Events(EventsArguments),
     Status(StatusArguments),
 }
 
@@ -81,6 +85,8 @@ Examples:
   taffrail get apps                              the apps of the current context
   taffrail get apps --all-contexts -o wide       of every cluster, with revisions and sources
   taffrail get clusters --context prod --context edge
+  taffrail get apps --status '!Ready' --sort since      what is not well, for longest first
+  taffrail get resources --kind deploy --image nginx   who runs an image
   taffrail get resources -n flux-system          every object that the apps declared there consist of
   taffrail get apps --from dumps/ -o json        of files, without a cluster
 
@@ -114,6 +120,17 @@ pub(crate) struct GetArguments {
     /// Exit with 1 when something is not ready
     #[arg(long)]
     pub(crate) exit_status: bool,
+
+    /// Show these columns, in this order
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+
+    /// Sort by this
+    #[arg(long, value_name = "FIELD", value_enum)]
+    pub(crate) sort: Option<SortBy>,
+
+    #[command(flatten)]
+    pub(crate) filters: FilterArguments,
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
@@ -163,6 +180,194 @@ pub(crate) enum ExplainOutput {
     Table,
     Json,
     Yaml,
+}
+
+/// Which rows are wanted.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Only")]
+pub(crate) struct FilterArguments {
+    /// What has one of these statuses, or none of them: Ready,InProgress or '!Ready'
+    #[arg(long, value_name = "LIST")]
+    pub(crate) status: Option<StatusFilter>,
+
+    /// Apps that are delivered so: flux-kustomization, helm, …
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) delivery: Vec<Delivery>,
+
+    /// Apps that their tool was told to leave alone
+    #[arg(long)]
+    pub(crate) suspended: bool,
+
+    /// Apps whose declaring object has these labels
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<LabelSelector>,
+
+    /// What is in these clusters, by the names in the list
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cluster: Vec<String>,
+
+    /// Objects of these kinds
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) kind: Vec<String>,
+
+    /// Objects that run an image with this in its name
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub(crate) image: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// Name, then namespace
+    Name,
+    /// The worst first
+    Status,
+    /// Name of the cluster
+    Cluster,
+    /// What is not well for longest first
+    Since,
+    /// How it is delivered
+    Delivery,
+}
+
+impl From<SortBy> for SortField {
+    fn from(by: SortBy) -> SortField {
+        match by {
+            SortBy::Name => SortField::Name,
+            SortBy::Status => SortField::Status,
+            SortBy::Cluster => SortField::Cluster,
+            SortBy::Since => SortField::Since,
+            SortBy::Delivery => SortField::Delivery,
+        }
+    }
+}
+
+/// Which app.
+#[derive(Debug, Args)]
+pub(crate) struct NameArguments {
+    /// The app is declared in this namespace
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Only in these clusters, by the names in the lists
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cluster: Vec<String>,
+}
+
+/// Show one app: where it comes from, how far it got, and how each of its objects is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail app shop
+  taffrail app flux-system/shop
+  taffrail app flux-helmrelease/web/cache        where other apps have the same name
+  taffrail app shop --all-contexts               in every cluster that it is in
+
+Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
+something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct AppArguments {
+    /// The app: [DELIVERY/][NAMESPACE/]NAME
+    pub(crate) name: AppQuery,
+
+    #[command(flatten)]
+    pub(crate) which: NameArguments,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
+    pub(crate) output: AppOutput,
+
+    /// Exit with 1 when the app is not ready
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AppOutput {
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Show an app, what it declares, and what controllers made of that, as a tree.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail tree shop
+  taffrail tree flux-system --compact            only the apps that it delivers
+  taffrail tree shop --all                       each of forty equal Pods on a line of its own
+  taffrail tree shop -o dot | dot -Tsvg > shop.svg
+
+Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
+something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct TreeArguments {
+    /// The app: [DELIVERY/][NAMESPACE/]NAME
+    pub(crate) name: AppQuery,
+
+    #[command(flatten)]
+    pub(crate) which: NameArguments,
+
+    /// Only apps, and the apps that they deliver
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) compact: bool,
+
+    /// Each object on a line of its own, however many are equal
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Form of the answer; json has all objects
+    #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
+    pub(crate) output: TreeOutput,
+
+    /// Exit with 1 when the app is not ready
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeOutput {
+    Text,
+    Json,
+    /// For Graphviz
+    Dot,
+}
+
+/// Show the warnings about the objects of apps, the newest last.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail events shop
+  taffrail events --all-contexts                 about all apps of all clusters
+
+Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 when something that was asked for
+could not be read (the rest is still shown).")]
+pub(crate) struct EventsArguments {
+    /// The app: [DELIVERY/][NAMESPACE/]NAME [default: all]
+    pub(crate) name: Option<AppQuery>,
+
+    #[command(flatten)]
+    pub(crate) which: NameArguments,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]
+    pub(crate) output: EventsOutput,
+
+    /// Leave out the line of titles
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventsOutput {
+    Table,
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

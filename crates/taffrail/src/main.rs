@@ -18,6 +18,9 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),
+        Command::App(arguments) => commands::app::run(&arguments),
+        Command::Tree(arguments) => commands::tree::run(&arguments),
+        Command::Events(arguments) => commands::events::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
     };
     match outcome {

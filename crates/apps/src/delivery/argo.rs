@@ -90,6 +90,11 @@ fn revisions(value: Option<Value<'_>>) -> Option<String> {
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
 }
 
+/// What is wrong with the source of an Application, if anything is: what cannot be fetched cannot be compared.
+pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
+    condition(object, &["ComparisonError", "InvalidSpecError"])
+}
+
 /// Where the app stands, and what Argo CD says of it when that is Failed or Unknown.
 fn sync(object: &Object<'_>, suspended: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);

@@ -89,6 +89,11 @@ impl Stage<'_> {
     }
 }
 
+/// What is wrong with the source of a RootSync or RepoSync, if anything is.
+pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
+    Stage(object.at(&["status", "source"])).error()
+}
+
 /// Where the app stands, and what Config Sync says of it when that is Failed.
 fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let stage = |name| Stage(object.at(&["status", name]));

@@ -97,6 +97,19 @@ pub(crate) fn declare(
     }
 }
 
+/// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first.
+pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
+    let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
+    let named = |path: &[&str]| reader.object().at(path).map(|reference| reader.reference(reference));
+    match &*observed.key.kind {
+        "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
+            named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(reader.chart()).collect()
+        }
+        "HelmRelease" => named(&["spec", "chartRef"]).into_iter().collect(),
+        _ => named(&["spec", "sourceRef"]).into_iter().collect(),
+    }
+}
+
 /// What a source holds.
 enum Artifact {
     Revision(String),

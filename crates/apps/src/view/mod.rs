@@ -4,9 +4,12 @@
 
 mod apps;
 mod clusters;
+mod detail;
+mod events;
 mod explain;
 mod resources;
 pub mod text;
+mod tree;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,8 +18,11 @@ use taffrail_status::{assess, rollup};
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow};
+pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
+pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
+pub use tree::{AppTree, Relation, TreeList, TreeNode, TreeShape};
 
 use crate::apps::AppError;
 use crate::freshness::Freshness;

@@ -5,7 +5,11 @@
 
 mod argo;
 mod claims;
+mod detail;
 mod dump;
+mod events;
+mod filter;
+mod find;
 mod flux;
 mod golden;
 mod helm;
@@ -15,4 +19,5 @@ mod reads;
 mod resource_groups;
 mod server;
 mod snapshot;
+mod tree;
 mod view;

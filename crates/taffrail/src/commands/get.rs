@@ -1,127 +1,275 @@
 //! `taffrail get`: the lists of apps, clusters and objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Scope};
+use taffrail_apps::{App, AppError, AppList, Scope, full_name};
 use taffrail_status::Status;
 
-use crate::cli::{GetArguments, ListOutput, What};
+use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{screen, style};
 use crate::source::{Fleet, asked};
 
 pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
+    let filter = filter(&arguments.filters);
+    check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared);
     let fleet = Fleet::read(&arguments.source, &asked)?;
+    check_clusters(&filter.clusters, &fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     if let Some(namespace) = &arguments.namespace {
         list.apps.retain(|app| app.app.namespace == *namespace);
     }
-
-    written(answer(arguments, &fleet, &list))?;
-
-    let mut exit = Exit::Yes;
-    for complaint in &fleet.complaints {
-        complaint.print();
-        exit = exit.max(complaint.exit);
+    check_kinds(&filter.kinds, &list)?;
+    filter.apps(&mut list, &fleet.clusters());
+    match arguments.what {
+        What::Apps => filter.by_status(&mut list),
+        What::Resources => filter.resources(&mut list, &fleet.clusters()),
+        What::Clusters => {}
     }
+    if let Some(by) = arguments.sort {
+        filter::sort_apps(&mut list.apps, by.into());
+    }
+    let shown = Shown { arguments, fleet: &fleet, filter: &filter, list: &list };
+
+    written(shown.answer())?;
+
     // In a table each error has its line below; answers for programs hold them themselves.
-    for complaint in complaints(&list.errors) {
-        if matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name) {
-            complaint.print();
-        }
-        exit = exit.max(complaint.exit);
-    }
-    if arguments.exit_status && list.apps.iter().any(|app| app.effective() != Status::Current) {
+    let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
+    let mut exit = tell(&fleet, &list.errors, for_people);
+    if arguments.exit_status && !shown.is_well() {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn answer(arguments: &GetArguments, fleet: &Fleet, list: &AppList) -> io::Result<()> {
-    let clusters = || view::ClusterList::new(&fleet.clusters(), list);
-    match (arguments.what, arguments.output) {
-        (What::Apps, ListOutput::Json | ListOutput::Yaml) => {
-            document(arguments.output, &view::AppList::from(list))
+/// Tells of what could not be read; answers for programs hold the errors of clusters themselves.
+pub(super) fn tell(fleet: &Fleet, errors: &[AppError], for_people: bool) -> Exit {
+    let mut exit = Exit::Yes;
+    for complaint in &fleet.complaints {
+        complaint.print();
+        exit = exit.max(complaint.exit);
+    }
+    for complaint in complaints(errors) {
+        if for_people {
+            complaint.print();
         }
-        (What::Clusters, ListOutput::Json | ListOutput::Yaml) => document(arguments.output, &clusters()),
-        (What::Resources, ListOutput::Json | ListOutput::Yaml) => {
-            document(arguments.output, &view::ResourceList::from(list))
-        }
-        (what, ListOutput::Name) => names(what, list, &clusters()),
-        (what, _) => table(arguments, what, fleet, list, &clusters()),
+        exit = exit.max(complaint.exit);
+    }
+    exit
+}
+
+fn filter(arguments: &FilterArguments) -> Filter {
+    Filter {
+        status: arguments.status.clone(),
+        deliveries: arguments.delivery.clone(),
+        suspended: arguments.suspended,
+        labels: arguments.selector.clone(),
+        clusters: arguments.cluster.clone(),
+        kinds: arguments.kind.clone(),
+        images: arguments.image.clone(),
     }
 }
 
-fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()> {
+/// What the parser of the command line cannot know: which options go with which list.
+fn check(arguments: &GetArguments) -> Result<(), Complaint> {
+    let GetArguments { what, filters, .. } = arguments;
+    if *what != What::Resources {
+        let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
+        if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
+            let complaint = Complaint::usage(format!("{option} is about objects, not {}", noun(*what)));
+            return Err(complaint.hint(format!("taffrail get resources {option} …")));
+        }
+    }
+    if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
+        return Err(Complaint::usage("clusters can be sorted by name or status"));
+    }
+    chosen_columns(arguments).map(drop)
+}
+
+/// The names of clusters that were asked for must be names of clusters.
+pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
+    let names = filter::cluster_names(&fleet.clusters());
+    match wanted.iter().find(|wanted| !names.contains(wanted)) {
+        None => Ok(()),
+        Some(wrong) => {
+            let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
+            Err(complaint.hint(format!("there are: {}", names.join(", "))))
+        }
+    }
+}
+
+/// A kind of which no app has an object may be a misspelled one.
+fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
+    let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
+    let missing = |wanted: &&String| !keys().any(|key| filter::is_kind(wanted, key));
+    match wanted.iter().find(missing) {
+        // What could not be read may be of that kind.
+        Some(wrong) if list.errors.is_empty() => {
+            let kinds: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            let complaint = Complaint::usage(format!("no app declares an object of kind '{wrong}'"));
+            Err(complaint.hint(format!("there are: {}", kinds.join(", "))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The columns that were asked for by name, if any were.
+fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, Complaint> {
+    if arguments.columns.is_empty() {
+        return Ok(None);
+    }
+    if !matches!(arguments.output, ListOutput::Table | ListOutput::Wide) {
+        return Err(Complaint::usage("--columns is for tables; other forms have all fields"));
+    }
+    let [narrow, wide] = [false, true].map(|wide| columns(arguments.what, wide));
+    let more = narrow.into_iter().filter(|column| !wide.contains(column));
+    let all: Vec<&'static str> = wide.iter().copied().chain(more).collect();
+    let plain = |name: &str| name.trim().to_uppercase().replace(['-', '_'], " ");
+    let chosen = |name: &String| {
+        let column = all.iter().copied().find(|column| *column == plain(name));
+        column.ok_or_else(|| {
+            let names: Vec<String> = all.iter().map(|name| name.to_lowercase().replace(' ', "-")).collect();
+            let complaint = Complaint::usage(format!("{} have no column '{name}'", noun(arguments.what)));
+            complaint.hint(format!("there are: {}", names.join(", ")))
+        })
+    };
+    arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
+}
+
+fn columns(what: What, wide: bool) -> Vec<&'static str> {
+    match what {
+        What::Apps => app_columns(wide),
+        What::Clusters => cluster_columns(wide),
+        What::Resources => resource_columns(wide),
+    }
+}
+
+/// What is shown, and how.
+struct Shown<'s> {
+    arguments: &'s GetArguments,
+    fleet: &'s Fleet,
+    filter: &'s Filter,
+    list: &'s AppList,
+}
+
+impl Shown<'_> {
+    fn clusters(&self) -> view::ClusterList {
+        let mut clusters = view::ClusterList::new(&self.fleet.clusters(), self.list);
+        clusters.items.retain(|row| self.filter.admits_row(row));
+        if let Some(by) = self.arguments.sort {
+            filter::sort_clusters(&mut clusters.items, by.into());
+        }
+        clusters
+    }
+
+    fn resources(&self) -> view::ResourceList {
+        let mut resources = view::ResourceList::from(self.list);
+        if let Some(by) = self.arguments.sort {
+            filter::sort_resources(&mut resources.items, by.into());
+        }
+        resources
+    }
+
+    /// Whether all that is shown is as it should be.
+    fn is_well(&self) -> bool {
+        let current = Status::Current.as_str();
+        let Filter { status, kinds, images, .. } = self.filter;
+        match self.arguments.what {
+            What::Clusters => self.clusters().items.iter().all(|row| row.status == current),
+            // Who asks for some objects does not ask for what their app says.
+            What::Resources if status.is_some() || !kinds.is_empty() || !images.is_empty() => {
+                self.resources().items.iter().all(|row| row.status == current)
+            }
+            What::Apps | What::Resources => {
+                self.list.apps.iter().all(|app| app.effective() == Status::Current)
+            }
+        }
+    }
+
+    fn answer(&self) -> io::Result<()> {
+        let form = self.arguments.output;
+        match (self.arguments.what, form) {
+            (What::Apps, ListOutput::Json | ListOutput::Yaml) => {
+                document(form, &view::AppList::from(self.list))
+            }
+            (What::Clusters, ListOutput::Json | ListOutput::Yaml) => document(form, &self.clusters()),
+            (What::Resources, ListOutput::Json | ListOutput::Yaml) => document(form, &self.resources()),
+            (_, ListOutput::Name) => self.names(),
+            (_, ListOutput::Table | ListOutput::Wide) => self.table(),
+        }
+    }
+
+    fn names(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self.arguments.what {
+            What::Apps => self.list.apps.iter().try_for_each(|app| writeln!(out, "{}", full_name(&app.app))),
+            What::Clusters => {
+                self.clusters().items.iter().try_for_each(|cluster| writeln!(out, "{}", cluster.name))
+            }
+            What::Resources => self.resources().items.iter().try_for_each(|row| {
+                let dot = if row.group.is_empty() { "" } else { "." };
+                writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
+            }),
+        }
+    }
+
+    fn table(&self) -> io::Result<()> {
+        let Shown { arguments, fleet, filter, list } = self;
+        let wide = arguments.output == ListOutput::Wide;
+        let chosen = chosen_columns(arguments).ok().flatten();
+        let is_chosen = chosen.is_some();
+        let columns = chosen.unwrap_or_else(|| {
+            let mut columns = columns(arguments.what, wide);
+            if fleet.snapshots.len() <= 1 && arguments.what != What::Clusters {
+                columns.retain(|column| *column != "CLUSTER");
+            }
+            columns
+        });
+        let lost = |rows: Vec<Row>| {
+            let shown = filter.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
+            rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
+        };
+        let rows: Vec<Row> = match arguments.what {
+            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.now)).collect()),
+            What::Clusters => self.clusters().items.iter().map(cluster_row).collect(),
+            What::Resources => {
+                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.now)).collect())
+            }
+        };
+        if rows.is_empty() {
+            let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
+            let place = place.unwrap_or_default();
+            let filtered = if **filter == Filter::default() { "" } else { " with what was asked for" };
+            writeln!(io::stderr(), "No {} found{place}{filtered}.", noun(arguments.what))?;
+            return Ok(());
+        }
+        let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
+        let screen = if wide { None } else { screen() };
+        let spare = if is_chosen { &[] } else { SPARE };
+        let mut table = Table::new(anstream::stdout().lock(), header, screen).spare(spare);
+        for row in rows {
+            let cell = |column: &&str| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""));
+            table.row(columns.iter().map(cell).collect())?;
+        }
+        table.finish()
+    }
+}
+
+/// The answer as a document for programs.
+pub(super) fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()> {
     let text = match form {
         ListOutput::Yaml => serde_saphyr::to_string(list).map_err(io::Error::other)?,
         _ => serde_json::to_string_pretty(list)? + "\n",
     };
     io::stdout().write_all(text.as_bytes())
-}
-
-fn names(what: What, list: &AppList, clusters: &view::ClusterList) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match what {
-        What::Apps => list.apps.iter().try_for_each(|app| {
-            let app = &app.app;
-            writeln!(out, "{}/{}/{}", app.delivery.as_str(), app.namespace, app.name)
-        }),
-        What::Clusters => clusters.items.iter().try_for_each(|cluster| writeln!(out, "{}", cluster.name)),
-        What::Resources => view::ResourceList::from(list).items.iter().try_for_each(|row| {
-            let dot = if row.group.is_empty() { "" } else { "." };
-            writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
-        }),
-    }
-}
-
-fn table(
-    arguments: &GetArguments,
-    what: What,
-    fleet: &Fleet,
-    list: &AppList,
-    clusters: &view::ClusterList,
-) -> io::Result<()> {
-    let wide = arguments.output == ListOutput::Wide;
-    let several = fleet.snapshots.len() > 1;
-    let mut columns = match what {
-        What::Apps => app_columns(wide),
-        What::Clusters => cluster_columns(wide),
-        What::Resources => resource_columns(wide),
-    };
-    if !several && what != What::Clusters {
-        columns.retain(|column| *column != "CLUSTER");
-    }
-    let rows = match what {
-        What::Apps => {
-            let rows = list.apps.iter().map(|app| app_row(app, fleet.now));
-            rows.chain(lost_rows(&list.errors)).collect::<Vec<_>>()
-        }
-        What::Clusters => clusters.items.iter().map(cluster_row).collect(),
-        What::Resources => {
-            let rows = view::ResourceList::from(list).items.into_iter().map(|row| resource_row(&row));
-            rows.chain(lost_rows(&list.errors)).collect()
-        }
-    };
-    if rows.is_empty() {
-        let of_namespace = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
-        writeln!(io::stderr(), "No {} found{}.", noun(what), of_namespace.unwrap_or_default())?;
-        return Ok(());
-    }
-    let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
-    let screen = if wide { None } else { screen() };
-    let mut table = Table::new(anstream::stdout().lock(), header, screen).spare(SPARE);
-    for mut row in rows {
-        let cell = |column: &&str| row.remove(*column).unwrap_or_else(|| Cell::new(""));
-        table.row(columns.iter().map(cell).collect())?;
-    }
-    table.finish()
 }
 
 fn noun(what: What) -> &'static str {
@@ -216,13 +364,15 @@ fn cluster_row(cluster: &view::ClusterRow) -> Row {
 
 fn resource_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        vec!["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME", "STATUS", "DELIVERY", "APP", "RULE", "MESSAGE"]
+        let of_app = ["STATUS", "SINCE", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
     } else {
         vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
     }
 }
 
-fn resource_row(row: &view::ResourceRow) -> Row {
+fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
+    let since = row.since.as_deref().and_then(|since| since.parse().ok());
     let status: Status = row.status.parse().unwrap_or(Status::Unknown);
     BTreeMap::from([
         ("CLUSTER", Cell::new(&row.cluster)),
@@ -231,6 +381,7 @@ fn resource_row(row: &view::ResourceRow) -> Row {
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
         ("STATUS", Cell::styled(status.word(), style(status))),
+        ("SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default())),
         ("DELIVERY", Cell::new(row.app.delivery)),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
         ("RULE", Cell::new(&row.rule)),

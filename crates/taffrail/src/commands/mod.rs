@@ -1,5 +1,9 @@
 //! The commands, a file each.
 
+pub(crate) mod app;
+pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
+mod named;
 pub(crate) mod status;
+pub(crate) mod tree;

@@ -12,6 +12,12 @@ const MEASURED: usize = 1000;
 
 const GAP: usize = 3;
 
+/// The last column shall have room for a few words.
+const ROOM: usize = 30;
+
+/// Fewer columns than this are no use to a text that is cut.
+const USELESS: usize = 10;
+
 /// One field of a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
@@ -23,6 +29,11 @@ impl Cell {
     /// Text in its column; `-` stands for nothing.
     pub(crate) fn new(text: impl AsRef<str>) -> Cell {
         Cell::styled(text, Style::new())
+    }
+
+    /// Nothing at all, where a dash would say too much.
+    pub(crate) fn blank() -> Cell {
+        Cell { text: String::new(), style: Style::new() }
     }
 
     pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Cell {
@@ -42,17 +53,43 @@ pub(crate) struct Table<W> {
     screen: Option<usize>,
     /// Columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
+    /// How much room the last column shall have.
+    room: usize,
     left_out: Vec<usize>,
+    /// The column that is cut where the last one is not, and its place.
+    cut: Option<&'static str>,
+    cut_at: Option<usize>,
 }
 
 impl<W: Write> Table<W> {
     pub(crate) fn new(out: W, header: Vec<&'static str>, screen: Option<usize>) -> Table<W> {
-        Table { out, header, waiting: Vec::new(), widths: None, screen, spare: &[], left_out: Vec::new() }
+        Table {
+            out,
+            header,
+            waiting: Vec::new(),
+            widths: None,
+            screen,
+            spare: &[],
+            room: ROOM,
+            left_out: Vec::new(),
+            cut: None,
+            cut_at: None,
+        }
     }
 
     /// Names the columns that a narrow screen may lack.
     pub(crate) fn spare(self, spare: &'static [&'static str]) -> Table<W> {
         Table { spare, ..self }
+    }
+
+    /// Sets how much room the last column shall have before others are left out.
+    pub(crate) fn room(self, room: usize) -> Table<W> {
+        Table { room, ..self }
+    }
+
+    /// Names the column that is cut to fit the screen, instead of the last one.
+    pub(crate) fn cutting(self, title: &'static str) -> Table<W> {
+        Table { cut: Some(title), ..self }
     }
 
     pub(crate) fn row(&mut self, row: Vec<Cell>) -> io::Result<()> {
@@ -86,6 +123,12 @@ impl<W: Write> Table<W> {
             }
         }
         self.leave_out(&widths);
+        self.cut_at = self.cut.and_then(|title| self.header.iter().position(|other| *other == title));
+        if let (Some(at), Some(screen)) = (self.cut_at, self.screen) {
+            let used: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+            let least = USELESS.max(self.header[at].width()).min(widths[at]);
+            widths[at] = widths[at].saturating_sub(used.saturating_sub(screen)).max(least);
+        }
         self.widths = Some(widths);
         let bold = Style::new().bold();
         let header: Vec<Cell> = self.header.iter().map(|title| Cell::styled(title, bold)).collect();
@@ -100,12 +143,10 @@ impl<W: Write> Table<W> {
 
     /// Leaves columns out until the last one has room for a few words.
     fn leave_out(&mut self, widths: &[usize]) {
-        const ROOM: usize = 30;
-
         let Some((screen, (_, before))) = self.screen.zip(widths.split_last()) else { return };
         let mut used: usize = before.iter().map(|width| width + GAP).sum();
         for title in self.spare {
-            if used + ROOM <= screen {
+            if used + self.room <= screen {
                 return;
             }
             if let Some(at) = self.header.iter().position(|other| other == title) {
@@ -122,7 +163,10 @@ impl<W: Write> Table<W> {
         for (at, cell) in row.iter().enumerate().filter(|(at, _)| !self.left_out.contains(at)) {
             let last = at + 1 == row.len();
             let text = match self.screen {
-                Some(screen) if last => cut(&cell.text, screen.saturating_sub(used)),
+                Some(_) if Some(at) == self.cut_at => {
+                    cut(&cell.text, widths.get(at).copied().unwrap_or_default())
+                }
+                Some(screen) if last && self.cut_at.is_none() => cut(&cell.text, screen.saturating_sub(used)),
                 _ => cell.text.clone(),
             };
             let width = text.width();
@@ -141,8 +185,6 @@ impl<W: Write> Table<W> {
 /// Cuts `text` to a number of columns; what is cut shows an ellipsis. Less than a few columns are
 /// useless, so then the line wraps.
 fn cut(text: &str, columns: usize) -> String {
-    const USELESS: usize = 10;
-
     if columns < USELESS || text.width() <= columns {
         return text.to_owned();
     }
@@ -197,6 +239,26 @@ mod tests {
         };
         assert_eq!(print(46), "NAME   SYNC     MESSAGE\nweb    Synced   well\n");
         assert_eq!(print(45), "NAME   MESSAGE\nweb    well\n");
+    }
+
+    #[test]
+    fn a_column_in_the_middle_is_cut_so_that_those_behind_it_are_seen() {
+        let print = |screen| {
+            let mut out = Vec::new();
+            let header = vec!["NAME", "MESSAGE", "REVISION"];
+            let mut table = Table::new(&mut out, header, Some(screen)).cutting("MESSAGE");
+            table
+                .row(["web", "stored artifact for revision", "main@1e64"].iter().map(Cell::new).collect())
+                .unwrap();
+            table.finish().unwrap();
+            String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
+        };
+        assert_eq!(
+            print(40),
+            "NAME   MESSAGE                 REVISION\nweb    stored artifact for …   main@1e64\n"
+        );
+        assert_eq!(print(60).lines().last(), Some("web    stored artifact for revision   main@1e64"));
+        assert_eq!(print(5).lines().last(), Some("web    stored ar…   main@1e64"));
     }
 
     #[test]

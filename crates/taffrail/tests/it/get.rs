@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{golden_apps, taffrail};
 
-fn case(name: &str) -> (String, String) {
+pub(super) fn case(name: &str) -> (String, String) {
     let folder = golden_apps().join(name);
     let one = folder.join("cluster.yaml");
     let from = if one.exists() { one } else { folder.join("clusters") };

@@ -1,12 +1,16 @@
 //! The command line as a person and a program meet it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod app;
 mod bad_clusters;
+mod events;
 mod explain;
+mod filters;
 mod get;
 mod golden;
 mod manifests;
 mod status;
+mod tree;
 
 use std::io::Write;
 use std::path::Path;
@@ -59,6 +63,12 @@ fn run(mut command: Command, input: &[u8]) -> Answer {
 /// Runs taffrail with some input.
 fn taffrail(arguments: &[&str], input: &str) -> Answer {
     run(command(arguments), input.as_bytes())
+}
+
+/// Asks `command` of a golden case.
+fn of_case(command: &[&str], name: &str, arguments: &[&str]) -> Answer {
+    let (from, now) = get::case(name);
+    taffrail(&[command, &["--from", &from, "--now", &now], arguments].concat(), "")
 }
 
 /// The golden cases of apps, which are the same for the crate and for the command.

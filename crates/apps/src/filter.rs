@@ -1,0 +1,355 @@
+//! Which rows of a list are wanted, and in which order.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Status, UnknownStatus};
+
+use crate::apps::{App, AppList, Resource};
+use crate::fleet::Fleet;
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed};
+use crate::view::{ClusterRow, ResourceRow};
+
+/// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusFilter(BTreeSet<Status>);
+
+impl FromStr for StatusFilter {
+    type Err = UnknownStatus;
+
+    fn from_str(text: &str) -> Result<StatusFilter, UnknownStatus> {
+        let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+        for word in text.split(',').map(str::trim) {
+            match word.strip_prefix('!') {
+                Some(word) => unwanted.insert(word.trim().parse()?),
+                None => wanted.insert(word.parse()?),
+            };
+        }
+        if wanted.is_empty() {
+            wanted.extend(Status::ALL);
+        }
+        Ok(StatusFilter(wanted.difference(&unwanted).copied().collect()))
+    }
+}
+
+impl StatusFilter {
+    /// Whether a status is wanted.
+    pub fn admits(&self, status: Status) -> bool {
+        self.0.contains(&status)
+    }
+}
+
+/// A label selector: `team=blue,tier!=test,env in (prod,stage),!old`, as kubectl takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelSelector(Vec<Requirement>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    label: String,
+    /// `None`: any value will do.
+    values: Option<Vec<String>>,
+    negated: bool,
+}
+
+/// A text that is no label selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no label selector; write LABEL, !LABEL, LABEL=VALUE, LABEL!=VALUE or LABEL in (VALUE,VALUE)"
+)]
+pub struct InvalidSelector(pub String);
+
+impl FromStr for LabelSelector {
+    type Err = InvalidSelector;
+
+    fn from_str(text: &str) -> Result<LabelSelector, InvalidSelector> {
+        let mut requirements = Vec::new();
+        let (mut start, mut depth) = (0, 0_usize);
+        for (at, character) in text.char_indices().chain([(text.len(), ',')]) {
+            match character {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 || at == text.len() => {
+                    let part = text[start..at].trim();
+                    let read = requirement(part).ok_or_else(|| InvalidSelector(text.to_owned()))?;
+                    requirements.push(read);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(LabelSelector(requirements))
+    }
+}
+
+fn requirement(text: &str) -> Option<Requirement> {
+    let is_word = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/'))
+    };
+    let label =
+        |text: &str| Some(text.trim()).filter(|text| !text.is_empty() && is_word(text)).map(str::to_owned);
+    let value = |text: &str| Some(text.trim()).filter(|text| is_word(text)).map(str::to_owned);
+    if let Some((before, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        let before = before.trim_end();
+        let (before, negated) = match before.strip_suffix(" notin") {
+            Some(before) => (before, true),
+            None => (before.strip_suffix(" in")?, false),
+        };
+        let values = values.split(',').map(value).collect::<Option<_>>()?;
+        return Some(Requirement { label: label(before)?, values: Some(values), negated });
+    }
+    let with_value = |(name, of): (&str, &str), negated| {
+        Some(Requirement { label: label(name)?, values: Some(vec![value(of)?]), negated })
+    };
+    if let Some(pair) = text.split_once("!=") {
+        with_value(pair, true)
+    } else if let Some(pair) = text.split_once("==").or_else(|| text.split_once('=')) {
+        with_value(pair, false)
+    } else {
+        let (name, negated) = text.strip_prefix('!').map_or((text, false), |name| (name, true));
+        Some(Requirement { label: label(name)?, values: None, negated })
+    }
+}
+
+impl LabelSelector {
+    /// Whether labels, asked one by one, are chosen.
+    pub fn matches(&self, of: impl Fn(&str) -> Option<String>) -> bool {
+        self.0.iter().all(|Requirement { label, values, negated }| {
+            let holds = match (of(label), values) {
+                (Some(own), Some(values)) => values.contains(&own),
+                (own, None) => own.is_some(),
+                (None, Some(_)) => false,
+            };
+            holds != *negated
+        })
+    }
+}
+
+/// What is wanted of a list; the default is everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// What may be said of the status now.
+    pub status: Option<StatusFilter>,
+    /// How apps are delivered; empty for any.
+    pub deliveries: Vec<Delivery>,
+    /// Only apps that their tool was told to leave alone.
+    pub suspended: bool,
+    /// Labels of the declaring object.
+    pub labels: Option<LabelSelector>,
+    /// Names of the clusters that objects land in; empty for any.
+    pub clusters: Vec<String>,
+    /// Kinds of objects, without regard to case; empty for any.
+    pub kinds: Vec<String>,
+    /// Parts of the names of images that objects run; empty for any.
+    pub images: Vec<String>,
+}
+
+impl Filter {
+    /// Leaves the apps in `list` that are wanted, whatever their status, and the failures of the clusters that
+    /// are wanted.
+    pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
+        list.apps.retain(|app| self.admits_app(app, clusters));
+        list.errors.retain(|error| self.admits_cluster(&error.cluster));
+    }
+
+    /// Leaves the apps in `list` whose status is wanted.
+    pub fn by_status(&self, list: &mut AppList) {
+        if let Some(status) = &self.status {
+            list.apps.retain(|app| status.admits(app.effective()));
+        }
+    }
+
+    /// Leaves the objects in the apps of `list` that are wanted.
+    pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
+        for app in &mut list.apps {
+            let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
+            let freshness = app.freshness;
+            let wanted = |resource: &Resource| {
+                let kind = |kind: &String| is_kind(kind, &resource.key);
+                let status = freshness.effective(resource.status);
+                self.status.as_ref().is_none_or(|wanted| wanted.admits(status))
+                    && (self.kinds.is_empty() || self.kinds.iter().any(kind))
+                    && (self.images.is_empty() || self.runs_image(objects, &resource.key))
+            };
+            app.resources.retain(wanted);
+        }
+    }
+
+    /// Whether the row of a cluster is wanted.
+    pub fn admits_row(&self, row: &ClusterRow) -> bool {
+        let status = row.status.parse().unwrap_or(Status::Unknown);
+        let named =
+            self.admits_cluster(&row.name) || row.aliases.iter().any(|name| self.admits_cluster(name));
+        named && self.status.as_ref().is_none_or(|wanted| wanted.admits(status))
+    }
+
+    fn admits_cluster(&self, name: &str) -> bool {
+        self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
+    }
+
+    fn admits_app(&self, app: &App, clusters: &[&dyn Objects]) -> bool {
+        let labels = |selector: &LabelSelector| {
+            let declaring =
+                app.declaring.as_ref().and_then(|key| found(of_name(clusters, &app.app.home)?, key));
+            selector.matches(|label| match &declaring {
+                Some(observed) => text(observed.object.at(&["metadata", "labels", label])),
+                // Objects that only a label holds together have that label.
+                None if app.app.delivery == Delivery::Label => {
+                    (label == "app.kubernetes.io/instance").then(|| app.app.name.clone())
+                }
+                None => None,
+            })
+        };
+        (self.deliveries.is_empty() || self.deliveries.contains(&app.app.delivery))
+            && (!self.suspended || app.suspended)
+            && self.admits_cluster(&app.app.target)
+            && self.labels.as_ref().is_none_or(labels)
+    }
+
+    fn runs_image(&self, objects: Option<&dyn Objects>, key: &ObjectKey) -> bool {
+        let Some(observed) = objects.and_then(|objects| found(objects, key)) else { return false };
+        let wanted = |image: &String| self.images.iter().any(|part| image.contains(part.as_str()));
+        images(&observed.object).iter().any(wanted)
+    }
+}
+
+/// What people write for kinds that they name often.
+const SHORT: [(&str, &str); 20] = [
+    ("cj", "cronjob"),
+    ("cm", "configmap"),
+    ("crd", "customresourcedefinition"),
+    ("deploy", "deployment"),
+    ("ds", "daemonset"),
+    ("ep", "endpoints"),
+    ("gitrepo", "gitrepository"),
+    ("hpa", "horizontalpodautoscaler"),
+    ("hr", "helmrelease"),
+    ("ing", "ingress"),
+    ("ks", "kustomization"),
+    ("netpol", "networkpolicy"),
+    ("ns", "namespace"),
+    ("pdb", "poddisruptionbudget"),
+    ("po", "pod"),
+    ("pvc", "persistentvolumeclaim"),
+    ("rs", "replicaset"),
+    ("sa", "serviceaccount"),
+    ("sts", "statefulset"),
+    ("svc", "service"),
+];
+
+/// Whether a kind was meant by `Deployment`, `deployments`, `deployment.apps`.
+pub fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
+    let (wanted, group) = wanted.split_once('.').map_or((wanted, None), |(kind, group)| (kind, Some(group)));
+    let (wanted, kind) = (wanted.to_lowercase(), key.kind.to_lowercase());
+    let short = SHORT.iter().find(|(short, _)| *short == wanted);
+    let wanted = short.map_or(wanted, |(_, kind)| (*kind).to_owned());
+    let singular = kind == wanted;
+    let plural = wanted.strip_suffix("es").or_else(|| wanted.strip_suffix('s')).is_some_and(|stem| {
+        kind == stem
+            || kind == format!("{stem}e")
+            || wanted.strip_suffix("ies").is_some_and(|stem| kind == format!("{stem}y"))
+    });
+    (singular || plural) && group.is_none_or(|group| group.eq_ignore_ascii_case(&key.group))
+}
+
+/// The images of an object's containers: of a Pod, or of the template that Pods are made from.
+pub fn images(object: &Object<'_>) -> Vec<String> {
+    let specs: [&[&str]; 3] =
+        [&["spec"], &["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"]];
+    let mut images = Vec::new();
+    for spec in specs.iter().filter_map(|path| object.at(path)) {
+        for list in ["initContainers", "containers"] {
+            let containers = spec.get(list).and_then(Value::items).into_iter().flatten();
+            images.extend(containers.filter_map(|container| text(container.get("image"))));
+        }
+    }
+    images
+}
+
+fn text(value: Option<Value<'_>>) -> Option<String> {
+    value.and_then(Value::as_str).map(|text| text.into_owned())
+}
+
+fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
+    match objects.get(key) {
+        Lookup::Found(observed) => Some(observed),
+        Lookup::Absent | Lookup::Unobserved(_) => None,
+    }
+}
+
+/// The cluster that goes by a name.
+fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objects> {
+    clusters.iter().copied().find(|cluster| cluster.name() == name)
+}
+
+/// The names by which clusters can be asked for, so that a wrong one can be told.
+pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
+    let members = Fleet::new(clusters).members;
+    let names = members.into_iter().flat_map(|member| {
+        let own = member.objects.name().to_owned();
+        std::iter::once(own).chain(member.aliases)
+    });
+    names.collect()
+}
+
+/// By what a list is sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortField {
+    /// Name, then namespace.
+    Name,
+    /// The worst first, then those that are so for longest.
+    Status,
+    /// Name of the cluster.
+    Cluster,
+    /// Those first that are not well for longest.
+    Since,
+    /// How it is delivered.
+    Delivery,
+}
+
+/// Sorts apps; those that are equal stay in their order.
+pub fn sort_apps(apps: &mut [App], by: SortField) {
+    let since = |app: &App| {
+        let worst = app.worst.as_ref()?;
+        app.resources.iter().find(|resource| resource.key == *worst)?.since
+    };
+    let name = |app: &App| (app.app.name.clone(), app.app.namespace.clone());
+    match by {
+        SortField::Name => apps.sort_by_cached_key(name),
+        SortField::Status => apps.sort_by_cached_key(|app| (app.effective(), last(since(app)))),
+        SortField::Cluster => apps.sort_by(|one, other| one.app.target.cmp(&other.app.target)),
+        SortField::Since => apps.sort_by_cached_key(|app| last(since(app))),
+        SortField::Delivery => apps.sort_by_key(|app| app.app.delivery),
+    }
+}
+
+/// What has no time comes after what has one.
+fn last<T>(since: Option<T>) -> (bool, Option<T>) {
+    (since.is_none(), since)
+}
+
+/// Sorts objects; those that are equal stay in their order.
+pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
+    let status = |row: &ResourceRow| row.status.parse().unwrap_or(Status::Unknown);
+    rows.sort_by(|one, other| match by {
+        SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),
+        SortField::Status => status(one)
+            .cmp(&status(other))
+            .then_with(|| last(one.since.as_ref()).cmp(&last(other.since.as_ref()))),
+        SortField::Cluster => one.cluster.cmp(&other.cluster),
+        SortField::Since => last(one.since.as_ref()).cmp(&last(other.since.as_ref())),
+        SortField::Delivery => one.app.delivery.cmp(other.app.delivery),
+    });
+}
+
+/// Sorts clusters, which have a name and a status and nothing else to be sorted by.
+pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
+    let status = |row: &ClusterRow| row.status.parse().unwrap_or(Status::Unknown);
+    rows.sort_by(|one, other| match by {
+        SortField::Name | SortField::Cluster => one.name.cmp(&other.name),
+        SortField::Status => status(one).cmp(&status(other)),
+        SortField::Since | SortField::Delivery => Ordering::Equal,
+    });
+}

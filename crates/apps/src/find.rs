@@ -1,0 +1,181 @@
+//! Which app does a person mean?
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::apps::{App, AppList};
+use crate::identity::{AppKey, AppRef, Delivery};
+
+/// The name of an app as people write it: `[DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
+///
+/// The delivery may also be named by the kind of the declaring object, in full or as the tool's users
+/// shorten it: `kustomization`, `ks`, `hr`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppQuery {
+    text: String,
+    delivery: Option<Delivery>,
+    namespace: Option<String>,
+    /// `None` where the text can only be a key.
+    name: Option<String>,
+}
+
+/// A text that names no app.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' names no app; write NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME")]
+pub struct InvalidAppQuery(pub String);
+
+impl FromStr for AppQuery {
+    type Err = InvalidAppQuery;
+
+    fn from_str(text: &str) -> Result<AppQuery, InvalidAppQuery> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (delivery, namespace, name) = match parts.as_slice() {
+            [name] => (None, None, Some(*name)),
+            [first, name] => match delivery(first) {
+                Some(delivery) => (Some(delivery), None, Some(*name)),
+                None => (None, Some(*first), Some(*name)),
+            },
+            [first, namespace, name] => match delivery(first) {
+                Some(delivery) => (Some(delivery), Some(*namespace), Some(*name)),
+                None => (None, None, None),
+            },
+            _ => (None, None, None),
+        };
+        if text.is_empty() || name.is_some_and(str::is_empty) {
+            return Err(InvalidAppQuery(text.to_owned()));
+        }
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        Ok(AppQuery {
+            text: text.to_owned(),
+            delivery,
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for AppQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+/// The delivery that a word stands for.
+fn delivery(word: &str) -> Option<Delivery> {
+    let word = word.to_ascii_lowercase();
+    word.parse().ok().or(match word.as_str() {
+        "kustomization" | "ks" => Some(Delivery::FluxKustomization),
+        "helmrelease" | "hr" => Some(Delivery::FluxHelmRelease),
+        "application" | "argo" => Some(Delivery::ArgoApplication),
+        "rootsync" | "reposync" => Some(Delivery::ConfigSync),
+        "resourcegroup" => Some(Delivery::Kpt),
+        "release" => Some(Delivery::Helm),
+        _ => None,
+    })
+}
+
+/// Why a name leads to no app.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// It names several apps.
+    #[error("'{text}' names {} apps: {}", .candidates.len(), .candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        text: String,
+        /// Names that lead to one of them each.
+        candidates: Vec<String>,
+    },
+    /// It names none.
+    #[error("there is no app '{text}'")]
+    NotFound {
+        /// What was asked for.
+        text: String,
+        /// Names that are similar, the nearest first.
+        nearest: Vec<String>,
+    },
+}
+
+impl AppQuery {
+    /// The same within a namespace, unless the name says one itself.
+    #[must_use]
+    pub fn within(self, namespace: Option<&str>) -> AppQuery {
+        AppQuery { namespace: self.namespace.or(namespace.map(str::to_owned)), ..self }
+    }
+
+    /// Whether an app may be meant.
+    pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        self.names(delivery, namespace, name) || key.to_string() == self.text
+    }
+
+    fn names(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
+            && self.delivery.is_none_or(|own| own == delivery)
+            && self.namespace.as_deref().is_none_or(|own| own == namespace)
+    }
+
+    /// The app that is meant, once for each cluster that it is in.
+    ///
+    /// # Errors
+    /// When no app is meant, or several that nobody calls the same.
+    pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
+        let named = |app: &&App| self.names(app.app.delivery, &app.app.namespace, &app.app.name);
+        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
+        if found.is_empty() {
+            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
+            if found.is_empty() {
+                return Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) });
+            }
+            return Ok(found);
+        }
+        let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
+        let one_key = found.iter().all(|app| app.key == found[0].key);
+        if names.len() > 1 && !one_key {
+            return Err(FindError::Ambiguous {
+                text: self.text.clone(),
+                candidates: names.into_iter().collect(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// The names that are most like this one.
+    fn nearest(&self, list: &AppList) -> Vec<String> {
+        const MOST: usize = 5;
+
+        let wanted = self.name.as_deref().unwrap_or(&self.text);
+        let wanted = wanted.rsplit('/').next().unwrap_or(wanted);
+        let near = |app: &App| {
+            let name = &app.app.name;
+            let apart = distance(wanted, name);
+            let similar = apart <= (wanted.chars().count() / 3).max(2);
+            let inside = name.contains(wanted) || wanted.contains(name.as_str());
+            (similar || inside).then(|| (apart, full_name(&app.app)))
+        };
+        let names: BTreeSet<(usize, String)> = list.apps.iter().filter_map(near).collect();
+        names.into_iter().map(|(_, name)| name).take(MOST).collect()
+    }
+}
+
+/// The name that leads to this app and no other: `delivery/namespace/name`.
+pub fn full_name(app: &AppRef) -> String {
+    format!("{}/{}/{}", app.delivery, app.namespace, app.name)
+}
+
+/// How many letters must be changed, added or taken away to come from one word to the other.
+fn distance(one: &str, other: &str) -> usize {
+    // Names are at most 253 characters long; longer ones are like nothing.
+    const LONGEST: usize = 253;
+
+    let other: Vec<char> = other.chars().take(LONGEST).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().take(LONGEST).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (place, same) in other.iter().map(|candidate| *candidate == letter).enumerate() {
+            let changed = diagonal + usize::from(!same);
+            diagonal = row[place + 1];
+            row[place + 1] = changed.min(row[place] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}

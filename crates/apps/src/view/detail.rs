@@ -1,0 +1,310 @@
+//! `app`: what an app is, how its delivery stands, and how each of its objects is.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_status::Rules;
+use taffrail_status::json::Value;
+
+use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
+use super::{API_VERSION, AppRow, ErrorRow, time};
+use crate::apps::{self, App};
+use crate::delivery::{argo, config_sync, flux};
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed};
+use crate::sync::{Source, SyncState};
+
+/// The details of an app, for each cluster that it is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppDetailList {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `AppDetailList`.
+    pub kind: &'static str,
+    /// The app, once for each cluster that it is in.
+    pub items: Vec<AppDetail>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// An app in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppDetail {
+    /// Its row in the list of apps.
+    pub app: AppRow,
+    /// Where it comes from.
+    pub application: ApplicationDetails,
+    /// How far it got.
+    pub reconciliation: ReconciliationDetails,
+    /// Its objects: those that it declares, each with what controllers made of it.
+    pub deployment: Vec<TreeNode>,
+}
+
+/// Where an app comes from. What its tool does not know is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationDetails {
+    /// The branch, tag, version or range that is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Where the declaring object itself comes from, if another app delivers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_url: Option<String>,
+    /// What makes objects of the source: `kustomize`, `helm`, `kpt`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment_type: Option<String>,
+    /// The part of the source that is delivered: a folder, a chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// `git`, `oci`, `helm`, `bucket`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_type: Option<String>,
+    /// Where the source is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// How far an app got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReconciliationDetails {
+    /// When something was last applied with success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_success: Option<String>,
+    /// Where it is fetched from, the farthest first.
+    pub sources: Vec<ReconciledRow>,
+    /// What applies it; nothing where nobody does.
+    pub delivery: Vec<ReconciledRow>,
+}
+
+/// A source or a delivery: does it do its work?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReconciledRow {
+    /// Kind of the object, or of the source where no object describes it.
+    pub kind: String,
+    /// Namespace of the object; empty where there is none.
+    pub namespace: String,
+    /// Name of the object, or of the repository.
+    pub name: String,
+    /// `True`, `False` or `Unknown`; nothing where its tool does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
+    /// What it says, in one line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What it holds, or has applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether it was told to do nothing; nothing where it cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<bool>,
+}
+
+impl AppDetailList {
+    /// The details of `asked`, which are apps of `list`, which are those of `clusters`.
+    pub fn new<'a>(
+        asked: &[&'a App],
+        list: &'a apps::AppList,
+        clusters: &[&'a dyn Objects],
+        rules: &'a dyn Rules,
+        now: Timestamp,
+    ) -> AppDetailList {
+        let shape = TreeShape { compact: false, fold: false, nest: false };
+        let forest = Forest::new(list, clusters, rules, now, shape);
+        let detail = |app: &&'a App| {
+            let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
+            AppDetail {
+                app: AppRow::from(*app),
+                application: application(app, list, home),
+                reconciliation: ReconciliationDetails {
+                    last_success: app.sync.last_success.map(time),
+                    sources: sources(app, home),
+                    delivery: delivery(app, home),
+                },
+                deployment: forest.tree(app).children,
+            }
+        };
+        AppDetailList {
+            api_version: API_VERSION,
+            kind: "AppDetailList",
+            items: asked.iter().map(detail).collect(),
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+impl AppDetail {
+    /// The objects line by line, as a table shows them: what controllers made of an object comes after it, and
+    /// equal ones share a line.
+    pub fn lines(&self) -> Vec<TreeNode> {
+        fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
+            for mut node in nodes {
+                let children = std::mem::take(&mut node.children);
+                lines.push(node);
+                flatten(children, lines);
+            }
+        }
+
+        let mut root = TreeNode::bare(Relation::App, self.deployment.clone());
+        tree::fold(&mut root);
+        let mut lines = Vec::new();
+        flatten(root.children, &mut lines);
+        lines
+    }
+}
+
+fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<Observed<'a>> {
+    match home?.get(key?) {
+        Lookup::Found(observed) => Some(observed),
+        Lookup::Absent | Lookup::Unobserved(_) => None,
+    }
+}
+
+fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> ApplicationDetails {
+    let source = app.source.as_ref();
+    let branch = source.and_then(|source| source.reference.clone());
+    let declares_it = |other: &&App| {
+        other.in_reach
+            && other.app.target == app.app.home
+            && app.declaring.as_ref().is_some_and(|own| other.resources.iter().any(|it| it.key == *own))
+    };
+    let parent = list.apps.iter().find(declares_it);
+    let deployment_type = match app.app.delivery {
+        Delivery::FluxKustomization => Some("kustomize".to_owned()),
+        Delivery::FluxHelmRelease | Delivery::Helm => Some("helm".to_owned()),
+        Delivery::ArgoApplication => {
+            let object = found(home, app.declaring.as_ref()).map(|observed| observed.object);
+            let says = object.map(|object| object.text(&["status", "sourceType"]).to_lowercase());
+            says.filter(|says| !says.is_empty())
+        }
+        Delivery::ConfigSync => Some("config-sync".to_owned()),
+        Delivery::Kpt => Some("kpt".to_owned()),
+        Delivery::Label | Delivery::Taffrail => None,
+    };
+    ApplicationDetails {
+        branch,
+        config_url: parent.and_then(|parent| parent.source.as_ref()?.url.clone()),
+        deployment_type,
+        path: source.and_then(|source| source.path.clone()),
+        source_type: source.map(source_type),
+        url: source.and_then(|source| source.url.clone()),
+    }
+}
+
+fn source_type(source: &Source) -> String {
+    match source.kind.as_str() {
+        "GitRepository" => "git",
+        "OCIRepository" => "oci",
+        "HelmRepository" | "HelmChart" => "helm",
+        "Bucket" => "bucket",
+        "ExternalArtifact" => "external",
+        other => other,
+    }
+    .to_owned()
+}
+
+fn is_flux(app: &App) -> bool {
+    matches!(app.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease)
+}
+
+fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
+    let declaring = found(home, app.declaring.as_ref());
+    if is_flux(app) {
+        let Some((objects, declaring)) = home.zip(declaring) else { return Vec::new() };
+        return flux::sources(objects, &declaring).iter().map(|key| flux_row(objects, key, None)).collect();
+    }
+    let Some(source) = &app.source else { return Vec::new() };
+    let Some(url) = &source.url else { return Vec::new() };
+    let error = match app.app.delivery {
+        Delivery::ConfigSync => declaring.and_then(|observed| config_sync::source_error(&observed.object)),
+        Delivery::ArgoApplication => declaring.and_then(|observed| argo::source_error(&observed.object)),
+        _ => None,
+    };
+    let ready = match (&error, &app.sync.desired) {
+        (Some(_), _) => Some("False"),
+        (None, Some(_)) => Some("True"),
+        (None, None) => None,
+    };
+    let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(url);
+    vec![ReconciledRow {
+        kind: source.kind.clone(),
+        namespace: String::new(),
+        name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
+        ready: ready.map(str::to_owned),
+        message: error.unwrap_or_default(),
+        revision: app.sync.desired.clone(),
+        suspended: None,
+    }]
+}
+
+fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
+    let revision = app.sync.applied.clone();
+    if let (true, Some(objects), Some(key)) = (is_flux(app), home, &app.declaring) {
+        return vec![flux_row(objects, key, Some(revision))];
+    }
+    let kind = match (app.app.delivery, &app.declaring) {
+        (Delivery::Label | Delivery::Taffrail, _) => return Vec::new(),
+        (_, Some(declaring)) => declaring.kind.clone(),
+        (_, None) => "Release".to_owned(),
+    };
+    let ready = match app.sync.state {
+        SyncState::Synced => Some("True"),
+        SyncState::OutOfSync | SyncState::Failed => Some("False"),
+        SyncState::Syncing | SyncState::Unknown => Some("Unknown"),
+        SyncState::Suspended => None,
+    };
+    let message = match (app.sync.state, &app.sync.desired) {
+        (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: {desired} is wanted"),
+        _ => app.said.clone(),
+    };
+    vec![ReconciledRow {
+        kind,
+        namespace: app.app.namespace.clone(),
+        name: app.app.name.clone(),
+        ready: ready.map(str::to_owned),
+        message,
+        revision,
+        suspended: (app.app.delivery == Delivery::ArgoApplication).then_some(app.suspended),
+    }]
+}
+
+/// What an object of Flux says of itself. Of a delivery the revision is known; a source has that of its artifact.
+fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<String>>) -> ReconciledRow {
+    let row = ReconciledRow {
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        ready: None,
+        message: String::new(),
+        revision: None,
+        suspended: None,
+    };
+    let object = match objects.get(key) {
+        Lookup::Found(observed) => observed.object,
+        Lookup::Absent => {
+            let message = format!("{} {} not found", key.kind, key.path());
+            return ReconciledRow { ready: Some("False".to_owned()), message, ..row };
+        }
+        Lookup::Unobserved(why) => {
+            let message = format!("was not observed: {why}");
+            return ReconciledRow { ready: Some("Unknown".to_owned()), message, ..row };
+        }
+    };
+    let text = |path: &[&str]| Some(object.text(path).into_owned()).filter(|text| !text.is_empty());
+    let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool).unwrap_or_default();
+    let revision = revision.unwrap_or_else(|| text(&["status", "artifact", "revision"]));
+    let row = ReconciledRow { revision, suspended: Some(suspended), ..row };
+    let Some(ready) = object.condition("Ready") else {
+        // A repository of OCI charts is never fetched as a whole, so nobody looks at it.
+        if key.kind == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
+            let message = "a registry: each chart is fetched by itself".to_owned();
+            return ReconciledRow { message, ..row };
+        }
+        let message = "waiting to be reconciled".to_owned();
+        return ReconciledRow { ready: Some("Unknown".to_owned()), message, ..row };
+    };
+    let says = |key| ready.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+    ReconciledRow { ready: Some(says("status")), message: says("message"), ..row }
+}

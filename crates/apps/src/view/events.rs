@@ -1,0 +1,219 @@
+//! `events`: the warnings about the objects of apps.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Rules};
+
+use super::tree::{Forest, TreeShape};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use crate::apps::{self, App};
+use crate::delivery::flux;
+use crate::fleet::Fleet;
+use crate::identity::ObjectKey;
+use crate::objects::{Lookup, Objects};
+
+/// The warnings about apps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventList {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `EventList`.
+    pub kind: &'static str,
+    /// Each warning once; the one that was seen last comes last.
+    pub items: Vec<EventRow>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// A warning, however often it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventRow {
+    /// The cluster of the object.
+    pub cluster: String,
+    /// The app that the object belongs to.
+    pub app: AppName,
+    /// The object that it is about.
+    pub object: ObjectName,
+    /// One word in CamelCase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// How often it was given.
+    pub count: i64,
+    /// When it was first given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen: Option<String>,
+    /// When it was last given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<String>,
+}
+
+impl EventList {
+    /// The warnings about the objects of `asked` and what controllers made of them.
+    pub fn new(
+        asked: &[&App],
+        list: &apps::AppList,
+        clusters: &[&dyn Objects],
+        rules: &dyn Rules,
+        now: Timestamp,
+    ) -> EventList {
+        let forest = Forest::new(list, clusters, rules, now, TreeShape::default());
+        let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
+        for app in asked {
+            let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
+            let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key) {
+                Lookup::Found(observed) => Some(observed),
+                Lookup::Absent | Lookup::Unobserved(_) => None,
+            });
+            if let Some((home, declaring)) = home.zip(declaring)
+                && declaring.key.group.ends_with(".toolkit.fluxcd.io")
+            {
+                for source in flux::sources(home, &declaring) {
+                    owners.entry((&*app.app.home, source)).or_insert(*app);
+                }
+            }
+            // An object that declares an app belongs to that app first, whatever delivers it.
+            if let Some(declaring) = &app.declaring {
+                owners.insert((&*app.app.home, declaring.clone()), *app);
+            }
+            for place in forest.objects(app) {
+                owners.entry(place).or_insert(*app);
+            }
+        }
+
+        let mut warnings: BTreeMap<Place<'_>, Warning> = BTreeMap::new();
+        for member in Fleet::new(clusters).members {
+            let cluster = member.objects.name();
+            let mut seen = HashSet::new();
+            for (group, about) in [("", "involvedObject"), ("events.k8s.io", "regarding")] {
+                for observed in member.objects.of_kind(group, "Event") {
+                    // The same event is served in both groups.
+                    let event = &observed.object;
+                    if event.text(&["type"]) != "Warning"
+                        || !seen.insert((observed.key.namespace.as_str(), observed.key.name.as_str()))
+                    {
+                        continue;
+                    }
+                    let Some(object) = event.at(&[about]).and_then(subject) else { continue };
+                    let Some(app) = owners.get(&(cluster, object.clone())) else { continue };
+                    let given = Given::of(event);
+                    let place = (cluster, object, event.text(&["reason"]).into_owned(), given.likeness());
+                    let warning = warnings.entry(place).or_insert_with(|| Warning {
+                        app: AppName::from(&app.app),
+                        message: given.message.clone(),
+                        count: 0,
+                        first: given.first,
+                        last: given.last,
+                    });
+                    warning.add(given);
+                }
+            }
+        }
+        let mut rows: Vec<(Option<Timestamp>, EventRow)> = warnings.into_iter().map(row).collect();
+        rows.sort_by_key(|(last, _)| *last);
+        EventList {
+            api_version: API_VERSION,
+            kind: "EventList",
+            items: rows.into_iter().map(|(_, row)| row).collect(),
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+/// What makes two events one warning: cluster, object, reason, and what the messages have in common.
+type Place<'a> = (&'a str, ObjectKey, String, String);
+
+struct Warning {
+    app: AppName,
+    message: String,
+    count: i64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl Warning {
+    fn add(&mut self, given: Given) {
+        self.count = self.count.saturating_add(given.count);
+        self.first = match (self.first, given.first) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if given.last >= self.last {
+            (self.last, self.message) = (given.last, given.message);
+        }
+    }
+}
+
+/// What one event says.
+struct Given {
+    message: String,
+    count: i64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl Given {
+    fn of(event: &Object<'_>) -> Given {
+        let message = event.text(&["message"]);
+        let message = if message.is_empty() { event.text(&["note"]) } else { message };
+        let when = |paths: &[&[&str]]| paths.iter().find_map(|path| event.text(path).parse().ok());
+        let count = |path: &[&str]| event.at(path).and_then(Value::as_i64);
+        let counts = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
+        Given {
+            message: message.into_owned(),
+            count: counts.into_iter().find_map(count).unwrap_or(1).max(1),
+            first: when(&[
+                &["firstTimestamp"],
+                &["deprecatedFirstTimestamp"],
+                &["eventTime"],
+                &["metadata", "creationTimestamp"],
+            ]),
+            last: when(&[
+                &["series", "lastObservedTime"],
+                &["lastTimestamp"],
+                &["deprecatedLastTimestamp"],
+                &["eventTime"],
+                &["metadata", "creationTimestamp"],
+            ]),
+        }
+    }
+
+    /// The message without what differs each time: numbers, and spans such as `5m0s`.
+    fn likeness(&self) -> String {
+        let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
+        let is_span = |word: &str| {
+            word.contains(|character: char| character.is_ascii_digit()) && word.chars().all(in_span)
+        };
+        let words = self.message.split_whitespace().map(|word| if is_span(word) { "#" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The object that a reference names.
+fn subject(reference: Value<'_>) -> Option<ObjectKey> {
+    let field = |key| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+    let version = field("apiVersion");
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let key = ObjectKey::new(group, field("kind"), field("namespace"), field("name"));
+    (!key.kind.is_empty() && !key.name.is_empty()).then_some(key)
+}
+
+fn row((place, warning): (Place<'_>, Warning)) -> (Option<Timestamp>, EventRow) {
+    let (cluster, object, reason, _) = place;
+    let row = EventRow {
+        cluster: cluster.to_owned(),
+        app: warning.app,
+        object: ObjectName::from(&object),
+        reason,
+        message: warning.message,
+        count: warning.count,
+        first_seen: warning.first.map(time),
+        last_seen: warning.last.map(time),
+    };
+    (warning.last, row)
+}

@@ -1,0 +1,108 @@
+//! The three sections of an app.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use taffrail_apps::view::AppDetailList;
+use taffrail_apps::{App, Snapshot, apps};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, cluster, holding, release};
+use super::golden::cases;
+use super::tree::{kustomization, object};
+
+/// The details of the app `name`, as programs get them.
+fn detail(snapshot: &Snapshot, name: &str) -> Value {
+    let list = apps(&[snapshot], &Taffrail, NOW);
+    let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
+    let details = AppDetailList::new(&asked, &list, &[snapshot], &Taffrail, NOW);
+    serde_json::to_value(&details).unwrap()["items"][0].clone()
+}
+
+fn golden(case: &str, name: &str) -> Value {
+    let folder = cases().into_iter().find(|folder| folder.ends_with(case)).unwrap();
+    detail(&cluster("cluster", &std::fs::read_to_string(folder.join("cluster.yaml")).unwrap()), name)
+}
+
+#[test]
+fn each_delivery_says_what_it_knows_and_nothing_else() {
+    let application = |case, name| golden(case, name)["application"].clone();
+    assert_eq!(
+        application("helmrelease-well", "podinfo"),
+        json!({
+            "branch": ">=6.5.0", "configUrl": "https://git.example.com/acme/fleet", "deploymentType": "helm",
+            "path": "podinfo", "sourceType": "helm", "url": "https://charts.example.com/podinfo",
+        })
+    );
+    assert_eq!(
+        application("argo-failures", "web"),
+        json!({
+            "branch": "main", "deploymentType": "kustomize", "path": "apps/web", "sourceType": "git",
+            "url": "https://git.example.com/acme/deploy.git",
+        })
+    );
+    assert_eq!(
+        application("helm-well", "pg"),
+        json!({"deploymentType": "helm", "path": "postgresql", "sourceType": "helm"})
+    );
+    assert_eq!(application("label-groups", "forum"), json!({}));
+}
+
+#[test]
+fn sources_come_before_what_delivers_them() {
+    let rows = |case, name, part: &str| {
+        let rows = golden(case, name)["reconciliation"][part].clone();
+        let rows = rows.as_array().unwrap().clone();
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
+        rows.iter()
+            .map(|row| ["kind", "name", "ready", "revision"].map(|key| text(row, key)).join(" "))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows("helmrelease-well", "podinfo", "sources"),
+        ["HelmRepository podinfo True sha256:6d10ba4a", "HelmChart shop-podinfo True 6.5.4"].map(|row| {
+            let digest =
+                golden("helmrelease-well", "podinfo")["reconciliation"]["sources"][0]["revision"].clone();
+            row.replace("sha256:6d10ba4a", digest.as_str().unwrap())
+        })
+    );
+    assert_eq!(rows("helmrelease-well", "podinfo", "delivery"), ["HelmRelease podinfo True 6.5.4"]);
+    assert_eq!(rows("argo-failures", "api", "delivery").len(), 1);
+    assert!(rows("argo-failures", "api", "delivery")[0].starts_with("Application api False"));
+    assert!(rows("argo-failures", "docs", "sources")[0].starts_with("git deploy False"));
+    assert!(rows("config-sync-moving", "root-sync", "delivery")[0].starts_with("RootSync root-sync Unknown"));
+    assert!(rows("label-groups", "forum", "delivery").is_empty());
+}
+
+#[test]
+fn a_source_that_is_not_there_is_said_to_be_missing() {
+    let shop = detail(&holding("prod", &[kustomization("app", &[])]), "app");
+    let source = &shop["reconciliation"]["sources"][0];
+    assert_eq!(source["ready"], "False");
+    assert_eq!(source["message"], "GitRepository shop/fleet not found");
+}
+
+#[test]
+fn a_release_says_what_helm_says_whatever_becomes_of_its_objects() {
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rates}\n";
+    let pg = detail(&holding("prod", &[release("data", "pg", 2, "failed", manifest)]), "pg");
+    assert_eq!(pg["app"]["message"], "ConfigMap data/rates not found");
+    let row = &pg["reconciliation"]["delivery"][0];
+    assert_eq!((&row["ready"], &row["message"]), (&json!("False"), &json!("failed by a test")));
+}
+
+#[test]
+fn apps_that_an_app_delivers_are_rows_without_their_own_objects() {
+    let outer = kustomization("outer", &["shop_inner_kustomize.toolkit.fluxcd.io_Kustomization".to_owned()]);
+    let inner = kustomization("inner", &["shop_rates__ConfigMap".to_owned()]);
+    let prod = holding("prod", &[outer, inner, object("v1", "ConfigMap", "rates", None)]);
+    let rows = detail(&prod, "outer")["deployment"].clone();
+    let kinds: BTreeMap<_, _> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["object"]["kind"].clone().to_string(), &row["children"]))
+        .collect();
+    assert_eq!(kinds, BTreeMap::from([("\"Kustomization\"".to_owned(), &json!([]))]));
+    assert_eq!(detail(&prod, "inner")["deployment"][0]["object"]["name"], "rates");
+}

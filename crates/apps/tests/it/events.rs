@@ -1,0 +1,120 @@
+//! Warnings about apps.
+
+use serde_json::{Value, json};
+use taffrail_apps::view::{EventList, EventRow};
+use taffrail_apps::{App, Snapshot, apps};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, holding};
+use super::tree::{kustomization, object};
+
+fn events(prod: &Snapshot, name: &str) -> Vec<EventRow> {
+    let list = apps(&[prod], &Taffrail, NOW);
+    let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
+    EventList::new(&asked, &list, &[prod], &Taffrail, NOW).items
+}
+
+fn event(name: &str, about: (&str, &str, &str), reason: &str, message: &str, more: &Value) -> Value {
+    let (api_version, kind, object) = about;
+    let mut event = json!({
+        "apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message,
+        "metadata": {"namespace": "shop", "name": name, "creationTimestamp": "2026-03-01T11:00:00Z"},
+        "involvedObject": {"apiVersion": api_version, "kind": kind, "namespace": "shop", "name": object},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        event[key] = value.clone();
+    }
+    event
+}
+
+const POD: (&str, &str, &str) = ("v1", "Pod", "web-1");
+
+fn shop(events: Vec<Value>) -> Snapshot {
+    let mut objects = vec![
+        kustomization("app", &["shop_web_apps_Deployment".to_owned()]),
+        object("apps/v1", "Deployment", "web", None),
+        object("v1", "Pod", "web-1", Some("Deployment-web")),
+        object("v1", "Pod", "stranger", None),
+    ];
+    objects.extend(events);
+    holding("prod", &objects)
+}
+
+#[test]
+fn a_warning_that_was_given_often_is_one() {
+    let at = |first: &str, last: &str, count: i64| json!({"firstTimestamp": format!("2026-03-01T{first}Z"), "lastTimestamp": format!("2026-03-01T{last}Z"), "count": count});
+    let prod = shop(vec![
+        event("a", POD, "BackOff", "back-off 10s restarting web", &at("11:10:00", "11:20:00", 3)),
+        event("b", POD, "BackOff", "back-off 5m0s restarting web", &at("11:05:00", "11:40:00", 4)),
+        event("c", POD, "BackOff", "back-off 10s restarting sidecar", &at("11:30:00", "11:30:00", 1)),
+    ]);
+    let rows = events(&prod, "app");
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.count,
+                row.message.as_str(),
+                row.first_seen.as_deref().unwrap(),
+                row.last_seen.as_deref().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (1, "back-off 10s restarting sidecar", "2026-03-01T11:30:00Z", "2026-03-01T11:30:00Z"),
+            (7, "back-off 5m0s restarting web", "2026-03-01T11:05:00Z", "2026-03-01T11:40:00Z"),
+        ]
+    );
+}
+
+#[test]
+fn only_warnings_about_the_app_are_told() {
+    let plain = json!({});
+    let prod = shop(vec![
+        event("pod", POD, "BackOff", "of a dependent", &plain),
+        event("deployment", ("apps/v1", "Deployment", "web"), "Failed", "of a declared object", &plain),
+        event(
+            "declaring",
+            ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "app"),
+            "Failed",
+            "of itself",
+            &plain,
+        ),
+        event(
+            "source",
+            ("source.toolkit.fluxcd.io/v1", "GitRepository", "fleet"),
+            "Failed",
+            "of its source",
+            &plain,
+        ),
+        event("other", ("v1", "Pod", "stranger"), "BackOff", "of another", &plain),
+        event("group", ("example.com/v1", "Deployment", "web"), "BackOff", "of another kind", &plain),
+        event("normal", POD, "Pulled", "no warning", &json!({"type": "Normal"})),
+        event("broken", ("v1", "Pod", ""), "BackOff", "of nothing", &plain),
+    ]);
+    let mut told: Vec<String> = events(&prod, "app").into_iter().map(|row| row.message).collect();
+    told.sort();
+    assert_eq!(told, ["of a declared object", "of a dependent", "of its source", "of itself"]);
+}
+
+#[test]
+fn both_forms_of_an_event_are_read_and_one_event_in_both_counts_once() {
+    let regarding = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web-1"});
+    let new = |name: &str, note: &str| {
+        json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "type": "Warning", "reason": "BackOff", "note": note,
+            "metadata": {"namespace": "shop", "name": name}, "regarding": regarding,
+            "eventTime": "2026-03-01T11:00:00.000000Z",
+            "series": {"count": 12, "lastObservedTime": "2026-03-01T11:59:00.000000Z"},
+        })
+    };
+    let prod = shop(vec![
+        event("same", POD, "BackOff", "one event", &json!({"count": 2})),
+        new("same", "one event"),
+        new("own", "another event"),
+    ]);
+    let told: Vec<_> = events(&prod, "app").into_iter().map(|row| (row.message, row.count)).collect();
+    assert_eq!(told, [("one event".to_owned(), 2), ("another event".to_owned(), 12)]);
+}

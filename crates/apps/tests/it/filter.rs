@@ -1,0 +1,154 @@
+//! Which rows are wanted, and in which order.
+
+use serde_json::json;
+use taffrail_apps::filter::{self, Filter, LabelSelector, SortField, StatusFilter};
+use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, ObjectKey, Snapshot, apps};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{NOW, holding, release};
+use super::tree::{kustomization, object};
+
+#[test]
+fn statuses_are_named_or_excluded() {
+    for (text, admitted) in [
+        ("Ready", &[Status::Current][..]),
+        ("current,inprogress", &[Status::InProgress, Status::Current]),
+        ("!Ready", &Status::ALL[..5]),
+        ("Failed,Unknown,!Unknown", &[Status::Failed]),
+    ] {
+        let filter: StatusFilter = text.parse().unwrap();
+        let found: Vec<Status> = Status::ALL.into_iter().filter(|status| filter.admits(*status)).collect();
+        assert_eq!(found, admitted, "{text}");
+    }
+    assert!("Redy".parse::<StatusFilter>().unwrap_err().to_string().contains("Ready"));
+    assert!("".parse::<StatusFilter>().is_err());
+}
+
+#[test]
+fn selectors_choose_as_kubectl_does() {
+    let matches = |selector: &str| {
+        let labels = [("team", "blue"), ("tier", "web")];
+        let of = |label: &str| {
+            labels.iter().find(|(name, _)| *name == label).map(|(_, value)| (*value).to_owned())
+        };
+        selector.parse::<LabelSelector>().unwrap().matches(of)
+    };
+    for wanted in [
+        "team=blue",
+        "team==blue",
+        "team",
+        "!env",
+        "env!=prod",
+        "team in (red, blue),tier",
+        "env notin (prod)",
+        "team!=red",
+    ] {
+        assert!(matches(wanted), "{wanted}");
+    }
+    for unwanted in
+        ["team=red", "env", "!team", "team!=blue", "team=blue,env=prod", "team notin (blue)", "env in (prod)"]
+    {
+        assert!(!matches(unwanted), "{unwanted}");
+    }
+    for wrong in ["", "=blue", "team=blue,", "team in blue", "team in (blue", "a b", "team=b!ue"] {
+        assert!(wrong.parse::<LabelSelector>().is_err(), "{wrong}");
+    }
+}
+
+fn prod() -> Snapshot {
+    let mut web = object("apps/v1", "Deployment", "web", None);
+    web["spec"] = json!({"template": {"spec": {
+        "containers": [{"image": "ghcr.io/acme/web:1.2"}], "initContainers": [{"image": "busybox"}],
+    }}});
+    let mut job = object("batch/v1", "CronJob", "job", None);
+    job["spec"] = json!({"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "ghcr.io/acme/job:3"}]}}}}});
+    let mut quiet = kustomization("quiet", &[]);
+    quiet["spec"]["suspend"] = json!(true);
+    quiet["metadata"]["labels"] = json!({"team": "red"});
+    let ids =
+        ["shop_web_apps_Deployment", "shop_job_batch_CronJob", "shop_gone__ConfigMap"].map(str::to_owned);
+    holding("prod", &[kustomization("app", &ids), quiet, release("data", "pg", 1, "deployed", ""), web, job])
+}
+
+fn shown(filter: &Filter) -> Vec<String> {
+    let prod = prod();
+    let mut list = apps(&[&prod], &Taffrail, NOW);
+    filter.apps(&mut list, &[&prod]);
+    filter.by_status(&mut list);
+    list.apps.into_iter().map(|app| app.app.name).collect()
+}
+
+#[test]
+fn apps_are_chosen_by_what_declares_them() {
+    let all = Filter::default();
+    assert_eq!(shown(&all), ["pg", "app", "quiet"]);
+    assert_eq!(shown(&Filter { deliveries: vec![Delivery::Helm], ..all.clone() }), ["pg"]);
+    assert_eq!(shown(&Filter { suspended: true, ..all.clone() }), ["quiet"]);
+    assert_eq!(shown(&Filter { labels: Some("team=blue".parse().unwrap()), ..all.clone() }), ["app"]);
+    assert_eq!(shown(&Filter { labels: Some("!team".parse().unwrap()), ..all.clone() }), ["pg"]);
+    assert_eq!(shown(&Filter { clusters: vec!["edge".to_owned()], ..all.clone() }), Vec::<String>::new());
+    assert_eq!(shown(&Filter { status: Some("!Ready".parse().unwrap()), ..all }), ["app"]);
+}
+
+#[test]
+fn what_is_not_known_now_is_not_found_among_what_is_ready() {
+    let prod = prod();
+    let mut list = apps(&[&prod], &Taffrail, NOW);
+    for app in &mut list.apps {
+        app.freshness = Freshness { state: FreshnessState::Stale, observed_at: Some(NOW) };
+    }
+    let by = |text: &str, list: &AppList| {
+        let mut list = list.clone();
+        Filter { status: Some(text.parse().unwrap()), ..Filter::default() }.by_status(&mut list);
+        list.apps.len()
+    };
+    assert_eq!((by("Ready", &list), by("Unknown", &list)), (0, 3));
+}
+
+#[test]
+fn objects_are_chosen_by_kind_status_and_image() {
+    let names = |filter: Filter| {
+        let prod = prod();
+        let mut list = apps(&[&prod], &Taffrail, NOW);
+        filter.resources(&mut list, &[&prod]);
+        let resources = list.apps.into_iter().flat_map(|app| app.resources);
+        resources.map(|resource| resource.key.name).collect::<Vec<_>>()
+    };
+    let of_kind = |kind: &str| names(Filter { kinds: vec![kind.to_owned()], ..Filter::default() });
+    assert_eq!(of_kind("deploy"), ["web"]);
+    assert_eq!(of_kind("Deployments"), ["web"]);
+    assert_eq!(of_kind("deployment.apps"), ["web"]);
+    assert_eq!(of_kind("deployment.other"), Vec::<String>::new());
+    let of_image = |image: &str| names(Filter { images: vec![image.to_owned()], ..Filter::default() });
+    assert_eq!(of_image("acme/web"), ["web"]);
+    assert_eq!(of_image("busybox"), ["web"], "of an init container");
+    assert_eq!(of_image("acme/"), ["web", "job"]);
+    assert_eq!(names(Filter { status: Some("NotFound".parse().unwrap()), ..Filter::default() }), ["gone"]);
+}
+
+#[test]
+fn plurals_of_kinds_are_understood() {
+    for (wanted, kind) in [
+        ("ingresses", "Ingress"),
+        ("services", "Service"),
+        ("networkpolicies", "NetworkPolicy"),
+        ("storageclasses", "StorageClass"),
+        ("endpoints", "Endpoints"),
+        ("svc", "Service"),
+    ] {
+        assert!(filter::is_kind(wanted, &ObjectKey::new("", kind, "", "x")), "{wanted}");
+    }
+    assert!(!filter::is_kind("pods", &ObjectKey::new("", "PodTemplate", "", "x")));
+}
+
+#[test]
+fn lists_are_sorted_by_what_was_asked() {
+    let names = |by| {
+        let mut list = apps(&[&prod()], &Taffrail, NOW);
+        filter::sort_apps(&mut list.apps, by);
+        list.apps.into_iter().map(|app| app.app.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(SortField::Name), ["app", "pg", "quiet"]);
+    assert_eq!(names(SortField::Status), ["app", "pg", "quiet"]);
+    assert_eq!(names(SortField::Delivery), ["app", "quiet", "pg"]);
+}

@@ -1,0 +1,71 @@
+//! From the name that a person writes to the app that is meant.
+
+use serde_json::json;
+use taffrail_apps::{AppList, AppQuery, FindError, Objects, apps, full_name};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, holding, release};
+use super::tree::kustomization;
+
+fn list() -> AppList {
+    let mut named = kustomization("orders", &[]);
+    named["metadata"]["annotations"] = json!({"taffrail.dev/app": "checkout"});
+    let one = holding("one", &[kustomization("web", &[]), release("shop", "web", 1, "deployed", ""), named]);
+    let mut other = kustomization("orders-v2", &[]);
+    other["metadata"]["annotations"] = json!({"taffrail.dev/app": "checkout"});
+    let two = holding("two", &[kustomization("web", &[]), other]);
+    let clusters: [&dyn Objects; 2] = [&one, &two];
+    apps(&clusters, &Taffrail, NOW)
+}
+
+fn find(name: &str) -> Result<Vec<String>, FindError> {
+    let list = list();
+    let found = name.parse::<AppQuery>().unwrap().find(&list)?;
+    Ok(found.iter().map(|app| format!("{} in {}", full_name(&app.app), app.app.target)).collect())
+}
+
+#[test]
+fn a_name_leads_to_an_app_in_each_of_its_clusters() {
+    let both = ["flux-kustomization/shop/web in one", "flux-kustomization/shop/web in two"];
+    for name in ["flux-kustomization/web", "flux-kustomization/shop/web", "ks/web", "Kustomization/shop/web"]
+    {
+        assert_eq!(find(name).unwrap(), both, "{name}");
+    }
+    assert_eq!(find("helm/web").unwrap(), ["helm/shop/web in one"]);
+    assert_eq!(find("shop/orders").unwrap(), ["flux-kustomization/shop/orders in one"]);
+    assert_eq!(
+        find("checkout").unwrap(),
+        ["flux-kustomization/shop/orders in one", "flux-kustomization/shop/orders-v2 in two"],
+        "what all clusters call it"
+    );
+}
+
+#[test]
+fn several_apps_of_a_name_are_named() {
+    for name in ["web", "shop/web"] {
+        let error = find(name).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("'{name}' names 2 apps: flux-kustomization/shop/web, helm/shop/web")
+        );
+    }
+}
+
+#[test]
+fn a_wrong_name_leads_to_the_nearest_ones() {
+    let nearest = |name: &str| match find(name) {
+        Err(FindError::NotFound { nearest, .. }) => nearest,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(nearest("oders")[0], "flux-kustomization/shop/orders");
+    assert_eq!(nearest("shop/wbe"), ["flux-kustomization/shop/web", "helm/shop/web"]);
+    assert_eq!(nearest("nothing-like-it"), Vec::<String>::new());
+    assert_eq!(nearest("other/web").len(), 2, "the right name in the wrong namespace");
+}
+
+#[test]
+fn what_names_nothing_is_refused() {
+    for name in ["", "/", "shop/", "helm/shop/"] {
+        assert!(name.parse::<AppQuery>().is_err(), "{name}");
+    }
+}

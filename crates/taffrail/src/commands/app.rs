@@ -1,0 +1,154 @@
+//! `taffrail app`: one app in three sections.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use jiff::Timestamp;
+use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
+use taffrail_apps::{App, AppList, SyncState};
+use taffrail_status::{Status, Taffrail};
+
+use super::{get, named};
+use crate::cli::{AppArguments, AppOutput, ListOutput};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::table::{Cell, Table};
+use crate::output::{printable, screen, style};
+
+pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
+    let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
+    let found = named::find("app", &arguments.name, &arguments.which, &list)?;
+    let errors = named::concerning(&list, &found);
+    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now);
+    written(match arguments.output {
+        AppOutput::Json => get::document(ListOutput::Json, &details),
+        AppOutput::Yaml => get::document(ListOutput::Yaml, &details),
+        AppOutput::Table => {
+            let several = fleet.snapshots.len() > 1;
+            let shown = found.iter().zip(&details.items).enumerate();
+            shown.into_iter().try_for_each(|(number, (app, detail))| {
+                if number > 0 {
+                    writeln!(anstream::stdout(), "\n")?;
+                }
+                print(app, detail, several, fleet.now)
+            })
+        }
+    })?;
+    let mut exit = get::tell(&fleet, &errors, arguments.output == AppOutput::Table);
+    if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
+        exit = exit.max(Exit::No);
+    }
+    Ok(exit)
+}
+
+fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let mut out = anstream::stdout().lock();
+    let place = if several { format!(" in {}", app.app.target) } else { String::new() };
+    let colour = style(app.effective());
+    let health = text::health(app, now);
+    // Suspended is said beside the health already, and of labels nobody keeps revisions.
+    let sync = match app.sync.state {
+        SyncState::Unknown | SyncState::Suspended => String::new(),
+        state => format!(", {}", if state == SyncState::Failed { "sync Failed" } else { state.as_str() }),
+    };
+    writeln!(out, "{bold}{}{bold:#}{}: {colour}{health}{colour:#}{sync}", app.app, printable(&place))?;
+    if app.effective() != Status::Current {
+        let worst = app.worst.as_ref().map(|worst| format!("{} {}: ", worst.kind, worst.path()));
+        // Many messages name their object themselves.
+        let worst = worst.filter(|_| !app.worst.as_ref().is_some_and(|it| app.message.contains(&it.path())));
+        let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
+        writeln!(out, "{}", printable(&message))?;
+    }
+    let troubled = matches!(app.sync.state, SyncState::Failed | SyncState::Unknown) && !app.said.is_empty();
+    if troubled && (app.said != app.message || app.effective() == Status::Current) {
+        writeln!(out, "Sync: {}", printable(&text::revision(&app.said)))?;
+    }
+
+    writeln!(out, "\n{bold}Application details:{bold:#}")?;
+    let of = &detail.application;
+    for (name, value) in [
+        ("Branch", &of.branch),
+        ("config_url", &of.config_url),
+        ("deployment_type", &of.deployment_type),
+        ("Path", &of.path),
+        ("source_type", &of.source_type),
+        ("URL", &of.url),
+    ] {
+        let name = format!("{name}:");
+        writeln!(out, "  {name:<17} {}", printable(value.as_deref().unwrap_or(text::NONE)))?;
+    }
+
+    writeln!(out, "\n{bold}Reconciliation details:{bold:#}")?;
+    let last = match app.sync.last_success {
+        Some(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), text::ago(at, now)),
+        None => text::NONE.to_owned(),
+    };
+    writeln!(out, "Last successful reconciliation: {last}")?;
+    let same_namespace = |row: &ReconciledRow| row.namespace.is_empty() || row.namespace == app.app.namespace;
+    for rows in [&detail.reconciliation.sources, &detail.reconciliation.delivery] {
+        writeln!(out)?;
+        let header = vec!["NAME", "READY", "MESSAGE", "REVISION", "SUSPENDED"];
+        let mut table = Table::new(&mut out, header, screen()).cutting("MESSAGE");
+        if rows.is_empty() {
+            table.row(std::iter::repeat_n(Cell::new(text::NONE), 5).collect())?;
+        }
+        for row in rows {
+            let namespace = if same_namespace(row) { String::new() } else { format!(" ({})", row.namespace) };
+            let suspended = row.suspended.map(|suspended| if suspended { "True" } else { "False" });
+            let ready = row.ready.as_deref().unwrap_or(text::NONE);
+            let colour = match ready {
+                "True" => style(Status::Current),
+                "False" => style(Status::Failed),
+                _ => Style::new(),
+            };
+            table.row(vec![
+                Cell::new(format!("{}/{}{namespace}", row.kind.to_lowercase(), row.name)),
+                Cell::styled(ready, colour),
+                Cell::new(text::revision(&row.message)),
+                Cell::new(text::revision(row.revision.as_deref().unwrap_or_default())),
+                Cell::new(suspended.unwrap_or_default()),
+            ])?;
+        }
+        table.finish()?;
+    }
+
+    writeln!(out, "\n{bold}Deployment details:{bold:#}")?;
+    objects(&detail.lines(), &mut out)
+}
+
+fn objects(lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
+    if lines.is_empty() {
+        return writeln!(out, "no objects");
+    }
+    let header = vec!["KIND", "NAME", "STATUS", "NAMESPACE", "MESSAGE"];
+    let mut table = Table::new(out, header, screen()).spare(&["NAMESPACE"]);
+    let mut kind = String::new();
+    let mut namespace = String::new();
+    for line in lines {
+        if let Some(object) = &line.object {
+            kind.clone_from(&object.kind);
+            namespace.clone_from(&object.namespace);
+        }
+        let name = match (&line.object, &line.note) {
+            (Some(object), _) => object.name.clone(),
+            (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
+        };
+        let status: Status = line.status.parse().unwrap_or(Status::Unknown);
+        // What is well needs no words; neither does a line for several, whose like are above it.
+        let message = match status {
+            Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
+            _ => &line.message,
+        };
+        let message = text::revision(message);
+        let message = if message.is_empty() { Cell::blank() } else { Cell::new(message) };
+        table.row(vec![
+            Cell::new(&kind),
+            Cell::new(name),
+            Cell::styled(status.word(), style(status)),
+            Cell::new(&namespace),
+            message,
+        ])?;
+    }
+    table.finish()
+}

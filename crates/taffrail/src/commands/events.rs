@@ -1,0 +1,78 @@
+//! `taffrail events`: the warnings about the objects of apps.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use taffrail_apps::view::{EventList, text};
+use taffrail_apps::{App, AppList};
+use taffrail_status::Taffrail;
+
+use super::{get, named};
+use crate::cli::{EventsArguments, EventsOutput, ListOutput};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::screen;
+use crate::output::table::{Cell, Table};
+
+pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
+    let EventsArguments { name, which, .. } = arguments;
+    let (fleet, list) = named::read(&arguments.source, which, name.as_ref(), true)?;
+    let found: Vec<&App> = match name {
+        Some(name) => named::find("events", name, which, &list)?,
+        None => {
+            let here = |app: &&App| {
+                which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
+                    && (which.cluster.is_empty() || which.cluster.contains(&app.app.target))
+            };
+            list.apps.iter().filter(here).collect()
+        }
+    };
+    let errors = match name {
+        Some(_) => named::concerning(&list, &found),
+        None => list.errors.clone(),
+    };
+    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    let events = EventList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now);
+    written(match arguments.output {
+        EventsOutput::Json => get::document(ListOutput::Json, &events),
+        EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.now),
+    })?;
+    Ok(get::tell(&fleet, &errors, arguments.output == EventsOutput::Table))
+}
+
+fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Timestamp) -> io::Result<()> {
+    if events.items.is_empty() {
+        let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
+        return writeln!(io::stderr(), "No warnings about {about}.");
+    }
+    let named = arguments.name.is_some();
+    let mut columns =
+        vec!["CLUSTER", "LAST SEEN", "FIRST SEEN", "COUNT", "APP", "OBJECT", "REASON", "MESSAGE"];
+    columns.retain(|column| match *column {
+        "CLUSTER" => several,
+        "APP" => !named,
+        _ => true,
+    });
+    let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
+    let spare = &["FIRST SEEN", "APP", "COUNT"];
+    let mut table = Table::new(anstream::stdout().lock(), header, screen()).spare(spare);
+    let ago = |at: &Option<String>| {
+        let at: Option<Timestamp> = at.as_deref().and_then(|at| at.parse().ok());
+        at.map(|at| text::ago(at, now)).unwrap_or_default()
+    };
+    for event in &events.items {
+        let object = &event.object;
+        let slash = if object.namespace.is_empty() { "" } else { "/" };
+        let cell = |column: &&str| match *column {
+            "CLUSTER" => Cell::new(&event.cluster),
+            "LAST SEEN" => Cell::new(ago(&event.last_seen)),
+            "FIRST SEEN" => Cell::new(ago(&event.first_seen)),
+            "COUNT" => Cell::new(event.count.to_string()),
+            "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
+            "OBJECT" => Cell::new(format!("{} {}{slash}{}", object.kind, object.namespace, object.name)),
+            "REASON" => Cell::new(&event.reason),
+            _ => Cell::new(text::revision(&event.message)),
+        };
+        table.row(columns.iter().map(cell).collect())?;
+    }
+    table.finish()
+}

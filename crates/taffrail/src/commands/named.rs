@@ -1,0 +1,90 @@
+//! What the commands about one app have in common: which app is meant, and what is told besides.
+
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope, apps};
+use taffrail_status::Taffrail;
+
+use super::get::check_clusters;
+use crate::cli::{NameArguments, SourceArguments};
+use crate::complaint::Complaint;
+use crate::source::Fleet;
+
+/// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
+pub(super) fn read(
+    source: &SourceArguments,
+    which: &NameArguments,
+    name: Option<&AppQuery>,
+    events: bool,
+) -> Result<(Fleet, AppList), Complaint> {
+    let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
+    let asked = Asked {
+        namespace: which.namespace.clone(),
+        dependents: query.map_or(Dependents::All, Dependents::Of),
+        events,
+        ..Asked::default()
+    };
+    let fleet = Fleet::read(source, &asked)?;
+    check_clusters(&which.cluster, &fleet)?;
+    let list = apps(&fleet.clusters(), &Taffrail, fleet.now);
+    Ok((fleet, list))
+}
+
+/// The app that is meant, in each cluster that it is in.
+pub(super) fn find<'l>(
+    command: &str,
+    name: &AppQuery,
+    which: &NameArguments,
+    list: &'l AppList,
+) -> Result<Vec<&'l App>, Complaint> {
+    let error = match name.clone().within(which.namespace.as_deref()).find(list) {
+        Ok(mut found) => {
+            let inside = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
+            let elsewhere: Vec<String> = found.iter().map(|app| app.app.target.clone()).collect();
+            found.retain(inside);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            let complaint = Complaint::usage(format!("app '{name}' is not in the clusters asked for"));
+            return Err(complaint.hint(format!("it is in: {}", elsewhere.join(", "))));
+        }
+        Err(error) => error,
+    };
+    match &error {
+        FindError::Ambiguous { candidates, .. } => {
+            let hint = candidates.first().map(|name| format!("say which: taffrail {command} {name}"));
+            Err(Complaint::usage(&error).maybe_hint(hint))
+        }
+        FindError::NotFound { nearest, .. } => {
+            // It may be where nobody was let look.
+            let hidden = list.errors.iter().find(|error| hides_apps(error));
+            if let Some(hidden) = hidden {
+                let hidden =
+                    format!("{error} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
+                return Err(Complaint::unreadable(hidden));
+            }
+            let hint = match nearest.as_slice() {
+                [] => "taffrail get apps -o name lists all".to_owned(),
+                names => format!("did you mean {}?", names.join(", ")),
+            };
+            Err(Complaint::usage(&error).hint(hint))
+        }
+    }
+}
+
+fn hides_apps(error: &AppError) -> bool {
+    matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
+}
+
+/// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
+pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
+    let concerns = |error: &&AppError| {
+        let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
+        match &error.error.scope {
+            Scope::Cluster => true,
+            Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
+                app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
+            }),
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+        }
+    };
+    list.errors.iter().filter(concerns).cloned().collect()
+}

@@ -1,0 +1,152 @@
+//! `taffrail tree`: an app, what it declares, and what controllers made of that.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use taffrail_apps::AppList;
+use taffrail_apps::view::{AppTree, ObjectName, TreeList, TreeNode, TreeShape, text};
+use taffrail_status::{Status, Taffrail};
+
+use super::{get, named};
+use crate::cli::{ListOutput, TreeArguments, TreeOutput};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::table::{Cell, Table};
+use crate::output::{printable, screen, style};
+
+pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
+    let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
+    let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
+    let errors = named::concerning(&list, &found);
+    let shape = TreeShape {
+        compact: arguments.compact,
+        // A program counts by itself.
+        fold: !arguments.all && arguments.output != TreeOutput::Json,
+        nest: true,
+    };
+    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    let trees = TreeList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now, shape);
+    written(match arguments.output {
+        TreeOutput::Json => get::document(ListOutput::Json, &trees),
+        TreeOutput::Dot => dot(&trees.items),
+        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now),
+    })?;
+    let mut exit = get::tell(&fleet, &errors, arguments.output != TreeOutput::Json);
+    if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
+        exit = exit.max(Exit::No);
+    }
+    Ok(exit)
+}
+
+fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    for (number, tree) in trees.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        if several {
+            writeln!(out, "{}:", printable(&tree.cluster))?;
+        }
+        let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
+        let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(ROOM);
+        let mut printer = Printer { table: &mut table, now };
+        printer.node(&tree.root, "", "", None)?;
+        table.finish()?;
+    }
+    Ok(())
+}
+
+/// Most nodes are well and say nothing: their age is worth more than room for words.
+const ROOM: usize = 12;
+
+struct Printer<'t, W> {
+    table: &'t mut Table<W>,
+    now: Timestamp,
+}
+
+impl<W: Write> Printer<'_, W> {
+    /// Prints a node and what is below it; the view has bounded its depth. `lead` comes before the node's own
+    /// line, `below` before the lines of its children.
+    fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
+        let status: Status = node.status.parse().unwrap_or(Status::Unknown);
+        let created: Option<Timestamp> = node.created.as_deref().and_then(|created| created.parse().ok());
+        let age = created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
+        // What is well needs no words, nor does a line for several, whose like are above it.
+        let message = if status == Status::Current { "" } else { &node.message };
+        let note = node.note.as_deref().filter(|_| node.folded.is_none()).unwrap_or_default();
+        let words: Vec<&str> = [note, message].into_iter().filter(|words| !words.is_empty()).collect();
+        let blank = |text: String| if text.is_empty() { Cell::blank() } else { Cell::new(text) };
+        self.table.row(vec![
+            Cell::new(format!("{lead}{}", label(node, inside))),
+            Cell::styled(status.word(), style(status)),
+            blank(age.unwrap_or_default()),
+            blank(text::revision(&words.join(": ")).into_owned()),
+        ])?;
+        let namespace = node.object.as_ref().map(|object| object.namespace.as_str());
+        let declared_inside = node.app.is_none().then_some(namespace).flatten();
+        let last = node.children.len().saturating_sub(1);
+        for (at, child) in node.children.iter().enumerate() {
+            let (branch, trunk) = if at == last { ("└── ", "    ") } else { ("├── ", "│   ") };
+            self.node(child, &format!("{below}{branch}"), &format!("{below}{trunk}"), declared_inside)?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a node; its namespace only where that is not the one of the node above.
+fn label(node: &TreeNode, inside: Option<&str>) -> String {
+    match (&node.object, &node.app, &node.note) {
+        (Some(object), _, _) if inside == Some(&object.namespace) => {
+            format!("{} {}", object.kind, object.name)
+        }
+        (Some(object), _, _) => format!("{} {}", object.kind, path(object)),
+        (None, Some(app), _) => format!("{} {}/{}", app.delivery, app.namespace, app.name),
+        (None, None, note) => note.clone().unwrap_or_default(),
+    }
+}
+
+fn path(object: &ObjectName) -> String {
+    if object.namespace.is_empty() {
+        object.name.clone()
+    } else {
+        format!("{}/{}", object.namespace, object.name)
+    }
+}
+
+/// The trees in the language of Graphviz.
+fn dot(trees: &[AppTree]) -> io::Result<()> {
+    fn add(node: &TreeNode, inside: Option<&str>, next: &mut usize, out: &mut String) -> usize {
+        let own = *next;
+        *next += 1;
+        let status: Status = node.status.parse().unwrap_or(Status::Unknown);
+        let colour = match status {
+            Status::Current => "darkgreen",
+            Status::InProgress | Status::Terminating => "darkorange",
+            Status::Unknown => "purple",
+            Status::Failed | Status::NotFound => "red",
+        };
+        let label = quoted(&format!("{}\n{}", label(node, inside), status.word()));
+        out.push_str(&format!("  n{own} [label={label}, color={colour}];\n"));
+        let namespace = node.object.as_ref().map(|object| object.namespace.as_str());
+        let declared_inside = node.app.is_none().then_some(namespace).flatten();
+        for child in &node.children {
+            let child = add(child, declared_inside, next, out);
+            out.push_str(&format!("  n{own} -> n{child};\n"));
+        }
+        own
+    }
+
+    let mut text = "digraph taffrail {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n".to_owned();
+    let mut next = 0;
+    for tree in trees {
+        add(&tree.root, None, &mut next, &mut text);
+    }
+    text.push_str("}\n");
+    io::stdout().write_all(text.as_bytes())
+}
+
+/// A string of Graphviz.
+fn quoted(text: &str) -> String {
+    let lines: Vec<String> =
+        text.lines().map(|line| printable(line).replace('\\', "\\\\").replace('"', "\\\"")).collect();
+    format!("\"{}\"", lines.join("\\n"))
+}

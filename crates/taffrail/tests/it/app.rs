@@ -1,0 +1,127 @@
+//! `taffrail app` on dumps.
+
+use super::of_case;
+
+#[test]
+fn three_sections_with_all_fields() {
+    let answer = of_case(&["app", "podinfo"], "helmrelease-well", &[]);
+    assert_eq!(
+        answer.stdout,
+        "\
+flux-helmrelease shop/podinfo: Ready, Synced
+
+Application details:
+  Branch:           >=6.5.0
+  config_url:       https://git.example.com/acme/fleet
+  deployment_type:  helm
+  Path:             podinfo
+  source_type:      helm
+  URL:              https://charts.example.com/podinfo
+
+Reconciliation details:
+Last successful reconciliation: 2026-03-01 11:20:00 UTC (40 min ago)
+
+NAME                     READY   MESSAGE                                       REVISION          SUSPENDED
+helmrepository/podinfo   True    stored artifact: revision 'sha256:6d10ba4a'   sha256:6d10ba4a   False
+helmchart/shop-podinfo   True    pulled 'podinfo' chart with version '6.5.4'   6.5.4             False
+
+NAME                  READY   MESSAGE                                                                       REVISION   SUSPENDED
+helmrelease/podinfo   True    Helm upgrade succeeded for release shop/podinfo.v2 with chart podinfo@6.5.4   6.5.4      False
+
+Deployment details:
+KIND             NAME                      STATUS   NAMESPACE   MESSAGE
+Service          podinfo                   Ready    shop
+EndpointSlice    podinfo-9sv9h             Ready    shop
+ServiceAccount   podinfo                   Ready    shop
+Deployment       podinfo                   Ready    shop
+ReplicaSet       podinfo-ps4p7pkpz         Ready    shop
+Pod              podinfo-ps4p7pkpz-5bd6z   Ready    shop
+Pod              podinfo-ps4p7pkpz-xm47t   Ready    shop
+Ingress          podinfo                   Ready    shop
+"
+    );
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn an_app_that_is_well_but_not_in_sync_says_what_its_tool_says() {
+    let answer = of_case(&["app", "api"], "argo-failures", &[]);
+    let mut lines = answer.stdout.lines();
+    assert_eq!(lines.next(), Some("argo-application argocd/api: Ready, sync Failed"));
+    assert!(
+        lines.next().unwrap().starts_with("Sync: one or more objects failed to apply"),
+        "{}",
+        answer.stdout
+    );
+}
+
+#[test]
+fn what_nobody_delivers_has_dashes() {
+    let answer = of_case(&["app", "forum"], "label-groups", &[]);
+    for field in ["Branch", "config_url", "deployment_type", "Path", "source_type", "URL"] {
+        let line = answer.stdout.lines().find(|line| line.trim_start().starts_with(field)).unwrap();
+        assert!(line.ends_with(" -"), "{line}");
+    }
+    assert!(answer.stdout.contains("Last successful reconciliation: -\n"), "{}", answer.stdout);
+    assert_eq!(
+        answer.stdout.matches("\n-      -       -         -          -\n").count(),
+        2,
+        "{}",
+        answer.stdout
+    );
+}
+
+#[test]
+fn each_cluster_of_an_app_has_its_sections() {
+    let answer = of_case(&["app", "applicationset/argocd/podinfo"], "argo-applicationset-fleet", &[]);
+    let heads: Vec<&str> =
+        answer.stdout.lines().filter(|line| line.starts_with("argo-application ")).collect();
+    assert_eq!(heads.len(), 4, "{heads:?}");
+    assert_eq!(heads[0], "argo-application argocd/podinfo-edge-1 in edge-1: Ready, Synced");
+    let one = ["app", "applicationset/argocd/podinfo", "--cluster", "edge-2", "-o", "json"];
+    let json = of_case(&one, "argo-applicationset-fleet", &[]).json();
+    assert_eq!(json["items"].as_array().unwrap().len(), 1);
+    assert_eq!(json["items"][0]["app"]["cluster"], "edge-2");
+}
+
+#[test]
+fn wrong_names_lead_to_right_ones() {
+    let several = of_case(&["app", "web"], "overlap", &[]);
+    assert_eq!((several.code, several.stdout.as_str()), (2, ""));
+    assert_eq!(
+        several.stderr,
+        "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
+         hint: say which: taffrail app argo-application/argocd/web\n"
+    );
+    let none = of_case(&["app", "helm/webb"], "overlap", &[]);
+    assert_eq!(none.code, 2);
+    assert_eq!(
+        none.stderr,
+        "error: there is no app 'helm/webb'\n hint: did you mean argo-application/argocd/web, helm/web/web?\n"
+    );
+    let cluster = of_case(&["app", "helm/web", "--cluster", "edge"], "overlap", &[]);
+    assert_eq!(
+        (cluster.code, cluster.stderr.contains("there are: cluster")),
+        (2, true),
+        "{}",
+        cluster.stderr
+    );
+}
+
+#[test]
+fn an_app_that_may_be_where_nothing_was_read_is_not_said_to_be_missing() {
+    let answer = super::taffrail(&["app", "shop", "--from", "nowhere.yaml"], "");
+    assert_eq!(answer.code, 3);
+    assert!(
+        answer.stderr.contains("in what could be read; nowhere: cannot read nowhere.yaml"),
+        "{}",
+        answer.stderr
+    );
+}
+
+#[test]
+fn only_what_concerns_the_app_is_told_below_it() {
+    let answer = of_case(&["app", "fine"], "helm-secret-damaged", &[]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{}", answer.stdout);
+    assert_eq!(of_case(&["app", "web", "--exit-status"], "flux-in-motion", &[]).code, 1);
+}

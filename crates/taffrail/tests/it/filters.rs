@@ -1,0 +1,94 @@
+//! Filters, order and columns of `taffrail get`.
+
+use super::of_case;
+
+fn names(what: &str, arguments: &[&str]) -> String {
+    let answer = of_case(&["get", what, "-o", "name"], "sixty-apps", arguments);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.stdout
+}
+
+#[test]
+fn apps_are_filtered_and_the_worst_comes_first() {
+    assert_eq!(
+        names("apps", &["--status", "!Ready", "--sort", "status"]),
+        "\
+flux-kustomization/flux-system/ks-07
+config-sync/ns-2/repo-sync
+flux-kustomization/flux-system/ks-17
+label/ns-4/label-04
+"
+    );
+    assert_eq!(
+        names("apps", &["--delivery", "kpt,config-sync", "--status", "failed"]),
+        "config-sync/ns-2/repo-sync\n"
+    );
+    assert_eq!(names("apps", &["-l", "nobody=here"]), "");
+    let suspended = of_case(&["get", "apps", "--suspended", "-o", "name"], "flux-in-motion", &[]).stdout;
+    assert_eq!(suspended, "flux-kustomization/flux-system/db\n");
+    let edge = ["get", "apps", "--cluster", "edge-1", "-o", "name", "--sort", "name"];
+    assert_eq!(
+        of_case(&edge, "argo-applicationset-fleet", &[]).stdout,
+        "flux-kustomization/flux-system/motd\nargo-application/argocd/podinfo-edge-1\n"
+    );
+}
+
+#[test]
+fn objects_are_filtered_by_what_they_are_and_run() {
+    assert_eq!(names("resources", &["--status", "NotFound"]), "configmap/ks-17-gone\n");
+    let of_image = names("resources", &["--image", "/web:", "--kind", "deploy"]);
+    assert!(of_image.lines().all(|line| line.starts_with("deployment.apps/")), "{of_image}");
+    let json = of_case(&["get", "clusters", "--status", "Ready", "-o", "json"], "sixty-apps", &[]).json();
+    assert_eq!(json["items"], serde_json::json!([]));
+}
+
+#[test]
+fn columns_are_chosen_by_name() {
+    let answer = of_case(
+        &["get", "apps", "--columns", "name,last-success,STATUS", "--delivery", "helm", "--sort", "name"],
+        "sixty-apps",
+        &[],
+    );
+    let lines: Vec<&str> = answer.stdout.lines().take(2).collect();
+    assert_eq!(lines, ["NAME      LAST SUCCESS   STATUS", "helm-00   40 min ago     Ready"]);
+}
+
+#[test]
+fn wrong_values_name_the_right_ones() {
+    for (what, arguments, told) in [
+        ("apps", &["--status", "Redy"][..], "Failed, NotFound, Unknown, Terminating, InProgress, Current"),
+        ("apps", &["--delivery", "flux"], "flux-kustomization, flux-helmrelease"),
+        ("apps", &["--sort", "age"], "name, status, cluster, since, delivery"),
+        ("apps", &["--columns", "nam"], "namespace, name, delivery"),
+        ("apps", &["--columns", "name", "-o", "json"], "--columns is for tables"),
+        ("apps", &["--cluster", "edge"], "there are: cluster"),
+        ("apps", &["--kind", "Deployment"], "taffrail get resources --kind"),
+        ("apps", &["-l", "a b"], "LABEL=VALUE"),
+        ("clusters", &["--sort", "since"], "name or status"),
+        ("resources", &["--kind", "Deploymnet"], "there are: ConfigMap, Deployment"),
+    ] {
+        let answer = of_case(&["get", what], "sixty-apps", arguments);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(answer.stderr.contains(told), "{arguments:?}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn the_exit_status_is_about_what_is_shown() {
+    let code = |what: &str, arguments: &[&str]| {
+        of_case(&["get", what, "--exit-status"], "sixty-apps", arguments).code
+    };
+    assert_eq!(code("apps", &[]), 1);
+    assert_eq!(code("apps", &["--delivery", "helm"]), 0);
+    assert_eq!(code("resources", &["--status", "NotFound"]), 1);
+    assert_eq!(code("resources", &["--status", "Ready"]), 0);
+}
+
+#[test]
+fn a_lost_cluster_stays_in_filtered_lists_unless_the_status_excludes_it() {
+    let from = ["get", "apps", "--from", "nowhere.yaml"];
+    let shown = |more: &[&str]| super::taffrail(&[&from, more].concat(), "").stdout.contains("nowhere");
+    assert!(shown(&["--delivery", "helm"]));
+    assert!(shown(&["--status", "!Ready"]));
+    assert!(!shown(&["--status", "Ready"]));
+}
