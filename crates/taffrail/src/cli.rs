@@ -265,7 +265,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
-    /// The app: [DELIVERY/][NAMESPACE/]NAME
+    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -302,7 +302,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
-    /// The app: [DELIVERY/][NAMESPACE/]NAME
+    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -346,7 +346,7 @@ Examples:
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 when something that was asked for
 could not be read (the rest is still shown).")]
 pub(crate) struct EventsArguments {
-    /// The app: [DELIVERY/][NAMESPACE/]NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
