@@ -1,4 +1,4 @@
-//! The objects of one cluster as evidence for [`assess`](taffrail_status::assess).
+//! The objects of one cluster as evidence for `assess`.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
