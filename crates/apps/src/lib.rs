@@ -44,6 +44,7 @@ mod reads;
 mod snapshot;
 mod sync;
 pub mod view;
+pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, declared};
 pub use evidence::ClusterEvidence;

@@ -5,10 +5,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_status::Object;
 
-use super::{Declarations, Destination, text, yaml};
+use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup};
+use crate::yaml;
 
 /// The cluster that answers at `server`.
 pub(super) fn at(fleet: &Fleet<'_>, server: &str) -> Destination {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::yaml;
+use crate::yaml;
 
 /// What a document says of the object it declares.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,6 @@ pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
-mod yaml;
 
 use std::collections::BTreeSet;
 

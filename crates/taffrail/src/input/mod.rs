@@ -3,7 +3,6 @@
 mod chunks;
 mod files;
 mod parse;
-mod yaml;
 
 pub(crate) use chunks::{Chunk, Chunks, Shape};
 pub(crate) use files::{Source, sources};

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use taffrail_apps::yaml;
 use taffrail_status::json::{self, Parser, Value};
 use taffrail_status::{Object, ObjectError};
 
 use super::chunks::{Chunk, Shape, count_lines};
-use super::yaml;
 
 /// Why a piece of input is no object.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         row.is_empty() || row.starts_with('#') || row == "---" || row == "..."
     };
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
-    match yaml::document(text) {
+    match yaml::read::<serde_json::Value>(text) {
         Ok(serde_json::Value::Null) => {}
         Ok(tree) => value(Value::from(&tree), line + blank as u64, consume),
         Err(error) => {

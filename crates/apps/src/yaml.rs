@@ -1,6 +1,6 @@
 //! YAML as the API machinery reads it: the last of duplicate keys counts, `010` is octal.
 //!
-//! The one place that knows the YAML library.
+//! The one place that reads with the YAML library.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Budget, Options, options::DuplicateKeyPolicy};
@@ -8,13 +8,18 @@ use serde_saphyr::{Budget, Options, options::DuplicateKeyPolicy};
 /// A text that is no YAML, or not the YAML that was expected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("at its line {line}: ")).unwrap_or_default())]
-pub(super) struct YamlError {
-    line: Option<u64>,
-    message: String,
+pub struct YamlError {
+    /// On which line of the text, from 1, where that is known.
+    pub line: Option<u64>,
+    /// What is wrong, in one line.
+    pub message: String,
 }
 
 /// Reads one document.
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+///
+/// # Errors
+/// When the text is no YAML, not what was expected, or an alias bomb.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str_with_options(text, options(text.len())).map_err(|error| {
         let line = error.location().map(|location| location.line());
         // The first line says it; a picture of the place would follow.
