@@ -6,7 +6,7 @@ use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Rules, Status};
 
-use crate::delivery::{Declaration, Declarations, Destination};
+use crate::delivery::{AppLabels, Declaration, Declarations, Destination};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -152,8 +152,13 @@ pub struct AppList {
 ///
 /// A cluster that is there under several names is shown once, under the first of them.
 pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
+    apps_by(&AppLabels::default(), clusters, rules, now)
+}
+
+/// As [`apps`], where `labels` name the apps of objects that no tool declares.
+pub fn apps_by(labels: &AppLabels, clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, now);
+    let found = Declarations::of(&fleet, labels, now);
     list(&fleet, found, rules, now)
 }
 

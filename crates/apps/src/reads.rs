@@ -14,7 +14,7 @@
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
 //!
 //! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
-//! namespaces, turn out to need more of it.
+//! namespaces, turn out to need more of it. Selectors that choose different objects make one list of a kind.
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{Declaration, Declarations, labels};
+use crate::delivery::{AppLabels, Declaration, Declarations, labels};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
@@ -42,6 +42,8 @@ pub struct Asked {
     pub namespace: Option<String>,
     /// Whether objects that nobody declares are grouped by their labels, which reads every kind.
     pub label_groups: bool,
+    /// The labels that group them.
+    pub app_labels: AppLabels,
     /// Whether apps are followed into other clusters. Where those are is said by kubeconfigs, in Secrets that are
     /// read for it.
     pub follow: bool,
@@ -72,6 +74,7 @@ impl Default for Asked {
         Asked {
             namespace: None,
             label_groups: true,
+            app_labels: AppLabels::default(),
             follow: false,
             declarations: true,
             objects: Vec::new(),
@@ -205,10 +208,6 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     DECLARING.iter().any(declares) || (group.is_empty() && kind == "Secret")
 }
 
-/// Kinds whose objects are many, and nearly all made by controllers: of those with labels, metadata comes first,
-/// and only when it is known where they are evidence.
-const BY_METADATA: [(&str, &str); 2] = [("", "Pod"), ("apps", "ReplicaSet")];
-
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
 const DEPENDENT: [(&str, &str); 5] = [
     ("", "PersistentVolumeClaim"),
@@ -233,7 +232,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 
     let fleet = Fleet::new(&[snapshot]);
     let found = match asked.declarations {
-        true => Declarations::of(&fleet, Timestamp::UNIX_EPOCH),
+        true => Declarations::of(&fleet, &asked.app_labels, Timestamp::UNIX_EPOCH),
         false => Declarations::default(),
     };
     let is_coming = |key: &ObjectKey| {
@@ -267,7 +266,8 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 /// goes on.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    // What labels hold together is in one cluster.
+    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
     let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
     for app in &found.apps {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
@@ -356,13 +356,15 @@ impl<'p> Plan<'p> {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                let is_made = BY_METADATA.contains(&(&*served.group, &*served.kind));
-                let is_new =
-                    !wanted.contains_key(&kind) && self.snapshot.listed(&kind, self.namespace) == Listed::No;
-                if is_new && !is_made {
-                    let body = body_of(&served.group, &served.kind);
-                    let labels = Some(labels::INSTANCE.to_owned());
-                    reads.push(list(served, self.asked.namespace.clone(), labels, body));
+                if wanted.contains_key(&kind) || self.snapshot.listed(&kind, self.namespace) != Listed::No {
+                    continue;
+                }
+                let body = body_of(&served.group, &served.kind);
+                for selector in self.asked.app_labels.selectors() {
+                    // Of Pods few are declared; the others are evidence, and read only where that is wanted.
+                    let is_made = labels::is_mostly_made(&served.group, &served.kind);
+                    let selector = if is_made { labels::not_made(&selector) } else { selector };
+                    reads.push(list(served, self.asked.namespace.clone(), Some(selector), body));
                 }
             }
         }

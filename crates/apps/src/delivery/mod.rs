@@ -20,6 +20,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Scope, ScopeError};
 use crate::sync::{Source, Sync};
+pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub(crate) struct Declarations {
 
 impl Declarations {
     /// Reads the declarations of all clusters, strong claims before weak ones.
-    pub(crate) fn of(fleet: &Fleet<'_>, now: Timestamp) -> Declarations {
+    pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, now: Timestamp) -> Declarations {
         let mut found = Declarations::default();
         let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
         let mut releases = flux::Releases::default();
@@ -123,8 +124,9 @@ impl Declarations {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
         }
         let strong = Claims::of(&found.apps);
-        let labelled: Vec<_> =
-            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, &strong)).collect();
+        let labelled =
+            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, labels, &strong));
+        let labelled: Vec<_> = labelled.collect();
         let overlaps = strong.overlaps(&found.apps, fleet);
         found.errors.extend(overlaps);
         found.apps.extend(labelled);

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, declared, wanted_elsewhere,
+    AppLabel, AppLabels, Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, apps_by,
+    declared, wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
 
@@ -217,13 +218,14 @@ fn bare_pods_of_a_label_group_are_read_whole() {
     let mut pod = object("v1", "Pod", "wiki", "bare");
     pod["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
     let mut made = object("v1", "Pod", "wiki", "made");
-    made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
+    made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki", "pod-template-hash": "x"});
     made["metadata"]["ownerReferences"] =
         json!([{"kind": "ReplicaSet", "name": "x", "uid": "1", "controller": true}]);
     let (live, log) = Server::new(vec![pod, made]).read("cluster", &Asked::default());
-    let whole: Vec<String> =
-        log.all().filter(|read| read.kind == "Pod" && read.body == Body::Whole).map(Read::path).collect();
-    assert_eq!(whole, ["/api/v1/namespaces/wiki/pods/bare"]);
+    // A list brings them, and does not bring those that are made.
+    assert_eq!(lists(&log, "Pod"), ["/api/v1/pods", "/api/v1/pods"]);
+    assert!(matches!(live.get(&ObjectKey::new("", "Pod", "wiki", "made")), Lookup::Unobserved(_)));
+    log.assert_no_repetition();
     let list = apps(&[&live], &Taffrail, NOW);
     assert_eq!((list.apps.len(), list.apps[0].counts.total()), (1, 1));
     assert_eq!(list.apps[0].message, "Pod phase not available");
@@ -349,7 +351,7 @@ fn bad_image() -> Vec<Value> {
         owned["metadata"]["uid"] = json!(format!("uid-{name}"));
         owned["metadata"]["ownerReferences"] = json!([{"uid": format!("uid-{owner}"), "controller": true}]);
         // Charts put the label into the templates of Pods as well.
-        owned["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+        owned["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop", "pod-template-hash": "1"});
         owned
     };
     let mut set = owned("apps/v1", "ReplicaSet", "web-1", "web");
@@ -368,7 +370,60 @@ fn bad_image() -> Vec<Value> {
 
 fn evidence(log: &Log) -> Vec<String> {
     let kinds = ["Event", "Node", "PersistentVolumeClaim", "Pod", "ReplicaSet"];
-    log.all().filter(|read| kinds.contains(&&*read.kind)).map(Read::path).collect()
+    let by_label = |read: &&Read| matches!(read.target, Target::List { labels: Some(_), .. });
+    let of_kind = log.all().filter(|read| kinds.contains(&&*read.kind));
+    of_kind.filter(|read| !by_label(read)).map(Read::path).collect()
+}
+
+#[test]
+fn labels_on_pods_of_what_is_well_cost_no_round() {
+    let mut deployment = is_ready("web");
+    deployment["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+    let mut objects = bad_image();
+    objects[0] = deployment;
+    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    assert_eq!(log.0.len(), 2, "{:?}", log.paths());
+    assert_eq!(evidence(&log), [""; 0]);
+    log.assert_no_repetition();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Current));
+}
+
+#[test]
+fn the_labels_that_name_apps_choose_what_is_read() {
+    let labelled = |name: &str, labels: Value| {
+        let mut object = object("v1", "ConfigMap", "shop", name);
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    let objects = vec![
+        labelled("both", json!({"app.kubernetes.io/instance": "eu", "app.kubernetes.io/part-of": "shop"})),
+        labelled("part", json!({"app.kubernetes.io/part-of": "shop"})),
+        labelled("own", json!({"app": "till", "team": "blue"})),
+    ];
+    let named: AppLabels = vec!["app".parse::<AppLabel>().unwrap(), "team".parse().unwrap()].into();
+    for (labels, apps, selectors) in [
+        (
+            AppLabels::default(),
+            vec!["eu", "shop"],
+            ["app.kubernetes.io/instance", "app.kubernetes.io/part-of,!app.kubernetes.io/instance"],
+        ),
+        (named, vec!["till"], ["app", "team,!app"]),
+    ] {
+        let asked = Asked { app_labels: labels.clone(), ..Asked::default() };
+        let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
+        log.assert_no_repetition();
+        let list = apps_by(&labels, &[&live], &Taffrail, NOW);
+        assert_eq!(list.apps.iter().map(|app| &*app.app.name).collect::<Vec<_>>(), apps);
+        let of_maps = log.all().filter(|read| read.kind == "ConfigMap");
+        let used: Vec<_> = of_maps
+            .filter_map(|read| match &read.target {
+                Target::List { labels, .. } => labels.as_deref(),
+                Target::Object(_) => None,
+            })
+            .collect();
+        assert_eq!(used, selectors);
+    }
 }
 
 #[test]
@@ -391,10 +446,7 @@ fn evidence_is_read_in_one_round_where_it_is() {
     let mut objects = bad_image();
     objects.extend([kustomization("v1", &["shop_web_apps_Deployment"]), elsewhere]);
     let server = Server::new(objects);
-    for (asked, others) in [
-        (Asked { label_groups: false, ..Asked::default() }, &[][..]),
-        (Asked::default(), &["/api/v1/pods", "/apis/apps/v1/replicasets"]),
-    ] {
+    for asked in [Asked { label_groups: false, ..Asked::default() }, Asked::default()] {
         let (live, log) = server.read("cluster", &asked);
         let list = apps(&[&live], &Taffrail, NOW);
         let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
@@ -402,12 +454,11 @@ fn evidence_is_read_in_one_round_where_it_is() {
         let chain: Vec<_> =
             app.speaker.iter().flat_map(|it| &it.chain).map(|link| &*link.object.name).collect();
         assert_eq!(chain, ["web", "web-1", "web-1-a"]);
-        let mut wanted = vec![
+        let wanted = [
             "/api/v1/namespaces/shop/pods",
             "/apis/apps/v1/namespaces/shop/replicasets",
             "/api/v1/namespaces/shop/events",
         ];
-        wanted.extend(others);
         assert_eq!(evidence(&log), wanted);
         assert!(log.0.len() <= 4, "{:?}", log.paths());
         log.assert_no_repetition();
