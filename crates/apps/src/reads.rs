@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, labels};
+use crate::delivery::{AppLabels, Declaration, Declarations, helm, labels};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
@@ -179,6 +179,7 @@ impl Read {
 /// A kind that is read before discovery has answered: group, version, kind, plural.
 type Declaring = (&'static str, &'static str, &'static str, &'static str);
 
+const CONFIG_MAP: &str = "ConfigMap";
 const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
 
 /// What declares apps, and the sources of Flux, in the versions that are served most.
@@ -291,7 +292,7 @@ struct Plan<'p> {
 
 impl<'p> Plan<'p> {
     /// What declares apps. Secrets are listed whole, so that the list serves Helm's storage, inventories and
-    /// label groups alike.
+    /// label groups alike; of ConfigMaps only those of Helm's storage, which are nearly always none.
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
@@ -314,6 +315,19 @@ impl<'p> Plan<'p> {
                 body: body_of(group, kind),
             });
         }
+        let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+        let is_known = self.snapshot.was_selected(&GroupKind::new("", CONFIG_MAP), self.namespace, &maps);
+        if self.asked.declarations && !is_known {
+            reads.push(Read {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: CONFIG_MAP.to_owned(),
+                plural: "configmaps".to_owned(),
+                namespace: self.asked.namespace.clone(),
+                target: maps,
+                body: Body::Metadata,
+            });
+        }
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
         if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity) {
             reads.push(Read {
@@ -327,6 +341,20 @@ impl<'p> Plan<'p> {
             });
         }
         reads
+    }
+
+    /// How a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says nothing.
+    fn listed(&self, kind: &GroupKind, namespace: Option<&str>) -> Listed {
+        match self.snapshot.listed(kind, namespace) {
+            Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
+                let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+                match self.snapshot.has_selection_but(kind, &maps) {
+                    true => Listed::Selected,
+                    false => Listed::No,
+                }
+            }
+            listed => listed,
+        }
     }
 
     /// The declared objects, and those of label groups.
@@ -356,7 +384,7 @@ impl<'p> Plan<'p> {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                if wanted.contains_key(&kind) || self.snapshot.listed(&kind, self.namespace) != Listed::No {
+                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace) != Listed::No {
                     continue;
                 }
                 let body = body_of(&served.group, &served.kind);
@@ -391,7 +419,7 @@ impl<'p> Plan<'p> {
         };
         for scope in scopes {
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
-            match self.snapshot.listed(&kind, scope) {
+            match self.listed(&kind, scope) {
                 Listed::Done => {}
                 Listed::Selected if inside().count() <= FEW => {
                     reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));

@@ -325,6 +325,12 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.selections.contains(&selection))
     }
 
+    /// Whether another part of a kind than this one was listed, whatever came of it.
+    pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
+        let selections = self.kinds.get(kind).map(|marks| marks.selections.iter());
+        selections.into_iter().flatten().any(|(_, own)| own != target)
+    }
+
     /// Whether the cluster did not answer at all.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()

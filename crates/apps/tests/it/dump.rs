@@ -74,6 +74,17 @@ pub(crate) fn storage(namespace: &str, name: &str, version: i64, data: &Value) -
     })
 }
 
+/// The ConfigMap in which Helm stores the release that is in a Secret: what the API packs in Secrets it does not
+/// pack there.
+pub(crate) fn in_config_map(mut secret: Value) -> Value {
+    let data = secret["data"]["release"].as_str().unwrap_or_default();
+    let release = String::from_utf8(STANDARD.decode(data).unwrap()).unwrap();
+    secret["data"]["release"] = json!(release);
+    secret["kind"] = json!("ConfigMap");
+    secret.as_object_mut().unwrap().remove("type");
+    secret
+}
+
 pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(data).unwrap();

@@ -113,7 +113,11 @@ impl Server {
         };
         let chosen = |object: &&Value| match &read.target {
             Target::List { labels, fields } => {
-                let has = |label: &str| object["metadata"]["labels"].get(label).is_some();
+                let of = |label: &str| object["metadata"]["labels"].get(label);
+                let has = |label: &str| match label.split_once('=') {
+                    Some((label, value)) => of(label).is_some_and(|own| own == value),
+                    None => of(label).is_some(),
+                };
                 let chooses =
                     |label: &str| label.strip_prefix('!').map_or_else(|| has(label), |label| !has(label));
                 let mut labels = labels.iter().flat_map(|labels| labels.split(','));
@@ -196,7 +200,7 @@ impl Log {
                             && other.namespace.is_some()
                             && read.namespace != other.namespace;
                         let apart = apart || excludes(read, other) || excludes(other, read);
-                        // Those without a controller's label are few, and no list of all leaves them out.
+                        // Some are few, and no list of all can leave them out.
                         let apart = apart || is_of_few(read) || is_of_few(other);
                         assert!(apart, "listed twice: {read:?} and {other:?}");
                     }
@@ -216,9 +220,9 @@ impl Log {
     }
 }
 
-/// Whether a list leaves out what controllers made.
+/// Whether a list leaves out what controllers made, or is of Helm's storage.
 fn is_of_few(read: &Read) -> bool {
-    labels(read).iter().any(|label| label == "!pod-template-hash")
+    labels(read).iter().any(|label| label == "!pod-template-hash" || label == "owner=helm")
 }
 
 fn labels(read: &Read) -> Vec<String> {
