@@ -1,7 +1,8 @@
 //! Which apps are there, whose is an object, and what does a view show?
 //!
 //! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
-//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a Helm release, the objects of
+//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a package of Porch that one of
+//! these brings, a Helm release, the objects of
 //! one `app.kubernetes.io/instance` or `app.kubernetes.io/part-of` label. This crate finds the apps of a fleet of clusters, judges
 //! their objects, rolls them up and says which revision is wanted and which is applied. It does no I/O and
 //! reads no clock.

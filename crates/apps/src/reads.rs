@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, helm, labels};
+use crate::delivery::{AppLabels, Declaration, Declarations, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
@@ -198,6 +198,9 @@ const DECLARING: [Declaring; 12] = [
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
 
+/// What declares apps and is read only where discovery says that it is served, which it nearly never is.
+const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
+
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
 
@@ -206,7 +209,9 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =
         |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;
-    DECLARING.iter().any(declares) || (group.is_empty() && kind == "Secret")
+    DECLARING.iter().any(declares)
+        || (group.is_empty() && kind == "Secret")
+        || (group == porch::GROUP && kind == porch::KIND)
 }
 
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
@@ -327,6 +332,15 @@ impl<'p> Plan<'p> {
                 target: maps,
                 body: Body::Metadata,
             });
+        }
+        let seldom = DECLARING_SELDOM.into_iter().filter(|_| self.asked.declarations);
+        for served in
+            seldom.filter_map(|(group, kind)| self.snapshot.kinds()?.get(&GroupKind::new(group, kind)))
+        {
+            let id = GroupKind::new(&*served.group, &*served.kind);
+            if served.is_listable() && self.snapshot.listed(&id, self.namespace) == Listed::No {
+                reads.push(list(served, self.asked.namespace.clone(), None, Body::Whole));
+            }
         }
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
         if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity) {

@@ -62,6 +62,7 @@ fn application(
         message,
         trouble,
         source: source(object),
+        via: None,
     }
 }
 

@@ -235,6 +235,7 @@ impl<'a> Reader<'_, 'a> {
             message: message.unwrap_or_default(),
             trouble,
             source,
+            via: None,
         }
     }
 

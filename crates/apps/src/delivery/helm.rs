@@ -220,6 +220,7 @@ pub(crate) fn declare(
             message,
             trouble: None,
             source: None,
+            via: None,
         };
         match found.release(fleet, home, newest.key) {
             Ok(release) if release.status == "uninstalled" => {}

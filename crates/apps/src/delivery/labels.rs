@@ -157,6 +157,7 @@ pub(crate) fn declare(
         message: String::new(),
         trouble: None,
         source: None,
+        via: None,
     };
     groups.into_iter().map(app).collect()
 }

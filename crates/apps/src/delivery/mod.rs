@@ -8,6 +8,7 @@ pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
+pub(crate) mod porch;
 
 use std::collections::BTreeSet;
 
@@ -56,6 +57,8 @@ pub(crate) struct Declaration {
     /// What the tool says of a sync that failed or is unknown.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
+    /// The app that delivers this one's objects, where this one only says what is wanted; by its place in the list.
+    pub(crate) via: Option<usize>,
 }
 
 impl Declaration {
@@ -80,6 +83,15 @@ impl Declaration {
             message: String::new(),
             trouble: None,
             source: None,
+            via: None,
+        }
+    }
+
+    /// `RootSync config-management-system/root-sync`, for sentences.
+    pub(crate) fn declaring_name(&self) -> String {
+        match &self.declaring {
+            Some(key) => format!("{} {}", key.kind, key.path()),
+            None => format!("{} {}/{}", self.delivery, self.namespace, self.name),
         }
     }
 
@@ -129,6 +141,8 @@ impl Declarations {
         let labelled: Vec<_> = labelled.collect();
         let overlaps = strong.overlaps(&found.apps, fleet);
         found.errors.extend(overlaps);
+        // Whoever says only where a package belongs claims nothing: what delivers it does.
+        porch::declare(fleet, &mut found);
         found.apps.extend(labelled);
         found
     }

@@ -114,14 +114,18 @@ impl AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
         let detail = |app: &&'a App| {
-            let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
+            let home_of = |app: &App| clusters.iter().copied().find(|it| it.name() == app.app.home);
+            let home = home_of(app);
+            // Where another app delivers, its source and its work are what counts.
+            let via = app.via.as_ref().and_then(|via| list.apps.iter().find(|other| other.app == *via));
+            let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
             AppDetail {
                 app: AppRow::from(*app),
                 application: application(app, list, home),
                 reconciliation: ReconciliationDetails {
                     last_success: app.sync.last_success.map(time),
-                    sources: sources(app, home),
-                    delivery: delivery(app, home),
+                    sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
+                    delivery: [delivery(app, home), carried].concat(),
                 },
                 deployment: forest.tree(app).children,
             }
@@ -181,6 +185,7 @@ fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> A
         }
         Delivery::ConfigSync => Some("config-sync".to_owned()),
         Delivery::Kpt => Some("kpt".to_owned()),
+        Delivery::Porch => Some("porch".to_owned()),
         Delivery::Label | Delivery::Taffrail => None,
     };
     ApplicationDetails {
@@ -224,6 +229,8 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     };
     let ready = match (&error, &app.sync.desired) {
         (Some(_), _) => Some("False"),
+        // Porch has written there; whether anybody can read it is not known.
+        _ if app.app.delivery == Delivery::Porch => None,
         (None, Some(_)) => Some("True"),
         (None, None) => None,
     };
@@ -262,7 +269,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     vec![ReconciledRow {
         kind,
         namespace: app.app.namespace.clone(),
-        name: app.app.name.clone(),
+        name: app.declaring.as_ref().map_or(&app.app.name, |declaring| &declaring.name).clone(),
         ready: ready.map(str::to_owned),
         message,
         revision,
