@@ -6,12 +6,16 @@
 //!
 //! 1. What declares apps; this needs no discovery.
 //! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
-//!    another version than the guessed one.
+//!    another version than the guessed one, or is known to be served only now.
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
+//!
+//! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
+//! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
+//! beside 4.
 //!
 //! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
 //! namespaces, turn out to need more of it. Selectors that choose different objects make one list of a kind.
@@ -26,11 +30,11 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, helm, labels, porch};
+use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
-use crate::identity::{GroupKind, ObjectKey};
+use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
@@ -204,6 +208,14 @@ const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch:
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
 
+/// Whether a list only looks further than the namespace that was asked for: who may not is told nothing less.
+pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
+    let is_list =
+        read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
+    let declares = |declaring: &Declaring| declaring.0 == read.group && declaring.2 == read.kind;
+    is_list && is_listed_in_some && DECLARING.iter().any(declares)
+}
+
 /// Whether objects of a kind declare apps, so that apps are hidden from who may not list it.
 pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
@@ -250,14 +262,18 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         reads.iter().any(brings)
     };
     let addresses = found.addresses.iter().filter(|_| asked.follow);
-    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).filter(|key| !is_coming(key));
-    let lacking: Vec<Read> = lacking.filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
+    let origins = plan.origins(&found);
+    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).chain(&origins);
+    let lacking: BTreeSet<&ObjectKey> = lacking.filter(|key| !is_coming(key)).collect();
+    let lacking: Vec<Read> =
+        lacking.into_iter().filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
     reads.extend(lacking);
     if reads.is_empty() {
         reads = plan.declared(catalog, &found);
     }
     if reads.is_empty() {
-        reads = plan.left(catalog, &found);
+        reads = plan.widened(catalog, &found);
+        reads.extend(plan.left(catalog, &found));
         reads.extend(plan.evidence(catalog, &found, rules));
     }
     if reads.is_empty() {
@@ -371,10 +387,73 @@ impl<'p> Plan<'p> {
         }
     }
 
+    /// The apps whose objects are wanted: those of the namespace that was asked for, what delivers them, and, where it
+    /// matters what became of their objects, the apps that they deliver. Others were read to know more of these.
+    fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
+        let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
+        let places = || found.apps.iter().enumerate();
+        let declaring: BTreeMap<&ObjectKey, usize> =
+            places().filter_map(|(place, app)| Some((app.declaring.as_ref()?, place))).collect();
+        let mut waiting: Vec<usize> =
+            places().filter(|(_, app)| app.namespace == namespace).map(|(place, _)| place).collect();
+        let mut wanted = BTreeSet::new();
+        while let Some(place) = waiting.pop() {
+            let Some(app) = found.apps.get(place).filter(|_| wanted.insert(place)) else { continue };
+            waiting.extend(app.via);
+            if self.asked.dependents != Dependents::None {
+                waiting.extend(app.objects.iter().filter_map(|key| declaring.get(key)));
+            }
+        }
+        wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
+    }
+
+    /// The objects that are wanted because these apps declare them.
+    fn objects_of<'f>(&self, found: &'f Declarations) -> impl Iterator<Item = &'f ObjectKey> {
+        let here = self.apps(found).into_iter().filter(|app| app.cluster().is_some());
+        here.flat_map(|app| &app.objects)
+    }
+
+    /// Where the apps of the namespace come from, if that is said in another one: the sources of Flux, and what
+    /// delivers the declaring objects themselves.
+    fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
+        let Some(namespace) = self.namespace else { return Vec::new() };
+        let wants_parents = self.asked.dependents != Dependents::None;
+        let inside = found.apps.iter().filter(|app| app.namespace == namespace);
+        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?) {
+            Lookup::Found(observed) => Some((app.delivery, observed)),
+            Lookup::Absent | Lookup::Unobserved(_) => None,
+        });
+        let origins = declaring.flat_map(|(delivery, observed)| {
+            let is_flux = matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+            let sources = if is_flux { flux::sources(self.snapshot, &observed) } else { Vec::new() };
+            sources.into_iter().chain(flux::owner(&observed.object).filter(|_| wants_parents))
+        });
+        origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
+    }
+
+    /// What is to be known of all namespaces though one was asked for: Applications, since Argo CD may mark by the
+    /// label of an instance alone what it delivers; and what may deliver packages of Porch.
+    fn widened(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let Some(namespace) = self.namespace else { return Vec::new() };
+        let mut inside = found.apps.iter().filter(|app| app.namespace == namespace);
+        let is_labelled = inside.clone().any(|app| app.delivery == Delivery::Label);
+        let is_undelivered = inside.any(|app| app.delivery == Delivery::Porch && app.via.is_none());
+        let kinds = DECLARING.into_iter().filter(|(_, _, kind, _)| match *kind {
+            "Application" => is_labelled,
+            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => is_undelivered,
+            _ => false,
+        });
+        let new = kinds.filter_map(|(group, _, kind, _)| {
+            let id = GroupKind::new(group, kind);
+            catalog.get(&id).filter(|_| self.snapshot.listed(&id, None) == Listed::No)
+        });
+        new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
+    }
+
     /// The declared objects, and those of label groups.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
-        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let declared = self.objects_of(found);
         for key in declared.chain(&self.asked.objects) {
             if matches!(self.snapshot.get(key), Lookup::Unobserved(_)) {
                 wanted.entry(key.group_kind()).or_default().push(key);
@@ -446,7 +525,7 @@ impl<'p> Plan<'p> {
 
     /// The bodies of objects that are declared and of which only metadata was read.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let declared = self.objects_of(found);
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
@@ -459,7 +538,7 @@ impl<'p> Plan<'p> {
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
     fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let namespaces = dependent_namespaces(&self.asked.dependents, &found.apps);
+        let namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
         let scopes: Vec<Option<&str>> = match one_by_one {
             true => namespaces.into_iter().map(Some).collect(),
@@ -488,15 +567,16 @@ impl<'p> Plan<'p> {
 }
 
 /// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
-fn dependent_namespaces<'a>(wanted: &Dependents, apps: &'a [Declaration]) -> BTreeSet<&'a str> {
-    let named = |app: &&Declaration| match wanted {
+fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
+    let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,
         Dependents::Of(query) => query.means(&app.key, app.delivery, &app.namespace, &app.name),
         Dependents::All => true,
     };
+    let apps = || apps.iter().copied();
     let declaring: BTreeMap<&ObjectKey, &Declaration> =
-        apps.iter().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
-    let mut waiting: Vec<&Declaration> = apps.iter().filter(named).collect();
+        apps().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
+    let mut waiting: Vec<&'a Declaration> = apps().filter(named).collect();
     let mut seen = BTreeSet::new();
     let mut namespaces = BTreeSet::new();
     while let Some(app) = waiting.pop() {

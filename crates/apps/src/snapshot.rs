@@ -10,7 +10,7 @@ use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-use crate::reads::{Read, Target};
+use crate::reads::{Read, Target, is_widened};
 
 const FORBIDDEN: &str = "Forbidden";
 
@@ -243,6 +243,9 @@ impl Snapshot {
         let scope = read.scope();
         // Nobody asked which cluster this is: not being let know it leaves nothing out.
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
+        let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
+        let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
+        let is_asked = is_asked && !is_widened;
         let message = match answer {
             Answer::Objects(documents) => {
                 for document in documents {

@@ -97,6 +97,18 @@ pub(crate) fn declare(
     }
 }
 
+/// The Kustomization or HelmRelease that says in labels that it has applied an object.
+pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
+    let of = |group: &str, kind: &str| {
+        let label =
+            |field: &str| object.text(&["metadata", "labels", &format!("{group}/{field}")]).into_owned();
+        let (name, namespace) = (label("name"), label("namespace"));
+        let is_named = !name.is_empty() && !namespace.is_empty();
+        is_named.then(|| ObjectKey::new(group, kind, namespace, name))
+    };
+    of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
+}
+
 /// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first.
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };

@@ -116,9 +116,10 @@ impl Plan<'_> {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let evidence = ClusterEvidence::new(self.snapshot);
         let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
-        let here = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
-        let declaring = found.apps.iter().filter_map(|app| app.declaring.as_ref());
-        let keys: BTreeSet<&ObjectKey> = here.chain(declaring).chain(&self.asked.objects).collect();
+        let apps = self.apps(found);
+        let declaring = apps.iter().filter_map(|app| app.declaring.as_ref());
+        let declared = self.objects_of(found);
+        let keys: BTreeSet<&ObjectKey> = declared.chain(declaring).chain(&self.asked.objects).collect();
         for key in keys {
             let Lookup::Found(observed) = self.snapshot.get(key) else { continue };
             if !suffices(&observed) || observed.body != Body::Whole {

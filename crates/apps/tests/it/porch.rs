@@ -353,6 +353,11 @@ fn a_live_cluster_is_asked_for_packages_only_where_it_has_them() {
     assert!(log.all().all(|read| !read.group.ends_with("porch.kpt.dev")), "{:?}", log.paths());
     assert_eq!(next_reads(&other, &Asked::default(), &Taffrail), []);
 
+    // The sync is in another namespace than the package.
+    let asked = Asked { namespace: Some("porch-demo".to_owned()), ..Asked::default() };
+    let list = apps_of(&Server::new(objects.clone()).read("prod", &asked).0);
+    assert_eq!(packages(&list), packages(&apps_of(&holding("prod", &objects))));
+
     let mut server = Server::new(objects);
     server.forbidden.push("config.porch.kpt.dev/Repository");
     let list = apps_of(&server.read("prod", &Asked::default()).0);

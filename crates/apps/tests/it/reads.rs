@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppLabel, AppLabels, Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, apps_by,
-    declared, wanted_elsewhere,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
+    Objects, Read, Snapshot, Target, apps, apps_by, declared, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
 
@@ -286,6 +286,88 @@ fn who_asks_for_a_namespace_lists_in_namespaces_only() {
     assert_eq!(list.apps[0].counts.get(Status::Unknown), 0);
     assert_eq!(list.apps[0].sync.desired.as_deref(), Some("main@sha1:1"));
     log.assert_no_repetition();
+}
+
+/// A HelmRelease in `shop` that a Kustomization in `flux-system` delivers, with sources in two other namespaces.
+fn across_namespaces() -> Vec<Value> {
+    let mut parent =
+        kustomization("v1", &["shop_db_helm.toolkit.fluxcd.io_HelmRelease", "wiki_web_apps_Deployment"]);
+    parent["spec"]["sourceRef"]["namespace"] = json!("sources");
+    let mut git = object("source.toolkit.fluxcd.io/v1", "GitRepository", "sources", "fleet");
+    git["spec"] = json!({"url": "https://git.example.com/fleet"});
+    git["status"] = json!({"artifact": {"revision": "main@sha1:1"}});
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["metadata"]["labels"] = json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+    let source = json!({"kind": "HelmRepository", "name": "charts", "namespace": "charts"});
+    release["spec"] = json!({"chart": {"spec": {"chart": "db", "sourceRef": source}}});
+    release["status"] = json!({
+        "helmChart": "charts/shop-db",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "Installed"}],
+        "history": [{"name": "db", "version": 1, "status": "deployed", "chartVersion": "1.0.0"}],
+        "inventory": {"entries": [{"id": "shop_db__ConfigMap", "v": "v1"}]},
+    });
+    let mut chart = object("source.toolkit.fluxcd.io/v1", "HelmChart", "charts", "shop-db");
+    chart["status"] = json!({"artifact": {"revision": "1.0.0"}});
+    let mut charts = object("source.toolkit.fluxcd.io/v1", "HelmRepository", "charts", "charts");
+    charts["spec"] = json!({"url": "https://charts.example.com"});
+    let objects = [object("v1", "ConfigMap", "shop", "db"), object("apps/v1", "Deployment", "wiki", "web")];
+    [parent, git, release, chart, charts].into_iter().chain(objects).collect()
+}
+
+#[test]
+fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
+    let objects = across_namespaces();
+    let all = apps(&[&dump::holding("cluster", &objects)], &Taffrail, NOW);
+    let detail = |list: &AppList, cluster: &Snapshot, name: &str| {
+        let app = list.apps.iter().find(|app| app.app.name == name).unwrap();
+        AppDetailList::new(&[app], list, &[cluster], &Taffrail, NOW).items.remove(0)
+    };
+    for (namespace, name) in [("shop", "db"), ("flux-system", "shop")] {
+        let dependents = Dependents::Of(name.parse::<AppQuery>().unwrap());
+        let asked = Asked { namespace: Some(namespace.to_owned()), dependents, ..Asked::default() };
+        let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
+        log.assert_no_repetition();
+        let list = apps(&[&live], &Taffrail, NOW);
+        assert_eq!(list.errors, []);
+        let whole = dump::holding("cluster", &objects);
+        assert_eq!(detail(&list, &live, name), detail(&all, &whole, name), "{namespace}");
+        // What else the Kustomization delivers is nobody's question in the other namespace.
+        let is_read =
+            log.all().any(|read| read.kind == "Deployment" && read.namespace.as_deref() == Some("wiki"));
+        assert_eq!(is_read, namespace == "flux-system");
+
+        let asked = Asked { dependents: Dependents::None, ..asked };
+        let (live, _) = Server::new(objects.clone()).read("cluster", &asked);
+        let rows = |list: &AppList| -> Vec<App> {
+            list.apps.iter().filter(|app| app.app.namespace == namespace).cloned().collect()
+        };
+        assert_eq!(rows(&apps(&[&live], &Taffrail, NOW)), rows(&all), "{namespace}");
+    }
+}
+
+/// Argo CD v2 tracks by the label of the instance unless told otherwise (`application.resourceTrackingMethod`).
+#[test]
+fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {
+    let mut labelled = object("v1", "ConfigMap", "shop", "settings");
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "guestbook"});
+    let mut app = object("argoproj.io/v1alpha1", "Application", "argocd", "guestbook");
+    app["spec"] = json!({"destination": {"server": "https://kubernetes.default.svc"}});
+    let resource = |name| json!({"kind": "ConfigMap", "namespace": "shop", "name": name});
+    app["status"] =
+        json!({"resources": [resource("settings"), resource("other")], "sync": {"status": "Synced"}});
+    let mut server = Server::new(vec![labelled, app]);
+    let asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
+    let (live, log) = server.read("cluster", &asked);
+    let rows = |list: &AppList| list.apps.iter().filter(|app| app.app.namespace == "shop").count();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((rows(&list), list.errors.len()), (0, 0));
+    assert!(log.0.len() <= 4, "{:?}", log.paths());
+
+    // Who may not look further is shown what could be seen, and is not reproached with it.
+    server.forbidden.push("list argoproj.io/Application");
+    let (live, _) = server.read("cluster", &asked);
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((rows(&list), list.errors.len()), (1, 0));
 }
 
 #[test]

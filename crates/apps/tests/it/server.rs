@@ -11,7 +11,8 @@ use super::dump::NOW;
 
 pub(crate) struct Server {
     pub(crate) objects: Vec<Value>,
-    /// Kinds that are refused: `group/Kind`, or `get group/Kind` for single objects.
+    /// Kinds that are refused: `group/Kind`, `get group/Kind` for single objects, or `list group/Kind` for lists of all
+    /// namespaces.
     pub(crate) forbidden: Vec<&'static str>,
     /// Versions other than those that the objects have, by `group/Kind`: the only ones that are served.
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
@@ -94,7 +95,11 @@ impl Server {
     pub(crate) fn answer(&self, read: &Read) -> Answer {
         let kind = format!("{}/{}", read.group, read.kind);
         let single = matches!(read.target, Target::Object(_)).then(|| format!("get {kind}"));
-        let refused = |forbidden: &&str| *forbidden == kind || Some(*forbidden) == single.as_deref();
+        let is_wide = read.namespace.is_none() && single.is_none();
+        let wide = is_wide.then(|| format!("list {kind}"));
+        let refused = |forbidden: &&str| {
+            *forbidden == kind || [&single, &wide].iter().any(|it| it.as_deref() == Some(*forbidden))
+        };
         if self.forbidden.iter().any(refused) {
             return Answer::Forbidden { message: format!("{} is forbidden", read.plural) };
         }
