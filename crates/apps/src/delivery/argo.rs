@@ -11,8 +11,7 @@ use crate::sync::{Source, Sync, SyncState, shorten};
 
 const GROUP: &str = "argoproj.io";
 
-/// The address and the name that Argo CD gives to the cluster that it runs in.
-const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
+/// The name that Argo CD gives to the cluster that it runs in, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
 /// The annotation that tells Argo CD to leave an Application alone.
@@ -73,8 +72,7 @@ fn is_empty(status: Value<'_>) -> bool {
 fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {
     let field = |name| text(object.root(), &["spec", "destination", name]);
     if let Some(server) = field("server") {
-        let here = server.trim_end_matches('/') == IN_CLUSTER_SERVER;
-        return if here { Destination::Cluster(home) } else { destination::at(fleet, &server) };
+        return destination::at(fleet, home, &server);
     }
     match field("name") {
         None => Destination::OutOfReach("a cluster that is not named".to_owned()),
@@ -89,6 +87,17 @@ fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
     let several: Vec<_> = several.filter_map(Value::as_str).collect();
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
+}
+
+/// What makes objects of the sources of an Application, each once.
+pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
+    if let Some(only) = text(object.root(), &["status", "sourceType"]) {
+        return Some(only);
+    }
+    let several = object.at(&["status", "sourceTypes"]).and_then(Value::items)?;
+    let mut types: Vec<_> = several.filter_map(Value::as_str).filter(|it| !it.is_empty()).collect();
+    types.dedup();
+    (!types.is_empty()).then(|| types.join(","))
 }
 
 /// What is wrong with the source of an Application, if anything is: what cannot be fetched cannot be compared.
@@ -141,6 +150,17 @@ fn source(object: &Object<'_>) -> Option<Source> {
     // A source that is only referred to, for values, delivers nothing.
     let delivers =
         |source: &Value<'_>| text(*source, &["path"]).or_else(|| text(*source, &["chart"])).is_some();
+    if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
+        // What is hydrated is written to a branch of the same repository, and applied from there.
+        return Some(Source {
+            kind: "git".to_owned(),
+            namespace: None,
+            name: None,
+            url: text(hydrator, &["drySource", "repoURL"]),
+            path: text(hydrator, &["syncSource", "path"]),
+            reference: text(hydrator, &["syncSource", "targetBranch"]),
+        });
+    }
     let source = several.into_iter().find(delivers).or_else(|| object.at(&["spec", "source"]))?;
     let chart = text(source, &["chart"]);
     Some(Source {

@@ -180,8 +180,7 @@ fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> A
         Delivery::FluxHelmRelease | Delivery::Helm => Some("helm".to_owned()),
         Delivery::ArgoApplication => {
             let object = found(home, app.declaring.as_ref()).map(|observed| observed.object);
-            let says = object.map(|object| object.text(&["status", "sourceType"]).to_lowercase());
-            says.filter(|says| !says.is_empty())
+            object.and_then(|object| argo::source_types(&object)).map(|says| says.to_lowercase())
         }
         Delivery::ConfigSync => Some("config-sync".to_owned()),
         Delivery::Kpt => Some("kpt".to_owned()),

@@ -150,6 +150,19 @@ fn several_sources_are_one_revision() {
 }
 
 #[test]
+fn what_is_hydrated_comes_from_the_branch_that_it_is_written_to() {
+    let mut app = application("shop", here(), status("Synced", NEW, Some(NEW), json!(null)));
+    app["spec"].as_object_mut().unwrap().remove("source");
+    app["spec"]["sourceHydrator"] = json!({
+        "drySource": {"repoURL": "https://git.example.com/deploy.git", "path": "dry/shop", "targetRevision": "HEAD"},
+        "syncSource": {"targetBranch": "env/prod", "path": "shop"},
+    });
+    let source = row(app).source.unwrap();
+    assert_eq!(source.url.as_deref(), Some("https://git.example.com/deploy.git"));
+    assert_eq!((source.path.as_deref(), source.reference.as_deref()), (Some("shop"), Some("env/prod")));
+}
+
+#[test]
 fn managed_resources_count_without_hooks() {
     let mut status = status("OutOfSync", NEW, Some(NEW), json!(null));
     status["resources"] = json!([
@@ -206,6 +219,7 @@ fn an_application_is_where_its_destination_is() {
     let secrets = [
         cluster_secret("edge", edge_server),
         cluster_secret("far", "https://far.example.com"),
+        cluster_secret("own", "https://kubernetes.default.svc"),
         // A Secret of that name without the label is none of Argo CD's.
         {
             let mut secret = cluster_secret("stray", edge_server);
@@ -219,6 +233,8 @@ fn an_application_is_where_its_destination_is() {
         (json!({"server": "https://hub.example.com"}), "hub", Status::NotFound, "not found"),
         (json!({"server": format!("{edge_server}/")}), "edge", Status::Current, "Synced to"),
         (json!({"name": "edge"}), "edge", Status::Current, "Synced to"),
+        // The cluster of Argo CD itself may be given a name as well.
+        (json!({"name": "own"}), "hub", Status::NotFound, "not found"),
         (json!({"name": "far"}), "hub", Status::Unknown, "https://far.example.com"),
         (json!({"name": "stray"}), "hub", Status::Unknown, "calls stray"),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps};
+use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding, release};
@@ -249,6 +249,33 @@ fn revisions_of_charts_are_compared_as_helm_controller_writes_them() {
 }
 
 #[test]
+fn a_chart_that_is_referred_to_comes_from_the_source_of_that_chart() {
+    let mut chart = chart("HelmChart", "2.0.0");
+    chart["spec"] =
+        json!({"chart": "db", "version": "2.x", "sourceRef": {"kind": "HelmRepository", "name": "acme"}});
+    let repository = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository",
+        "metadata": {"namespace": "shop", "name": "acme"}, "spec": {"url": "https://charts.example.com"},
+    });
+    let app = helm_release(
+        json!({"chartRef": {"kind": "HelmChart", "name": "shop-db"}}),
+        with_history(&[(1, "2.0.0", "deployed")], "2.0.0"),
+    );
+    let cluster = holding("prod", &[chart, repository, app]);
+    let list = apps_of(&cluster);
+    let source = list.apps[0].source.clone().unwrap();
+    assert_eq!(
+        (source.kind.as_str(), source.url.as_deref()),
+        ("HelmRepository", Some("https://charts.example.com"))
+    );
+    assert_eq!((source.path.as_deref(), source.reference.as_deref()), (Some("db"), Some("2.x")));
+    assert_eq!(list.apps[0].sync.state, SyncState::Synced);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW);
+    let sources: Vec<_> = detail.items[0].reconciliation.sources.iter().map(|row| &*row.kind).collect();
+    assert_eq!(sources, ["HelmRepository", "HelmChart"]);
+}
+
+#[test]
 fn applied_is_the_newest_release_that_is_or_was_deployed() {
     for (history, applied) in [
         (vec![(3, "3.0.0", "failed"), (2, "2.0.0", "deployed"), (1, "1.0.0", "superseded")], Some("2.0.0")),
@@ -387,6 +414,15 @@ fn an_app_is_followed_into_the_cluster_that_its_kubeconfig_names() {
     let list = apps(&[&hub, &edge], &Taffrail, NOW);
     let [row] = list.apps.as_slice() else { panic!("its objects make no label row there: {list:?}") };
     assert_eq!((&*row.app.home, &*row.app.target, row.health), ("hub", "edge", Status::Current));
+}
+
+#[test]
+fn a_kubeconfig_of_the_own_cluster_leads_nowhere_else() {
+    for server in ["https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local:443/"] {
+        let list = apps_of(&holding("hub", &[source(Some(NEW)), remote(), kubeconfig(server), settings()]));
+        let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+        assert_eq!((row.in_reach, row.health), (true, Status::Current), "{server}");
+    }
 }
 
 #[test]
