@@ -1,4 +1,7 @@
 //! Argo CD: what an Application says, and where its objects are.
+//!
+//! The shapes are those of Argo CD v3.6 (`37ee0097`), `pkg/apis/application/v1alpha1/types.go`; each fixture names the
+//! type that it follows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +14,7 @@ use super::dump::{NOW, apps_of, holding};
 const OLD: &str = "1111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222";
 
+/// Application, with ApplicationSpec and ApplicationDestination.
 fn application(name: &str, destination: Value, status: Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -27,6 +31,7 @@ fn here() -> Value {
     json!({"server": "https://kubernetes.default.svc", "namespace": "shop"})
 }
 
+/// ApplicationStatus: SyncStatus, RevisionHistories and ResourceStatus.
 fn status(compared: &str, desired: &str, applied: Option<&str>, operation: Value) -> Value {
     let history: Vec<Value> = applied
         .into_iter()
@@ -39,6 +44,7 @@ fn status(compared: &str, desired: &str, applied: Option<&str>, operation: Value
     })
 }
 
+/// OperationState and SyncOperationResult.
 fn operation(phase: &str, revision: &str) -> Value {
     json!({"phase": phase, "message": format!("{phase} says Argo CD"), "syncResult": {"revision": revision}})
 }
@@ -201,6 +207,7 @@ fn an_application_that_is_deleted_before_anybody_looked_at_it_is_terminating() {
     assert_eq!(row(app).health, Status::Terminating);
 }
 
+/// `docs/operator-manual/declarative-setup.md`, "Clusters": the Secret that holds a cluster.
 fn cluster_secret(name: &str, server: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",

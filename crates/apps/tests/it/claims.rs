@@ -1,4 +1,8 @@
 //! Whose is an object: strong claims before weak ones, and what labels do not claim.
+//!
+//! The marks are those that each tool documents: Helm v3.22 `pkg/action/validate.go` (managed-by and release-name), Flux
+//! kustomize-controller `186fb3b` and helm-controller `0f61a86` (name and namespace), Argo CD v3.6
+//! `docs/user-guide/resource_tracking.md`, kpt `23c57d7` and Config Sync `bd5fadf` (owning-inventory and managed).
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppLabel, AppLabels, Delivery, apps_by};

@@ -1,4 +1,7 @@
 //! Plain Helm releases.
+//!
+//! The shapes are those of Helm v3.22, `pkg/release/release.go` and `pkg/storage/driver`; the end-to-end tests read
+//! what the real helm has stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -113,6 +113,7 @@ fn of_secrets_only_the_newest_releases_are_read() {
     }
 }
 
+/// Flux: kustomize-controller `186fb3b`, `api/v1/kustomization_types.go`; the version before v1 has the same fields.
 fn kustomization(version: &str, ids: &[&str]) -> Value {
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     json!({
