@@ -270,9 +270,10 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     reads.extend(lacking);
     if reads.is_empty() {
         reads = plan.declared(catalog, &found);
+        reads.extend(plan.widened(catalog, &found, Delivery::Porch));
     }
     if reads.is_empty() {
-        reads = plan.widened(catalog, &found);
+        reads = plan.widened(catalog, &found, Delivery::Label);
         reads.extend(plan.left(catalog, &found));
         reads.extend(plan.evidence(catalog, &found, rules));
     }
@@ -431,16 +432,19 @@ impl<'p> Plan<'p> {
         origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
     }
 
-    /// What is to be known of all namespaces though one was asked for: Applications, since Argo CD may mark by the
-    /// label of an instance alone what it delivers; and what may deliver packages of Porch.
-    fn widened(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+    /// What is to be known of all namespaces though one was asked for, because of the apps of a delivery there: for
+    /// those of labels Applications, since Argo CD may mark by such a label alone what it delivers; for packages of
+    /// Porch what may deliver them.
+    fn widened(&self, catalog: &KindCatalog, found: &Declarations, delivery: Delivery) -> Vec<Read> {
         let Some(namespace) = self.namespace else { return Vec::new() };
-        let mut inside = found.apps.iter().filter(|app| app.namespace == namespace);
-        let is_labelled = inside.clone().any(|app| app.delivery == Delivery::Label);
-        let is_undelivered = inside.any(|app| app.delivery == Delivery::Porch && app.via.is_none());
+        let of_others =
+            |app: &&Declaration| app.namespace == namespace && app.delivery == delivery && app.via.is_none();
+        if !found.apps.iter().any(|app| of_others(&app)) {
+            return Vec::new();
+        }
         let kinds = DECLARING.into_iter().filter(|(_, _, kind, _)| match *kind {
-            "Application" => is_labelled,
-            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => is_undelivered,
+            "Application" => delivery == Delivery::Label,
+            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => delivery == Delivery::Porch,
             _ => false,
         });
         let new = kinds.filter_map(|(group, _, kind, _)| {
