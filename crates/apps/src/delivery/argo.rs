@@ -145,30 +145,41 @@ fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     wanted.next().map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
 
+/// The first source that delivers something: one that is only referred to, for values, does not.
 fn source(object: &Object<'_>) -> Option<Source> {
-    let several = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
-    // A source that is only referred to, for values, delivers nothing.
-    let delivers =
-        |source: &Value<'_>| text(*source, &["path"]).or_else(|| text(*source, &["chart"])).is_some();
+    let sources = sources(object);
+    let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
+    sources.into_iter().nth(first)
+}
+
+/// All sources, in the order in which their revisions are listed.
+pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
         // What is hydrated is written to a branch of the same repository, and applied from there.
-        return Some(Source {
+        return vec![Source {
             kind: "git".to_owned(),
             namespace: None,
             name: None,
             url: text(hydrator, &["drySource", "repoURL"]),
             path: text(hydrator, &["syncSource", "path"]),
             reference: text(hydrator, &["syncSource", "targetBranch"]),
-        });
+        }];
     }
-    let source = several.into_iter().find(delivers).or_else(|| object.at(&["spec", "source"]))?;
-    let chart = text(source, &["chart"]);
-    Some(Source {
-        kind: if chart.is_some() { "helm" } else { "git" }.to_owned(),
-        namespace: None,
-        name: None,
-        url: text(source, &["repoURL"]),
-        path: chart.or_else(|| text(source, &["path"])),
-        reference: text(source, &["targetRevision"]),
-    })
+    let read = |source: Value<'_>| {
+        let chart = text(source, &["chart"]);
+        Source {
+            kind: if chart.is_some() { "helm" } else { "git" }.to_owned(),
+            namespace: None,
+            name: None,
+            url: text(source, &["repoURL"]),
+            path: chart.or_else(|| text(source, &["path"])),
+            reference: text(source, &["targetRevision"]),
+        }
+    };
+    let several = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
+    let several: Vec<Source> = several.map(read).collect();
+    match object.at(&["spec", "source"]) {
+        Some(only) if several.is_empty() => vec![read(only)],
+        _ => several,
+    }
 }

@@ -8,12 +8,13 @@
 //! The shapes are those of Porch at `74d82d5`: `api/porch/v1alpha1` and `v1alpha2` (in which the revision may be in
 //! the status), `api/porchconfig/v1alpha1` for the Repository.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
 
-use super::{Declaration, Declarations, Destination, dedup, flux, text, time};
+use super::{Declaration, Declarations, Destination, flux, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects, Observed};
@@ -84,6 +85,8 @@ impl<'a> Revision<'a> {
 /// A repository that packages are deployed from.
 struct Repository {
     url: String,
+    /// The form of its URL that is compared.
+    address: String,
     branch: String,
     directory: String,
     /// What its branch held when Porch last read all of it, and when that was.
@@ -98,8 +101,10 @@ impl Repository {
         let git = |field| text(root, &["spec", "git", field]);
         let head = text(root, &["status", "gitCommitHash"]);
         is_deployment.then_some(())?;
+        let url = git("repo")?;
         Some(Repository {
-            url: git("repo")?,
+            address: address(&url),
+            url,
             branch: git("branch").unwrap_or_else(|| "main".to_owned()),
             directory: git("directory").unwrap_or_default(),
             head: head.zip(time(root.at(&["status", "lastFullSyncTime"]))),
@@ -115,6 +120,8 @@ struct Package<'a> {
     name: (String, String),
     /// The repository, or why it cannot be read.
     repository: Result<Repository, (ObjectKey, String)>,
+    /// Its folder in the repository.
+    directory: String,
     /// Never empty; the newest comes last.
     revisions: Vec<Revision<'a>>,
 }
@@ -147,7 +154,14 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
                 Err((key, message))
             }
         };
-        packages.push(Package { home, namespace, name: (repository, package), repository: of, revisions });
+        let locked = revisions.last().and_then(|newest| newest.directory.as_deref());
+        let directory = match (locked, &of) {
+            (Some(directory), _) => folder(directory).to_owned(),
+            (None, Ok(of)) => folder(&format!("{}/{package}", folder(&of.directory))).to_owned(),
+            (None, Err(_)) => package.clone(),
+        };
+        let name = (repository, package);
+        packages.push(Package { home, namespace, name, repository: of, directory, revisions });
     }
     packages
 }
@@ -155,18 +169,6 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
 impl Package<'_> {
     fn newest(&self) -> Option<&Revision<'_>> {
         self.revisions.last()
-    }
-
-    /// Its folder in the repository.
-    fn directory(&self) -> String {
-        let locked = self.newest().and_then(|newest| newest.directory.as_deref());
-        match (locked, &self.repository) {
-            (Some(directory), _) => folder(directory).to_owned(),
-            (None, Ok(repository)) => {
-                folder(&format!("{}/{}", folder(&repository.directory), self.name.1)).to_owned()
-            }
-            (None, Err(_)) => self.name.1.clone(),
-        }
     }
 
     /// One app for each cluster that something delivers the package into; where nothing is known to, one without
@@ -192,9 +194,9 @@ impl Package<'_> {
             Ok(repository) => repository,
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
-        let directory = self.directory();
+        let directory = self.directory.as_str();
         let mut nearest: BTreeMap<Option<usize>, &Carrier> = BTreeMap::new();
-        for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, &directory)) {
+        for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, directory)) {
             let cluster = apps.get(carrier.app).and_then(Declaration::cluster);
             let nearer = |other: &&Carrier| other.directory.len() < carrier.directory.len();
             if nearest.get(&cluster).is_none_or(nearer) {
@@ -206,17 +208,15 @@ impl Package<'_> {
             let why = format!("nothing that was read syncs {directory} of {url}, branch {branch}");
             return alone((key.clone(), format!("{said}: {why}")));
         }
-        let inside: Vec<String> = packages
-            .iter()
-            .filter(|other| {
-                other.repository.as_ref().is_ok_and(|it| address(&it.url) == address(&repository.url))
-            })
-            .map(Package::directory)
-            .filter(|other| *other != directory && is_in(other, &directory))
-            .collect();
+        let is_inside = |other: &&Package<'_>| {
+            other.directory != directory
+                && is_in(&other.directory, directory)
+                && other.repository.as_ref().is_ok_and(|it| it.address == repository.address)
+        };
+        let inside: Vec<&str> = packages.iter().filter(is_inside).map(|it| it.directory.as_str()).collect();
         let delivered = |carrier: &Carrier| {
             let by = apps.get(carrier.app)?;
-            let (objects, unreadable) = carrier.objects(fleet, by, &directory, &inside);
+            let (objects, unreadable) = carrier.objects(fleet, by, directory, &inside);
             let (sync, trouble) = self.sync(newest, repository, by);
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
@@ -263,7 +263,7 @@ impl Package<'_> {
                 namespace: None,
                 name: None,
                 url: repository.map(|repository| repository.url.clone()),
-                path: Some(self.directory()),
+                path: Some(self.directory.clone()),
                 reference: repository.map(|repository| repository.branch.clone()),
             }),
             via: None,
@@ -325,6 +325,8 @@ struct Carrier {
     /// Nothing where it follows no branch, but a commit or tag.
     branch: Option<String>,
     directory: String,
+    /// Of Config Sync: its objects with the files that declare them, or why that is not known.
+    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
 }
 
 impl Carrier {
@@ -338,14 +340,14 @@ impl Carrier {
                 _ => return None,
             };
             let directory = folder(&directory).to_owned();
-            Some(Carrier { app: place, url: address(&url), branch, directory })
+            Some(Carrier { app: place, url: address(&url), branch, directory, files: OnceCell::new() })
         };
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
     /// Whether it delivers a folder of a repository.
     fn brings(&self, repository: &Repository, directory: &str) -> bool {
-        self.url == address(&repository.url)
+        self.url == repository.address
             && self.branch.as_ref().is_none_or(|branch| *branch == repository.branch)
             && is_in(directory, &self.directory)
     }
@@ -357,7 +359,7 @@ impl Carrier {
         fleet: &Fleet<'_>,
         app: &Declaration,
         directory: &str,
-        inside: &[String],
+        inside: &[&str],
     ) -> (Vec<ObjectKey>, Option<(ObjectKey, String)>) {
         let narrows = app.delivery == Delivery::ConfigSync;
         if app.unreadable.is_some() || (self.directory == directory && (inside.is_empty() || !narrows)) {
@@ -373,27 +375,34 @@ impl Carrier {
         let Some(cluster) = app.cluster() else { return (Vec::new(), None) };
         let mut objects = Vec::new();
         let mut doubt = None;
-        for key in &app.objects {
-            let why = match fleet.objects(cluster).get(key) {
-                Lookup::Found(observed) => {
-                    let path = observed.object.text(&["metadata", "annotations", SOURCE_PATH]);
-                    let path = folder(&path);
-                    if is_in(path, directory) && !inside.iter().any(|other| is_in(path, other)) {
-                        objects.push(key.clone());
-                    }
-                    continue;
+        for (key, file) in self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects)) {
+            match file {
+                Ok(file) if is_in(file, directory) && !inside.iter().any(|other| is_in(file, other)) => {
+                    objects.push(key.clone());
                 }
-                Lookup::Absent => "not found".to_owned(),
-                Lookup::Unobserved(why) => format!("was not observed: {why}"),
-            };
-            doubt.get_or_insert_with(|| {
-                let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
-                (key.clone(), why)
-            });
+                Ok(_) => {}
+                Err(why) => {
+                    doubt.get_or_insert_with(|| {
+                        let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
+                        (key.clone(), why)
+                    });
+                }
+            }
         }
-        dedup(&mut objects);
         (objects, doubt)
     }
+}
+
+/// The file that declares each of the objects, as Config Sync writes it on them.
+fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
+    let file = |key: &ObjectKey| match objects.get(key) {
+        Lookup::Found(observed) => {
+            Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
+        }
+        Lookup::Absent => Err("not found".to_owned()),
+        Lookup::Unobserved(why) => Err(format!("was not observed: {why}")),
+    };
+    keys.iter().map(|key| (key.clone(), file(key))).collect()
 }
 
 type Followed = (String, Option<String>, String);

@@ -219,30 +219,39 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         let Some((objects, declaring)) = home.zip(declaring) else { return Vec::new() };
         return flux::sources(objects, &declaring).iter().map(|key| flux_row(objects, key, None)).collect();
     }
-    let Some(source) = &app.source else { return Vec::new() };
-    let Some(url) = &source.url else { return Vec::new() };
+    // Several sources have a revision each, in the same order.
+    let several = declaring.as_ref().filter(|_| app.app.delivery == Delivery::ArgoApplication);
+    let several = several.map(|declaring| argo::sources(&declaring.object)).unwrap_or_default();
+    let sources = if several.is_empty() { app.source.iter().cloned().collect() } else { several };
+    let desired = app.sync.desired.as_deref();
+    let revisions: Vec<&str> = desired.map(|desired| desired.split(',').collect()).unwrap_or_default();
     let error = match app.app.delivery {
         Delivery::ConfigSync => declaring.and_then(|observed| config_sync::source_error(&observed.object)),
         Delivery::ArgoApplication => declaring.and_then(|observed| argo::source_error(&observed.object)),
         _ => None,
     };
-    let ready = match (&error, &app.sync.desired) {
+    let ready = match (&error, desired) {
         (Some(_), _) => Some("False"),
         // Porch has written there; whether anybody can read it is not known.
         _ if app.app.delivery == Delivery::Porch => None,
         (None, Some(_)) => Some("True"),
         (None, None) => None,
     };
-    let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(url);
-    vec![ReconciledRow {
-        kind: source.kind.clone(),
-        namespace: String::new(),
-        name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
-        ready: ready.map(str::to_owned),
-        message: error.unwrap_or_default(),
-        revision: app.sync.desired.clone(),
-        suspended: None,
-    }]
+    let row = |(place, source): (usize, &Source)| {
+        let url = source.url.as_deref()?.trim_end_matches('/');
+        let name = url.rsplit('/').next().unwrap_or(url);
+        let own = if sources.len() == revisions.len() { revisions.get(place).copied() } else { desired };
+        Some(ReconciledRow {
+            kind: source.kind.clone(),
+            namespace: String::new(),
+            name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
+            ready: ready.map(str::to_owned),
+            message: error.clone().unwrap_or_default(),
+            revision: own.map(str::to_owned),
+            suspended: None,
+        })
+    };
+    sources.iter().enumerate().filter_map(row).collect()
 }
 
 fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {

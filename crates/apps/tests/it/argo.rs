@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps};
+use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding};
@@ -146,6 +146,14 @@ fn several_sources_are_one_revision() {
         {"ref": "values", "repoURL": "https://git.example.com/values.git"},
         {"chart": "shop", "repoURL": "https://charts.example.com", "targetRevision": "1.*"},
     ]);
+    app["status"]["sourceTypes"] = json!(["Directory", "Helm"]);
+    let cluster = holding("prod", &[app.clone(), settings()]);
+    let list = apps_of(&cluster);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW).items.remove(0);
+    let sources: Vec<_> =
+        detail.reconciliation.sources.iter().map(|row| (&*row.name, row.revision.as_deref())).collect();
+    assert_eq!(sources, [("values", Some("1.2.0")), ("charts.example.com", Some(NEW))]);
+    assert_eq!(detail.application.deployment_type.as_deref(), Some("directory,helm"));
     let row = row(app);
     assert_eq!(row.sync.state, SyncState::OutOfSync, "what failed was another revision");
     assert_eq!(row.sync.desired, Some(format!("1.2.0,{NEW}")));
