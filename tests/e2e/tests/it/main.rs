@@ -7,6 +7,7 @@
 
 mod access;
 mod apps;
+mod broken;
 mod clusters;
 mod harness;
 mod helm;
