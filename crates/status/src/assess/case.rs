@@ -310,6 +310,11 @@ impl<'e> Case<'e> {
         in_order(self.evidence.of_kind(group, kind, namespace))
     }
 
+    /// The Pods that use a claim, in the order of their names.
+    pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
+        in_order(self.evidence.users(namespace, claim))
+    }
+
     pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {
         self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
     }
