@@ -104,6 +104,7 @@ impl Broken {
     }
 
     /// Looks, says how long that took, and gives the answer.
+    #[expect(clippy::print_stdout, reason = "shown where the test fails, and with --show-output")]
     fn look(&self) -> Apps {
         let started = Instant::now();
         let apps = apps(self.plane.kubeconfig(), &["--context", CLUSTER]);
@@ -180,7 +181,6 @@ spec:
       containers:
         - name: web
           image: registry.example/web:2
-          envFrom: [{{configMapRef: {{name: settings}}}}]
 "
     )
 }
@@ -263,7 +263,8 @@ fn a_container_that_is_killed_for_its_memory() {
 
 #[test]
 fn a_config_map_that_is_missing() {
-    let Some(broken) = Broken::web("missing-config", &simulate("missing-config")) else { return };
+    let from = "          envFrom: [{configMapRef: {name: settings}}]\n";
+    let Some(broken) = Broken::web("missing-config", &(simulate("missing-config") + from)) else { return };
     broken.until("pods", waits("containerStatuses", &["CreateContainerConfigError"]));
     broken.shows(
         "Failed",
@@ -475,6 +476,8 @@ fn a_finalizer_that_nobody_removes() {
         "waits for finalizers: example.dev/hold",
         &[("ConfigMap", "Terminating", "Finalizers")],
     );
+    let text = broken.explain(&[]);
+    assert!(text.stdout.contains("Finalizers, being deleted since"), "{text}");
 }
 
 #[test]
@@ -525,6 +528,8 @@ spec:
         "container import ended with exit code 1 (Error)",
         &[("Job", "Failed", "BackoffLimitExceeded"), ("Pod", "Failed", "Error")],
     );
+    let text = broken.explain(&[]);
+    assert!(text.stdout.contains("kubectl logs import-"), "{text}");
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod broken;
 mod clusters;
 mod harness;
 mod helm;
+mod noisy;
 mod rollout;
 mod status;
