@@ -124,10 +124,14 @@ pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Resul
         let image = format!("app=registry.example/{name}:{}", turn + 2);
         kubectl(&["set", "image", &format!("deployment/{name}"), &image])
     };
-    if turn % 2 == 0 {
+    if turn.is_multiple_of(2) {
         image("rolling")?;
     }
-    kubectl(&["scale", "deployment/zero", if turn % 2 == 0 { "--replicas=0" } else { "--replicas=5" }])?;
+    kubectl(&[
+        "scale",
+        "deployment/zero",
+        if turn.is_multiple_of(2) { "--replicas=0" } else { "--replicas=5" },
+    ])?;
     match turn % 4 {
         // A new template waits behind the pause …
         0 => kubectl(&["rollout", "pause", "deployment/paused"]).and_then(|()| image("paused")),

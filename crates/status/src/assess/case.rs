@@ -123,6 +123,8 @@ impl Finding {
         }
     }
 
+    /// Its own words stay: on the way to the cause they say how far the object is, and the cause would only be
+    /// said once more.
     fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
         if self.status() == Status::InProgress && !self.is_stale() {
             let condition = Condition {
