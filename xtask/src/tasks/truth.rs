@@ -1,6 +1,7 @@
 //! `cargo xtask truth`: is what Taffrail shows true at every moment?
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -17,11 +18,17 @@ pub(crate) struct Truth {
     /// Use the unoptimised binary, which is there after a test run.
     #[arg(long)]
     dev: bool,
+    /// Look with this binary, such as an older one, in place of the one that is built from this checkout.
+    #[arg(long, value_name = "FILE", conflicts_with = "dev")]
+    binary: Option<PathBuf>,
 }
 
 impl Truth {
     pub(crate) fn run(self) -> Result<()> {
-        let taffrail = binary::build(if self.dev { Profile::Dev } else { Profile::Release })?;
+        let taffrail = match &self.binary {
+            Some(binary) => std::path::absolute(binary)?,
+            None => binary::build(if self.dev { Profile::Dev } else { Profile::Release })?,
+        };
         let folder = binary::workspace().join("target/truth");
         fs::create_dir_all(&folder)?;
         let log = folder.join("looks.jsonl");

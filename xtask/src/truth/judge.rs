@@ -84,20 +84,24 @@ fn deployment(deployment: &Value, around: &Surroundings) -> State {
     if is_true(deployment, "ReplicaFailure") {
         return State::Failed("may not create its Pods".to_owned());
     }
-    let name = &deployment["metadata"]["name"];
-    if let Some(why) =
-        around.pods.iter().filter(|pod| pod["metadata"]["labels"]["app"] == *name).find_map(|pod| hard(pod))
-    {
+    let revision =
+        |object: &Value| object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
+    let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
+    let mut sets = around.sets.iter().filter(|set| owner(set) == deployment["metadata"]["uid"]);
+    // What Pods of an older template do is over.
+    let newest = sets.clone().find(|set| revision(set) == revision(deployment));
+    let mut pods =
+        around.pods.iter().filter(|pod| newest.is_some_and(|set| owner(pod) == set["metadata"]["uid"]));
+    if let Some(why) = pods.find_map(|pod| hard(pod)) {
         return State::Failed(why);
     }
     let [replicas, updated, available] =
         ["replicas", "updatedReplicas", "availableReplicas"].map(|field| count(deployment, field));
     if deployment["spec"]["paused"] == true {
-        let mut running = around.sets.iter().filter(|set| {
-            set["metadata"]["ownerReferences"][0]["name"] == *name
-                && (set["spec"]["replicas"].as_i64().unwrap_or(1) > 0 || count(set, "replicas") > 0)
-        });
-        let is_one = running.next().is_none_or(|_| running.next().is_none());
+        let runs = |set: &&Arc<Value>| {
+            set["spec"]["replicas"].as_i64().unwrap_or(1) > 0 || count(set, "replicas") > 0
+        };
+        let is_one = sets.by_ref().filter(runs).count() <= 1;
         return if is_one && replicas == wanted && available == wanted {
             State::Complete
         } else {
@@ -163,7 +167,7 @@ mod tests {
     use super::*;
 
     fn web(spec: &Value, status: &Value) -> Value {
-        json!({"metadata": {"name": "web", "generation": 2}, "spec": spec, "status": status})
+        json!({"metadata": {"name": "web", "uid": "u", "generation": 2}, "spec": spec, "status": status})
     }
 
     #[test]
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_paused_deployment_is_complete_while_one_set_is() {
-        let set = |replicas: i64| json!({"metadata": {"ownerReferences": [{"name": "web"}]}, "spec": {"replicas": replicas}, "status": {}});
+        let set = |replicas: i64| json!({"metadata": {"ownerReferences": [{"uid": "u"}]}, "spec": {"replicas": replicas}, "status": {}});
         let status = json!({"observedGeneration": 2, "replicas": 2, "availableReplicas": 2});
         let paused = web(&json!({"replicas": 2, "paused": true}), &status);
         let told = |sets: &[Value]| {
@@ -202,6 +206,27 @@ mod tests {
         };
         assert_eq!(told(&[set(2), set(0)]), State::Complete);
         assert!(matches!(told(&[set(1), set(1)]), State::Underway(_)));
+    }
+
+    #[test]
+    fn only_the_newest_template_fails_a_deployment() {
+        let annotated = |revision: &str| json!({"deployment.kubernetes.io/revision": revision});
+        let mut web = web(&json!({"replicas": 1}), &json!({"observedGeneration": 2}));
+        web["metadata"]["annotations"] = annotated("2");
+        let set = |uid: &str, revision: &str| {
+            let metadata =
+                json!({"uid": uid, "annotations": annotated(revision), "ownerReferences": [{"uid": "u"}]});
+            Arc::new(json!({"metadata": metadata}))
+        };
+        let told = |owner: &str| {
+            let waiting = json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]);
+            let pod = json!({"metadata": {"ownerReferences": [{"uid": owner}]}, "status": {"containerStatuses": waiting}});
+            let around =
+                Surroundings { sets: vec![set("old", "1"), set("new", "2")], pods: vec![Arc::new(pod)] };
+            deployment(&web, &around)
+        };
+        assert_eq!(told("new"), State::Failed("ErrImagePull".to_owned()));
+        assert!(matches!(told("old"), State::Underway(_)));
     }
 
     #[test]

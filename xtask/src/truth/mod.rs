@@ -81,10 +81,10 @@ pub fn look(options: &Options<'_>) -> Result<Report> {
     })
 }
 
-/// Does something to the apps about fifteen times in a run, at least every twelve seconds.
+/// Does something to the apps about fifteen times in a run, at least every six seconds.
 fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
     let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
-        .clamp(Duration::from_secs(2), Duration::from_secs(12));
+        .clamp(Duration::from_secs(2), Duration::from_secs(6));
     let started = Instant::now();
     for turn in 0.. {
         let next = turns * (turn + 1);

@@ -38,11 +38,16 @@ pub(super) struct Scene {
     pub(super) shows: &'static str,
 }
 
-pub(super) const ALL: [Scene; 7] = [
+pub(super) const ALL: [Scene; 8] = [
     Scene { name: "rolling", kind: Kind::Deployment, shows: "40 replicas roll over, again and again" },
     Scene { name: "evicted", kind: Kind::Deployment, shows: "its Pods are evicted, one by one" },
     Scene { name: "zero", kind: Kind::Deployment, shows: "scaled to zero and back" },
     Scene { name: "paused", kind: Kind::Deployment, shows: "paused, changed, resumed, paused half way" },
+    Scene {
+        name: "mended",
+        kind: Kind::Deployment,
+        shows: "gets an image that does not exist, and the old one again",
+    },
     Scene { name: "retries", kind: Kind::Job, shows: "fails a few times, and then does not" },
     Scene { name: "restarts", kind: Kind::Job, shows: "restarts in place, and then ends well" },
     Scene { name: "exhausted", kind: Kind::Job, shows: "has two tries, and needs more" },
@@ -101,6 +106,7 @@ pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result
         deployment("evicted", 6, &format!("taffrail.dev/simulate: evict, {quick}")),
         deployment("zero", 5, quick),
         deployment("paused", 4, quick),
+        deployment("mended", 4, quick),
         job("retries", 6, "Never", &at(30)?),
         job("restarts", 20, "OnFailure", &at(60)?),
         job("exhausted", 1, "Never", "9999-01-01T00:00:00Z"),
@@ -124,8 +130,19 @@ pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Resul
         let image = format!("app=registry.example/{name}:{}", turn + 2);
         kubectl(&["set", "image", &format!("deployment/{name}"), &image])
     };
-    if turn.is_multiple_of(2) {
-        image("rolling")?;
+    let simulate = |fault: &str| {
+        let annotations =
+            format!(r#"{{"metadata": {{"annotations": {{"taffrail.dev/simulate": {fault}}}}}}}"#);
+        let patch = format!(r#"{{"spec": {{"template": {annotations}}}}}"#);
+        kubectl(&["patch", "deployment/mended", "--type=merge", "-p", &patch])
+    };
+    match turn % 4 {
+        // A rollout is disturbed by the next one now and then, and mostly comes to its end.
+        0 => image("rolling")?,
+        1 if turn % 8 == 1 => image("rolling")?,
+        2 => simulate("\"image-pull-backoff\"")?,
+        3 => simulate("null")?,
+        _ => {}
     }
     kubectl(&[
         "scale",
