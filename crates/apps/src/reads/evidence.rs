@@ -72,6 +72,23 @@ impl Evidence for Recorder<'_, '_> {
         self.evidence.of_kind(group, kind, namespace)
     }
 
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.is_observed("", "Pod", Some(namespace));
+        self.evidence.users(namespace, claim)
+    }
+
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.is_observed("", "Pod", Some(namespace)) && self.evidence.knows_users(namespace)
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        let found = self.evidence.definition(group, kind);
+        if found.is_none() {
+            self.is_observed("apiextensions.k8s.io", "CustomResourceDefinition", None);
+        }
+        found
+    }
+
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         self.demand.borrow_mut().contents.insert(namespace.to_owned());
         self.evidence.in_namespace(namespace)

@@ -11,7 +11,7 @@ use taffrail_status::{Status, Taffrail};
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{printable, style};
+use crate::output::{printable, screen, style, wrapped};
 use crate::source::{Fleet, asked};
 
 use super::get::complaints;
@@ -290,16 +290,18 @@ fn explain(
     let Some(cause) = explanation.chain.last() else {
         return match &*explanation.message {
             "" => Ok(()),
-            message => writeln!(out, "  {}", printable(message)),
+            message => writeln!(out, "{}", wrapped("  ", message, screen())),
         };
     };
     writeln!(out)?;
     writeln!(out, "{bold}Cause{bold:#}")?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    writeln!(out, "  {}{}{}", printable(&object(&cause.object)), printable(&reason), since(cause, now))?;
-    writeln!(out, "  {}", printable(&explanation.message))?;
+    let screen = screen();
+    let subject = format!("{}{reason}{}", object(&cause.object), since(cause, now));
+    writeln!(out, "{}", wrapped("  ", &subject, screen))?;
+    writeln!(out, "{}", wrapped("  ", &explanation.message, screen))?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
-        writeln!(out, "  - {}", printable(fact))?;
+        writeln!(out, "{}", wrapped("  - ", fact, screen))?;
     }
     if explanation.chain.len() > 1 {
         writeln!(out)?;
@@ -348,5 +350,6 @@ fn object(name: &ObjectName) -> String {
 
 fn since(link: &LinkRow, now: Timestamp) -> String {
     let since: Option<Timestamp> = link.since.as_ref().and_then(|since| since.parse().ok());
-    since.map(|since| format!(", not ready since {}", text::ago(since, now))).unwrap_or_default()
+    let what = if link.status == Status::Terminating.as_str() { "being deleted" } else { "not ready" };
+    since.map(|since| format!(", {what} since {}", text::ago(since, now))).unwrap_or_default()
 }

@@ -95,5 +95,11 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    Ok(Fleet { snapshots, now, complaints, labels: AppLabels::default(), _answering: Stopwatch::start(arguments.verbose) })
+    Ok(Fleet {
+        snapshots,
+        now,
+        complaints,
+        labels: AppLabels::default(),
+        _answering: Stopwatch::start(arguments.verbose),
+    })
 }
