@@ -251,7 +251,6 @@ impl Snapshot {
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
         let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
         let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
-        let is_asked = is_asked && !is_widened;
         let message = match answer {
             Answer::Objects(documents) => {
                 for document in documents {
@@ -274,7 +273,7 @@ impl Snapshot {
                     self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                     return;
                 }
-                if is_asked {
+                if is_asked && !is_widened {
                     self.report(ScopeError { scope, reason: FORBIDDEN.to_owned(), message: message.clone() });
                 }
                 message
