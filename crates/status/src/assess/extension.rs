@@ -26,7 +26,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     let (sets, mut others): (Vec<_>, Vec<_>) = case
         .owned(object, None)
         .into_iter()
-        .partition(|owned| (owned.group(), owned.kind()) == ("apps", "ReplicaSet"));
+        .partition(|owned| matches!((owned.group(), owned.kind()), ("apps" | "extensions", "ReplicaSet")));
     others.extend(workloads::current(object, &sets).cloned());
     let owned: Vec<_> = others.iter().filter_map(|owned| case.examine(owned)).collect();
     let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();

@@ -130,6 +130,9 @@ fn explain_finds_the_cause_of_all_cases() {
         if !message.contains(expected["message"].as_str().unwrap_or_default()) {
             wrong.push(format!("{name}: message is {message:?}, not {}", expected["message"]));
         }
+        if expected["notmessage"].as_str().is_some_and(|part| message.contains(part)) {
+            wrong.push(format!("{name}: message is {message:?}, with {}", expected["notmessage"]));
+        }
         assert_eq!(chain.first().map(|link| &link["object"]), found.get("object"), "{name}");
         assert_eq!(chain.is_empty(), found["next"].as_array().unwrap().is_empty(), "{name}");
         assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
