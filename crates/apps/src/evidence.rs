@@ -78,6 +78,11 @@ impl Evidence for ClusterEvidence<'_> {
         Box::new(self.objects.controlled(uid).filter(speaks).map(|observed| observed.object))
     }
 
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        let held = self.objects.held(uid).filter(speaks).map(|observed| observed.object);
+        Box::new(self.owned(uid).chain(held))
+    }
+
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         let all = match namespace {
             Some(namespace) => self.objects.of_kind_in(group, kind, namespace),
@@ -126,5 +131,11 @@ impl Evidence for ClusterEvidence<'_> {
 
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         self.objects.is_observed(&GroupKind::new(group, kind), namespace)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        !self.objects.is_dump()
+            || self.objects.of_kind_in(group, kind, namespace).next().is_some()
+            || self.definition(group, kind).is_some()
     }
 }

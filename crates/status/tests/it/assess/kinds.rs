@@ -140,7 +140,13 @@ fn a_claim_that_nobody_uses_waits_by_design_and_one_that_is_used_does_not() {
     check(&all(&[CLAIM, &lazy, &pod("web", USER)]), "InProgress < /Pod/shop/web: 0/3 nodes");
     check(&all(&[CLAIM, &lazy, &pod("web", USER).replace("phase: Pending", "phase: Succeeded")]), "Current");
     check(&all(&[CLAIM, &lazy, &pod("web", USER).replace("claimName: data", "claimName: other")]), "Current");
-    check(CLAIM, "InProgress < /PersistentVolumeClaim/shop/data: StorageClass standard does not exist");
+    let other = lazy.replace("name: standard", "name: other");
+    let missing = "InProgress < /PersistentVolumeClaim/shop/data: StorageClass standard does not exist";
+    check(&all(&[CLAIM, &other]), missing);
+    // Who dumped no class at all has left them out; the controller's own words tell what the class says.
+    check(CLAIM, "InProgress < /PersistentVolumeClaim/shop/data: PVC is not Bound. phase: Pending");
+    let waits = event("PersistentVolumeClaim/data", "Normal", "WaitForFirstConsumer", 9, "11:59:00", "waits");
+    check(&all(&[CLAIM, &waits]), "Current");
     // The default class, of a claim that names none.
     let default = lazy.replace(
         "name: standard",
