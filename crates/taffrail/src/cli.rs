@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
 use taffrail_apps::{AppQuery, Delivery, ObjectKey};
+use taffrail_status::assess::{Budgets, Options};
+use taffrail_status::{Choosing, Taffrail};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -57,6 +59,36 @@ pub(crate) struct SourceArguments {
     /// Tell of each request on stderr
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// Where objects come from, and what counts as well; the same for every view.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArguments {
+    /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
+    #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
+    pub(crate) pdb: Pdb,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pdb {
+    /// Nothing: a Deployment is ready when all its replicas are
+    Advisory,
+    /// A Deployment is ready when as many Pods are available as its budget wants
+    Sufficient,
+}
+
+impl ViewArguments {
+    /// Who judges.
+    pub(crate) fn rules(&self) -> Choosing<Taffrail> {
+        let pdb = match self.pdb {
+            Pdb::Advisory => Budgets::Advisory,
+            Pdb::Sufficient => Budgets::Sufficient,
+        };
+        Choosing { rules: Taffrail, options: Options { pdb } }
+    }
 }
 
 /// Reads a span of time: a number with a unit, or seconds.
@@ -133,7 +165,7 @@ pub(crate) struct GetArguments {
     pub(crate) filters: FilterArguments,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 /// Tell why an app or an object is not ready: the cause, the way to it, and where to look further.
@@ -171,7 +203,7 @@ pub(crate) struct ExplainArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -280,7 +312,7 @@ pub(crate) struct AppArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -325,7 +357,7 @@ pub(crate) struct TreeArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -361,7 +393,7 @@ pub(crate) struct EventsArguments {
     pub(crate) no_headers: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
 use taffrail_apps::{App, AppList, SyncState};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
@@ -15,11 +15,11 @@ use crate::output::table::{Cell, Table};
 use crate::output::{printable, screen, style};
 
 pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
-    let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
+    let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now);
+    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
     written(match arguments.output {
         AppOutput::Json => get::document(ListOutput::Json, &details),
         AppOutput::Yaml => get::document(ListOutput::Yaml, &details),

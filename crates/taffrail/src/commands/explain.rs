@@ -7,7 +7,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{Answer, ErrorRow, Explanation, ExplanationList, LinkRow, ObjectName, text};
 use taffrail_apps::{App, AppList, Delivery, Lookup, ObjectKey, Objects, Snapshot, declared};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::Status;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
@@ -24,13 +24,13 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
     };
     let mut asked = asked(None, &arguments.declared);
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
-    let fleet = Fleet::read_with(&arguments.source, &asked, &more)?;
+    let fleet = Fleet::read_with(&arguments.view, &asked, &more)?;
     let list = fleet.apps(&arguments.declared);
     let (apps, missing) = choose(&fleet, &list, &names, arguments);
 
     let errors: Vec<ErrorRow> = list.errors.iter().map(ErrorRow::from).collect();
     // Commands are for the clusters that were asked, and name them where that is not the usual one.
-    let source = &arguments.source;
+    let source = &arguments.view.source;
     let is_named = source.from.is_empty() && (source.all_contexts || !source.context.is_empty());
     let context = |app: &App| {
         // What declares an app may be in another cluster than its objects.
@@ -221,7 +221,7 @@ fn objects(fleet: &Fleet, list: &AppList, name: &Name<'_>, namespace: Option<&st
         keys.sort();
         keys.dedup();
         for key in keys {
-            let list = declared(&[snapshot], std::slice::from_ref(key), &Taffrail, fleet.now);
+            let list = declared(&[snapshot], std::slice::from_ref(key), &fleet.rules, fleet.now);
             found.extend(list.apps);
         }
     }

@@ -1,16 +1,15 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope, apps};
-use taffrail_status::Taffrail;
 
 use super::get::check_clusters;
-use crate::cli::{NameArguments, SourceArguments};
+use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::source::Fleet;
 
 /// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
 pub(super) fn read(
-    source: &SourceArguments,
+    view: &ViewArguments,
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
@@ -22,9 +21,9 @@ pub(super) fn read(
         events,
         ..Asked::default()
     };
-    let fleet = Fleet::read(source, &asked)?;
+    let fleet = Fleet::read(view, &asked)?;
     check_clusters(&which.cluster, &fleet)?;
-    let list = apps(&fleet.clusters(), &Taffrail, fleet.now);
+    let list = apps(&fleet.clusters(), &fleet.rules, fleet.now);
     Ok((fleet, list))
 }
 

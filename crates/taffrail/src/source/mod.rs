@@ -8,9 +8,9 @@ mod requests;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppList, Asked, ObjectKey, Objects, Snapshot, apps, declared};
-use taffrail_status::Taffrail;
+use taffrail_status::{Choosing, Taffrail};
 
-use crate::cli::SourceArguments;
+use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
 pub(crate) use live::{Failure, Live, Members, More, chain, each, members};
@@ -21,40 +21,44 @@ pub(crate) struct Fleet {
     pub(crate) snapshots: Vec<Snapshot>,
     /// The time at which it is judged.
     pub(crate) now: Timestamp,
+    /// Who judges it.
+    pub(crate) rules: Choosing<Taffrail>,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
     pub(crate) complaints: Vec<Complaint>,
 }
 
 impl Fleet {
     /// Reads what `asked` needs from where `arguments` say.
-    pub(crate) fn read(arguments: &SourceArguments, asked: &Asked) -> Result<Fleet, Complaint> {
+    pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<Fleet, Complaint> {
         Fleet::read_with(arguments, asked, &|_, _| Vec::new())
     }
 
     /// As [`Fleet::read`]; of live clusters then also what `more` wants when it sees what there is.
     pub(crate) fn read_with(
-        arguments: &SourceArguments,
+        arguments: &ViewArguments,
         asked: &Asked,
         more: More<'_>,
     ) -> Result<Fleet, Complaint> {
+        let rules = arguments.rules();
+        let arguments = &arguments.source;
         if !arguments.from.is_empty() {
-            return dumps(arguments);
+            return Ok(Fleet { rules, ..dumps(arguments)? });
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
-        let lives = live::fleet(members, arguments.timeout, asked, now, more)?;
+        let lives = live::fleet(members, arguments.timeout, asked, now, rules, more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
-        Ok(Fleet { snapshots, now, complaints })
+        Ok(Fleet { snapshots, now, rules, complaints })
     }
 
     /// Its apps; where objects are declared on the command line, the app that they make instead.
     pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
         if objects.is_empty() {
-            apps(&self.clusters(), &Taffrail, self.now)
+            apps(&self.clusters(), &self.rules, self.now)
         } else {
-            declared(&self.clusters(), objects, &Taffrail, self.now)
+            declared(&self.clusters(), objects, &self.rules, self.now)
         }
     }
 
@@ -77,5 +81,5 @@ pub(crate) fn asked(namespace: Option<&String>, objects: &[ObjectKey]) -> Asked 
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let (snapshots, complaints) = dump::read(&arguments.from, now)?;
-    Ok(Fleet { snapshots, now, complaints })
+    Ok(Fleet { snapshots, now, rules: Choosing::default(), complaints })
 }

@@ -3,6 +3,7 @@
 
 mod app;
 mod bad_clusters;
+mod budgets;
 mod events;
 mod explain;
 mod filters;
