@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
+use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppQuery, Delivery, ObjectKey};
 use taffrail_status::assess::{Budgets, Options};
 use taffrail_status::{Choosing, Taffrail};
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     App(AppArguments),
     Tree(TreeArguments),
     Events(EventsArguments),
+    Trust(TrustArguments),
     Status(StatusArguments),
 }
 
@@ -400,6 +402,95 @@ pub(crate) struct EventsArguments {
 pub(crate) enum EventsOutput {
     Table,
     Json,
+}
+
+/// Show every place where green may be wrong: what was not read, who is silent, who disagrees, and what is switched
+/// off.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail trust                                 how far the green of all apps can be trusted
+  taffrail trust shop                            of one app
+  taffrail trust --category silent,disagreeing   signs that green is wrong now
+  taffrail trust --all-contexts -o wide          of every cluster, a line for each finding
+  taffrail trust --from dumps/ -o json           of files, without a cluster
+
+Severity: high where there is a sign that green is wrong; medium where nothing proves that it is right;
+low where it says less than it seems to, by somebody's choice or by the nature of things. GREEN counts the apps
+that show green and would not if the doubt were right.
+
+Nodes and controllers are looked at unless -n narrows the question: their leases are in other namespaces.
+
+Exit codes: 0 answered; 1 with --exit-status when something of high or medium severity concerns green apps; 2 wrong
+usage, no such app, or several; 3 when something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct TrustArguments {
+    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    pub(crate) name: Option<AppQuery>,
+
+    #[command(flatten)]
+    pub(crate) which: NameArguments,
+
+    /// Only findings of these categories
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) category: Vec<Category>,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
+    pub(crate) output: TrustOutput,
+
+    /// Leave out the line of titles
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    /// Exit with 1 when green may be wrong: when a finding of high or medium severity concerns green apps
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Category {
+    /// Somebody else says something else
+    Disagreeing,
+    /// Who should speak does not
+    Silent,
+    /// It could not be looked at
+    Unread,
+    /// Clocks differ, or nobody knows when it was looked at
+    Skewed,
+    /// People switched it off
+    Suspended,
+    /// No rule knows the kind
+    Fallback,
+}
+
+impl Category {
+    /// Whether a finding is of this category.
+    pub(crate) fn is(self, category: DoubtCategory) -> bool {
+        let own = match self {
+            Category::Disagreeing => DoubtCategory::Disagreeing,
+            Category::Silent => DoubtCategory::Silent,
+            Category::Unread => DoubtCategory::Unread,
+            Category::Skewed => DoubtCategory::Skewed,
+            Category::Suspended => DoubtCategory::Suspended,
+            Category::Fallback => DoubtCategory::Fallback,
+        };
+        own == category
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrustOutput {
+    /// For people
+    Table,
+    /// A line for each finding
+    Wide,
+    Json,
+    Yaml,
+    /// Category, reason, cluster and scope: to compare with an earlier run
+    Name,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

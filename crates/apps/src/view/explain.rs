@@ -4,6 +4,7 @@ use serde::Serialize;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
+use super::command::{kubectl, resource};
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
 use crate::apps::{App, OUT_OF_REACH};
 use crate::identity::Delivery;
@@ -134,17 +135,7 @@ impl ExplanationList {
 fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
     let kind = resource(&cause.object.group, &cause.object.kind);
     let name = &*cause.object.name;
-    let mut place = Vec::new();
-    if !cause.object.namespace.is_empty() {
-        place.extend(["-n", &*cause.object.namespace]);
-    }
-    if let Some(context) = context {
-        place.extend(["--context", context]);
-    }
-    let command = |words: &[&str]| {
-        let words = ["kubectl"].iter().chain(words).chain(&place);
-        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-    };
+    let command = |words: &[&str]| kubectl(words, &cause.object.namespace, context);
     match cause.status {
         Status::Unknown if cause.reason == OUT_OF_REACH => {
             return vec!["taffrail explain --all-contexts".to_owned()];
@@ -170,22 +161,6 @@ fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
         }
     }
     commands
-}
-
-/// A kind as kubectl takes it: `pod`, `deployment.apps`.
-fn resource(group: &str, kind: &str) -> String {
-    let dot = if group.is_empty() { "" } else { "." };
-    format!("{}{dot}{group}", kind.to_lowercase())
-}
-
-/// A word as a shell takes it. Names come from outside: a copied command must do what it seems to do.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let visible: String = word.chars().filter(|character| !character.is_control()).collect();
-    format!("'{}'", visible.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

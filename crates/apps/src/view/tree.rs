@@ -7,7 +7,7 @@ use serde::Serialize;
 use taffrail_status::assess::assess;
 use taffrail_status::{Rules, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
@@ -479,7 +479,7 @@ fn is_well(node: &TreeNode) -> bool {
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };
-    let more = format!("{count} {more}{}", plural(kind));
+    let more = format!("{count} {more}{}", text::plural(kind));
     let note = match &child.note {
         Some(note) => format!("{more} {note}"),
         None => more,
@@ -492,16 +492,5 @@ fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
         folded: Some(count),
         children: Vec::new(),
         ..child
-    }
-}
-
-/// Several of a kind.
-fn plural(kind: &str) -> String {
-    let vowel_before_y = |stem: &str| stem.ends_with(['a', 'e', 'i', 'o', 'u']);
-    match kind.strip_suffix('y') {
-        Some(stem) if !vowel_before_y(stem) => format!("{stem}ies"),
-        _ if kind == "Endpoints" => kind.to_owned(),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
     }
 }

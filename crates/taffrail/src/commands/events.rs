@@ -17,13 +17,7 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
     let (fleet, list) = named::read(&arguments.view, which, name.as_ref(), true)?;
     let found: Vec<&App> = match name {
         Some(name) => named::find("events", name, which, &list)?,
-        None => {
-            let here = |app: &&App| {
-                which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
-                    && (which.cluster.is_empty() || which.cluster.contains(&app.app.target))
-            };
-            list.apps.iter().filter(here).collect()
-        }
+        None => named::inside(which, &list),
     };
     let errors = match name {
         Some(_) => named::concerning(&list, &found),

@@ -69,6 +69,15 @@ pub(super) fn find<'l>(
     }
 }
 
+/// All apps of the namespace and the clusters that were asked for.
+pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
+    let here = |app: &&App| {
+        which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
+            && (which.cluster.is_empty() || which.cluster.contains(&app.app.target))
+    };
+    list.apps.iter().filter(here).collect()
+}
+
 fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }

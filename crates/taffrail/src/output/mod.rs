@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
+use unicode_width::UnicodeWidthStr;
 
 /// The colour of a status: it supports the word, it never replaces it.
 pub(crate) fn style(status: Status) -> Style {
@@ -40,4 +41,45 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
         }));
     }
     Cow::Owned(out)
+}
+
+/// Fewer columns than this are no use to a text that is wrapped.
+const NARROWEST: usize = 20;
+
+/// Text in lines that fit a screen when each begins `indent` columns from the left; words are never cut. Where there is
+/// no screen there is one line.
+pub(crate) fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
+    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(NARROWEST)) else {
+        return vec![text.to_owned()];
+    };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn words_are_wrapped_and_never_cut() {
+        let text = "one two three four five six seven";
+        assert_eq!(wrapped(text, None, 4), [text]);
+        assert_eq!(wrapped(text, Some(24), 4), ["one two three four", "five six seven"]);
+        assert_eq!(
+            wrapped("averyveryveryverylongword it is", Some(20), 0),
+            ["averyveryveryverylongword", "it is"]
+        );
+        assert_eq!(wrapped("", Some(20), 0), [""]);
+    }
 }

@@ -261,6 +261,9 @@ impl Live {
             }
         }
         go_on(&mut snapshot, &cluster, asked, rules).await;
+        if let Some(ahead) = cluster.clock_ahead() {
+            snapshot.set_clock_ahead(ahead);
+        }
         (snapshot, Some(cluster))
     }
 }

@@ -80,6 +80,6 @@ pub(crate) fn asked(namespace: Option<&String>, objects: &[ObjectKey]) -> Asked 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
-    let (snapshots, complaints) = dump::read(&arguments.from, now)?;
+    let (snapshots, complaints) = dump::read(&arguments.from, now, arguments.now.is_some())?;
     Ok(Fleet { snapshots, now, rules: Choosing::default(), complaints })
 }
