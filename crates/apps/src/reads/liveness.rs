@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use taffrail_status::json::{Kind, Value};
 
 use super::{Plan, Read, Target, list};
-use crate::delivery::Declarations;
+use crate::delivery::{Declarations, labels};
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects};
@@ -40,11 +40,15 @@ impl Plan<'_> {
         for kind in ["Deployment", "StatefulSet"] {
             let kind = GroupKind::new("apps", kind);
             let Some(served) = catalog.get(&kind).filter(|served| served.is_listable()) else { continue };
-            let read = list(served, None, Some(DELIVERERS.to_owned()), Body::Whole);
-            let is_known = self.snapshot.listed(&kind, None) == Listed::Done
-                || self.snapshot.was_selected(&kind, None, &read.target);
-            if !is_known {
-                reads.push(read);
+            // What belongs to a group of labels has been listed as that.
+            let selectors = [DELIVERERS.to_owned(), format!("{DELIVERERS}, !{}", labels::INSTANCE)];
+            let lists = selectors.map(|labels| list(served, None, Some(labels), Body::Whole));
+            let is_known = lists.iter().any(|it| self.snapshot.was_selected(&kind, None, &it.target));
+            let [all, others] = lists;
+            match self.snapshot.listed(&kind, None) {
+                Listed::No if !is_known => reads.push(all),
+                Listed::Selected if !is_known => reads.push(others),
+                Listed::No | Listed::Selected | Listed::Done => {}
             }
         }
         for (namespace, name) in UNLABELLED {

@@ -20,4 +20,5 @@ mod resource_groups;
 mod server;
 mod snapshot;
 mod tree;
+mod trust;
 mod view;

@@ -54,6 +54,20 @@ impl Field<'_> {
     }
 }
 
+/// Whether a part of a label selector chooses an object: `key`, `!key` or `key in (value,value)`.
+fn chooses(part: &str, labels: &Value) -> bool {
+    match part.split_once(" in (") {
+        Some((key, values)) => {
+            let own = labels.get(key).and_then(Value::as_str);
+            own.is_some_and(|own| values.trim_end_matches(')').split(',').any(|value| value == own))
+        }
+        None => match part.strip_prefix('!') {
+            Some(key) => labels.get(key).is_none(),
+            None => labels.get(part).is_some(),
+        },
+    }
+}
+
 impl Server {
     pub(crate) fn new(objects: Vec<Value>) -> Server {
         Server { objects, forbidden: Vec::new(), versions: BTreeMap::new() }
@@ -113,7 +127,10 @@ impl Server {
         };
         let chosen = |object: &&Value| match &read.target {
             Target::List { labels, fields } => {
-                let has = |label: &String| object["metadata"]["labels"].get(label.as_str()).is_some();
+                let has = |selector: &String| {
+                    let mut parts = selector.split(", ");
+                    parts.all(|part| chooses(part, &object["metadata"]["labels"]))
+                };
                 let fields = fields.iter().flat_map(|fields| fields.split(','));
                 labels.as_ref().is_none_or(has) && fields.map(Field::of).all(|field| field.chooses(object))
             }
@@ -211,8 +228,16 @@ impl Log {
     }
 }
 
-/// Whether the field selector of one list leaves out all that the other one brings.
+/// Whether the selectors of one list leave out all that the other one brings.
 fn excludes(read: &Read, other: &Read) -> bool {
+    let labels = |read: &Read| match &read.target {
+        Target::List { labels: Some(labels), .. } => labels.split(", ").map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let own = labels(read);
+    if labels(other).iter().any(|label| own.contains(&format!("!{label}"))) {
+        return true;
+    }
     let fields = |read: &Read| match &read.target {
         Target::List { fields: Some(fields), .. } => fields.split(',').map(str::to_owned).collect(),
         _ => Vec::new(),

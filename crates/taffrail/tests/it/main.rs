@@ -12,6 +12,7 @@ mod golden;
 mod manifests;
 mod status;
 mod tree;
+mod trust;
 
 use std::io::Write;
 use std::path::Path;
