@@ -28,6 +28,7 @@
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
+mod belonging;
 mod claims;
 mod delivery;
 mod evidence;
@@ -47,6 +48,7 @@ pub mod view;
 pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, declared};
+pub use belonging::Belonging;
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use freshness::{Freshness, FreshnessState};

@@ -170,27 +170,34 @@ pub(crate) struct GetArguments {
     pub(crate) view: ViewArguments,
 }
 
-/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further.
+/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further; and whose an object
+/// is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail explain                               every app that is not ready
   taffrail explain shop                          the app of this name
-  taffrail explain deploy/web -n shop            an object, whatever declares it
+  taffrail explain deploy/web -n shop            an object, and the app that it belongs to
+  taffrail explain pod/web-6d4c-xk2 -n shop      a Pod, what controls it, and the app that declares that
   taffrail explain --declared apps/Deployment/shop/web,/Service/shop/web
   taffrail explain shop --from dump.yaml -o json
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
-something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, nothing of that name, or
+several apps; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
     /// group/Kind/namespace/name) [default: every app that is not ready]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Only apps declared, and objects, in this namespace [default: all]
+    /// Only apps declared, and objects, in this namespace [default: all; of objects of live clusters that of the
+    /// context]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
+
+    /// Only in these clusters, by the names in the lists
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cluster: Vec<String>,
 
     /// Take these objects for one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]

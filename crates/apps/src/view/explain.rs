@@ -7,6 +7,7 @@ use taffrail_status::assess::Link;
 use super::command::{kubectl, resource};
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
 use crate::apps::{App, OUT_OF_REACH};
+use crate::belonging::Belonging;
 use crate::identity::Delivery;
 
 /// Why an app is as it is.
@@ -18,6 +19,12 @@ pub struct Explanation {
     pub app: Option<AppName>,
     /// The cluster that its objects are in.
     pub cluster: String,
+    /// Of an object that was asked for: what controls it, the nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<ObjectName>,
+    /// Of an object that was asked for: the apps that declare it, or what controls it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub belongs_to: Vec<AppName>,
     /// The worst declared object; absent where all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectName>,
@@ -78,12 +85,26 @@ impl Explanation {
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
             cluster: app.app.target.clone(),
+            owners: Vec::new(),
+            belongs_to: Vec::new(),
             object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
             next: chain.last().map(|cause| next(cause, context)).unwrap_or_default(),
+        }
+    }
+}
+
+impl Explanation {
+    /// The same, with whose the object is that it explains.
+    #[must_use]
+    pub fn with(self, belonging: &Belonging<'_>) -> Explanation {
+        Explanation {
+            owners: belonging.owners.iter().map(ObjectName::from).collect(),
+            belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            ..self
         }
     }
 }

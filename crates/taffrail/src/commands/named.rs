@@ -47,24 +47,28 @@ pub(super) fn find<'l>(
         }
         Err(error) => error,
     };
-    match &error {
+    Err(refused(command, &error, list))
+}
+
+/// Why a name leads to no app, and which one does.
+pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
+    match error {
         FindError::Ambiguous { candidates, .. } => {
             let hint = candidates.first().map(|name| format!("say which: taffrail {command} {name}"));
-            Err(Complaint::usage(&error).maybe_hint(hint))
+            Complaint::usage(error).maybe_hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
             // It may be where nobody was let look.
-            let hidden = list.errors.iter().find(|error| hides_apps(error));
-            if let Some(hidden) = hidden {
+            if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
                 let hidden =
                     format!("{error} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
-                return Err(Complaint::unreadable(hidden));
+                return Complaint::unreadable(hidden);
             }
             let hint = match nearest.as_slice() {
                 [] => "taffrail get apps -o name lists all".to_owned(),
                 names => format!("did you mean {}?", names.join(", ")),
             };
-            Err(Complaint::usage(&error).hint(hint))
+            Complaint::usage(error).hint(hint)
         }
     }
 }
@@ -78,7 +82,7 @@ pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l Ap
     list.apps.iter().filter(here).collect()
 }
 
-fn hides_apps(error: &AppError) -> bool {
+pub(super) fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 
