@@ -11,10 +11,11 @@ use taffrail_apps::{
     Objects, Snapshot, declared, filter,
 };
 use taffrail_status::Status;
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{printable, style};
+use crate::output::{fitting, indented, printable, screen, style};
 use crate::source::{Fleet, asked};
 
 use super::get::{self, complaints};
@@ -337,16 +338,16 @@ fn explain(
     let Some(cause) = explanation.chain.last() else {
         return match &*explanation.message {
             "" => Ok(()),
-            message => writeln!(out, "  {}", printable(message)),
+            message => indented(out, "  ", message),
         };
     };
     writeln!(out)?;
     writeln!(out, "{bold}Cause{bold:#}")?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    writeln!(out, "  {}{}{}", printable(&object(&cause.object)), printable(&reason), since(cause, now))?;
-    writeln!(out, "  {}", printable(&explanation.message))?;
+    indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
+    indented(out, "  ", &explanation.message)?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
-        writeln!(out, "  - {}", printable(fact))?;
+        indented(out, "  - ", fact)?;
     }
     if explanation.chain.len() > 1 {
         writeln!(out)?;
@@ -357,14 +358,11 @@ fn explain(
             let colour = style(status);
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
             let dash = if message.is_empty() { "" } else { ": " };
-            let name = object(&link.object);
-            writeln!(
-                out,
-                "  {branch}{}  {colour}{}{colour:#}{dash}{}",
-                printable(&name),
-                status.word(),
-                printable(&text::line(message)),
-            )?;
+            let name = printable(&object(&link.object)).into_owned();
+            let message = format!("{dash}{}", printable(&text::line(message)));
+            let used = 2 + branch.width() + name.width() + 2 + status.word().width();
+            let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
+            writeln!(out, "  {branch}{name}  {colour}{}{colour:#}{message}", status.word())?;
         }
     }
     let others = others(app);
@@ -383,10 +381,10 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
     let owners: Vec<String> =
         belonging.owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
     if !owners.is_empty() {
-        writeln!(out, "  controlled by {}", printable(&owners.join(", which is controlled by ")))?;
+        indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
     }
     if let Some(app) = belonging.declares {
-        writeln!(out, "  declares {}", printable(&app.app.to_string()))?;
+        indented(out, "  ", &format!("declares {}", app.app))?;
     }
     for app in &belonging.apps {
         let own = &app.app;
@@ -399,7 +397,7 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
             Some(format!(", from {path}{place}"))
         });
         let line = format!("{own}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
-        writeln!(out, "  belongs to {}", printable(&line))?;
+        indented(out, "  ", &format!("belongs to {line}"))?;
     }
     if belonging.apps.is_empty() && belonging.declares.is_none() {
         writeln!(out, "  belongs to no app that was found")?;

@@ -11,7 +11,7 @@ use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{printable, screen, wrapped};
+use crate::output::{indented, printable};
 use crate::source::Fleet;
 
 pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
@@ -154,7 +154,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
 }
 
 /// Where lines of a finding begin.
-const INDENT: usize = 4;
+const INDENT: &str = "    ";
 
 fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
@@ -175,11 +175,10 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     }
     lines.extend(hanging(doubt));
     for line in lines {
-        for line in wrapped(&printable(&line), screen(), INDENT) {
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
+        indented(out, INDENT, &line)?;
     }
-    doubt.next.iter().try_for_each(|command| writeln!(out, "{:INDENT$}> {}", "", printable(command)))
+    // Who copies a command wants it in one piece.
+    doubt.next.iter().try_for_each(|command| writeln!(out, "{INDENT}> {}", printable(command)))
 }
 
 /// The apps that a finding concerns.
@@ -249,9 +248,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
         lines.push(format!("No leases{place} were read: whether nodes and controllers live is not known."));
     }
     for line in lines {
-        for line in wrapped(&printable(&line), screen(), 0) {
-            writeln!(out, "{line}")?;
-        }
+        indented(out, "", &line)?;
     }
     Ok(())
 }

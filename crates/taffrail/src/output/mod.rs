@@ -3,6 +3,7 @@
 pub(crate) mod table;
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
@@ -46,9 +47,24 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 /// Fewer columns than this are no use to a text that is wrapped.
 const NARROWEST: usize = 20;
 
+/// Writes text in lines that fit the screen: the first begins with `lead`, the others under what follows it.
+pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
+    let below = " ".repeat(lead.width());
+    let lines = wrapped(&printable(text), screen(), lead.width());
+    for (at, line) in lines.iter().enumerate() {
+        writeln!(out, "{}{line}", if at == 0 { lead } else { &below })?;
+    }
+    Ok(())
+}
+
+/// Text cut to a number of columns, if there is such a bound; what is cut ends with an ellipsis.
+pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
+    columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns))
+}
+
 /// Text in lines that fit a screen when each begins `indent` columns from the left; words are never cut. Where there is
-/// no screen there is one line.
-pub(crate) fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
+/// no screen there is one line, as it is.
+fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
     let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(NARROWEST)) else {
         return vec![text.to_owned()];
     };
