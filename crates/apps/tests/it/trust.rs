@@ -81,7 +81,7 @@ fn a_dump_that_nobody_dated_is_judged_as_of_its_newest_time() {
     let scopes = |doubts: &[Doubt]| {
         doubts.iter().map(|doubt| format!("{} {}", doubt.reason, doubt.scope)).collect::<Vec<_>>()
     };
-    assert_eq!(scopes(&doubts(&dump)), ["Node /Node//one", "Node /Node//two"]);
+    assert_eq!(scopes(&doubts(&dump)), ["Node /Node"]);
     dump.set_undated();
     let found = doubts(&dump);
     assert_eq!(scopes(&found), ["Undated cluster", "Node /Node//two"]);
@@ -193,6 +193,27 @@ fn equal_findings_share_one_with_their_number() {
     let mute = found.iter().find(|doubt| doubt.reason == "NoStatus").unwrap();
     assert_eq!((mute.object_count, mute.objects.len(), mute.app_count, mute.apps.len()), (30, 10, 15, 10));
     assert_eq!(mute.objects[0].name, "s00");
+}
+
+#[test]
+fn what_is_said_alike_of_several_objects_is_said_once() {
+    let lease = |name: &str, at: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-node-lease", "name": name},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": at},
+        })
+    };
+    let leases = [lease("one", "2026-03-01T11:50:00Z"), lease("two", "2026-03-01T11:40:00Z")];
+    let found = doubts(&holding("cluster", &leases));
+    assert_eq!(
+        found.iter().map(line).collect::<Vec<_>>(),
+        [
+            "low silent/Node /Node 0/0 since 2026-03-01T11:40:00Z 2 objects, each: its kubelet does not renew its lease; no Pod \
+          on it is called ready"
+        ]
+    );
+    assert_eq!(found[0].object_count, 2);
 }
 
 #[test]

@@ -12,3 +12,4 @@ mod harness;
 mod helm;
 mod rollout;
 mod status;
+mod trust;

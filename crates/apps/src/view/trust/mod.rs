@@ -12,7 +12,7 @@ mod skewed;
 mod suspended;
 mod unread;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use taffrail_status::Status;
 use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{self, App};
 use crate::fleet::Fleet;
-use crate::identity::ObjectKey;
+use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::Objects;
 use ground::Ground;
 
@@ -327,8 +327,8 @@ impl TrustReport {
                 suspended::look,
                 fallback::look,
             ];
-            let findings = looks.into_iter().flat_map(|look| look(&ground));
-            let findings = findings.filter_map(|finding| finding.within(&asked, shape.only_apps));
+            let findings = folded(looks.into_iter().flat_map(|look| look(&ground)));
+            let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));
             items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
             checked.push(ground.checked(&asked));
         }
@@ -346,6 +346,43 @@ impl TrustReport {
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
+}
+
+/// Lets findings that say the same of several objects of a kind share one.
+fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
+    type Place = (DoubtCategory, Severity, &'static str, String, GroupKind);
+
+    let mut folded: Vec<Finding> = Vec::new();
+    let mut places: HashMap<Place, usize> = HashMap::new();
+    let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
+    for finding in findings {
+        let kind = match finding.objects.as_slice() {
+            [(only, _)] if only.to_string() == finding.scope => only.group_kind(),
+            _ => {
+                folded.push(finding);
+                continue;
+            }
+        };
+        let Finding { category, severity, reason, .. } = finding;
+        let place = (category, severity, reason, finding.message.clone(), kind.clone());
+        match places.get(&place) {
+            Some(&at) => {
+                folded[at].objects.extend(finding.objects);
+                folded[at].apps.extend(finding.apps);
+                several.insert(at, kind);
+            }
+            None => {
+                places.insert(place, folded.len());
+                folded.push(finding);
+            }
+        }
+    }
+    for (at, kind) in several {
+        let finding = &mut folded[at];
+        finding.message = format!("{} objects, each: {}", finding.objects.len(), finding.message);
+        finding.scope = kind.to_string();
+    }
+    folded
 }
 
 /// `3 Pods`, `1 Pod`.
