@@ -1,6 +1,7 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::OwnedDocument;
@@ -10,6 +11,7 @@ use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::owners::Pointers;
 use crate::reads::{Read, Target};
 
 const FORBIDDEN: &str = "Forbidden";
@@ -119,6 +121,8 @@ pub struct Snapshot {
     rest: Rest,
     lost: Option<String>,
     errors: Vec<ScopeError>,
+    /// Made when a question needs it: a cluster in which all is well costs nothing.
+    pointers: OnceLock<Pointers>,
 }
 
 impl Snapshot {
@@ -139,6 +143,7 @@ impl Snapshot {
             rest,
             lost: None,
             errors: Vec::new(),
+            pointers: OnceLock::new(),
         }
     }
 
@@ -248,6 +253,7 @@ impl Snapshot {
         let whole = |stored: &Stored| stored.body == Body::Whole;
         if body == Body::Whole || !self.objects.get(&key).is_some_and(whole) {
             self.objects.insert(key, Stored { document, body });
+            self.pointers.take();
         }
         Ok(())
     }
@@ -384,6 +390,14 @@ impl Snapshot {
         }
     }
 
+    fn pointers(&self) -> &Pointers {
+        self.pointers.get_or_init(|| Pointers::of(self.all()))
+    }
+
+    fn each<'a>(&'a self, keys: &'a [ObjectKey]) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        Box::new(keys.iter().filter_map(|key| self.objects.get(key)?.observed(key)))
+    }
+
     fn range<'a>(
         &'a self,
         group: &str,
@@ -466,6 +480,14 @@ impl Objects for Snapshot {
 
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().controlled(uid))
+    }
+
+    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().events(kind, name))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

@@ -5,6 +5,9 @@
 mod dump;
 mod live;
 mod requests;
+mod stopwatch;
+
+use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppList, Asked, ObjectKey, Objects, Snapshot, apps, declared};
@@ -16,8 +19,12 @@ use crate::complaint::Complaint;
 pub(crate) use live::{Failure, Live, Members, More, chain, each, members};
 pub(crate) use requests::print_requests;
 
+use stopwatch::Stopwatch;
+
 /// What was read.
 pub(crate) struct Fleet {
+    /// Ended first, so that it does not count how long it takes to forget the rest.
+    _answering: Option<Stopwatch>,
     pub(crate) snapshots: Vec<Snapshot>,
     /// The time at which it is judged.
     pub(crate) now: Timestamp,
@@ -50,7 +57,7 @@ impl Fleet {
         let lives = live::fleet(members, arguments.timeout, asked, now, rules, more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
-        Ok(Fleet { snapshots, now, rules, complaints })
+        Ok(Fleet { snapshots, now, rules, complaints, _answering: Stopwatch::start(arguments.verbose) })
     }
 
     /// Its apps; where objects are declared on the command line, the app that they make instead.
@@ -80,6 +87,11 @@ pub(crate) fn asked(namespace: Option<&String>, objects: &[ObjectKey]) -> Asked 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
+    let started = Instant::now();
     let (snapshots, complaints) = dump::read(&arguments.from, now, arguments.now.is_some())?;
-    Ok(Fleet { snapshots, now, rules: Choosing::default(), complaints })
+    if arguments.verbose > 0 {
+        stopwatch::tell_read(&snapshots, started.elapsed());
+    }
+    let rules = Choosing::default();
+    Ok(Fleet { snapshots, now, rules, complaints, _answering: Stopwatch::start(arguments.verbose) })
 }

@@ -11,7 +11,7 @@ use crate::apps::{App, AppList, Resource};
 use crate::delivery;
 use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
-use crate::owners::{Owners, controllers};
+use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
 
 /// One cluster, its apps, and the time as of which it is judged.
@@ -26,7 +26,6 @@ pub(super) struct Ground<'a> {
     pub(super) newest: Option<Timestamp>,
     /// Times ahead of now: by how much and where the farthest of them is, and in how many objects.
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
-    pub(super) owners: Owners<'a>,
     /// The apps that declare an object of this cluster.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
     context: Option<&'a str>,
@@ -63,7 +62,6 @@ impl<'a> Ground<'a> {
             now,
             newest,
             future,
-            owners: Owners::of(objects),
             claims,
             context: shape.contexts.then(|| objects.name()),
         }
@@ -151,22 +149,19 @@ impl<'a> Ground<'a> {
 
     /// The Pods that a workload controls, where it can be told which these are.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
-        let is_pod = |key: &&ObjectKey| key.group.is_empty() && key.kind == "Pod";
-        let pods_of = |owner: &Observed<'a>| -> Vec<&'a ObjectKey> {
-            self.owners.dependents(owner).filter(is_pod).collect()
+        let is_a = |group: &'static str, kind: &'static str| {
+            move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
         };
-        let keys = if workload.key.kind == "Deployment" {
-            let is_set = |key: &&ObjectKey| key.group == "apps" && key.kind == "ReplicaSet";
-            let sets: Vec<_> = self.owners.dependents(workload).filter(is_set).collect();
+        let below = |owner: &Observed<'a>| dependents(self.objects, owner);
+        let pods: Vec<Observed<'a>> = if workload.key.kind == "Deployment" {
+            let sets: Vec<_> = below(workload).filter(is_a("apps", "ReplicaSet")).collect();
             if sets.is_empty() {
                 return None;
             }
-            let sets = sets.into_iter().filter_map(|key| found(self.objects, key));
-            sets.flat_map(|set| pods_of(&set)).collect()
+            sets.iter().flat_map(below).filter(is_a("", "Pod")).collect()
         } else {
-            pods_of(workload)
+            below(workload).filter(is_a("", "Pod")).collect()
         };
-        let pods: Vec<Observed<'a>> = keys.into_iter().filter_map(|key| found(self.objects, key)).collect();
         let kind = GroupKind::new("", "Pod");
         let known = self.objects.is_observed(&kind, Some(&workload.key.namespace))
             && pods.iter().all(|pod| pod.body == Body::Whole)
