@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_status::assess::{Options, assess};
+use taffrail_status::assess::assess;
 use taffrail_status::{Rules, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
@@ -324,7 +324,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
-            let assessment = assess(&observed.object, evidence, rules, now, &Options::default());
+            let assessment = assess(&observed.object, evidence, rules, now, &rules.options());
             (assessment.verdict.status, assessment.message, assessment.since)
         } else {
             (Status::Unknown, "only its metadata was read".to_owned(), None)
@@ -473,7 +473,7 @@ fn is_well(node: &TreeNode) -> bool {
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };
-    let more = format!("{count} {more}{}", plural(kind));
+    let more = format!("{count} {more}{}", text::plural(kind));
     let note = match &child.note {
         Some(note) => format!("{more} {note}"),
         None => more,
@@ -486,16 +486,5 @@ fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
         folded: Some(count),
         children: Vec::new(),
         ..child
-    }
-}
-
-/// Several of a kind.
-fn plural(kind: &str) -> String {
-    let vowel_before_y = |stem: &str| stem.ends_with(['a', 'e', 'i', 'o', 'u']);
-    match kind.strip_suffix('y') {
-        Some(stem) if !vowel_before_y(stem) => format!("{stem}ies"),
-        _ if kind == "Endpoints" => kind.to_owned(),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
     }
 }
