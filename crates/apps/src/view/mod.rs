@@ -24,7 +24,7 @@ pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, Re
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
-pub use tree::{AppTree, Relation, TreeList, TreeNode, TreeShape};
+pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
 
 use crate::apps::AppError;

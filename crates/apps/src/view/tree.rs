@@ -105,7 +105,7 @@ pub struct TreeNode {
     pub note: Option<String>,
     /// Of how many equal objects it speaks, where that is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folded: Option<usize>,
+    pub folded: Option<Folded>,
     /// What is below it.
     pub children: Vec<TreeNode>,
 }
@@ -136,6 +136,15 @@ impl TreeList {
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
+}
+
+/// Equal objects that share a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Folded {
+    /// Their kind.
+    pub kind: String,
+    /// How many they are.
+    pub count: usize,
 }
 
 impl TreeNode {
@@ -483,7 +492,7 @@ fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
         since: None,
         created: None,
         note: Some(note),
-        folded: Some(count),
+        folded: Some(Folded { kind: kind.to_owned(), count }),
         children: Vec::new(),
         ..child
     }

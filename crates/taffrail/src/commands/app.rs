@@ -130,6 +130,9 @@ fn objects(lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
             kind.clone_from(&object.kind);
             namespace.clone_from(&object.namespace);
         }
+        if let Some(folded) = &line.folded {
+            kind.clone_from(&folded.kind);
+        }
         let name = match (&line.object, &line.note) {
             (Some(object), _) => object.name.clone(),
             (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
