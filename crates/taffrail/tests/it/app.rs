@@ -67,12 +67,12 @@ fn a_line_for_several_objects_is_of_their_kind() {
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: d, \
                       labels: {app.kubernetes.io/instance: web}}, spec: {replicas: 0}, \
                       status: {conditions: [{type: Available, status: 'True'}]}}";
-    let dump = [deployment.to_owned(), set(1), set(2), set(3)].join("\n---\n");
+    let dump = ["", deployment, &set(1), &set(2), &set(3)].join("\n---\n");
     let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
     std::fs::write(file.path(), dump).unwrap();
     let answer = taffrail(&["app", "web", "--from", file.path().to_str().unwrap()], "");
     let line = answer.stdout.lines().find(|line| line.contains("(3 ReplicaSets scaled to 0)"));
-    assert!(line.is_some_and(|line| line.starts_with("ReplicaSet ")), "{}", answer.stdout);
+    assert!(line.is_some_and(|line| line.starts_with("ReplicaSet ")), "{}{}", answer.stdout, answer.stderr);
 }
 
 #[test]
