@@ -82,6 +82,11 @@ impl Evidence for Recorder<'_, '_> {
         self.evidence.users(namespace, claim)
     }
 
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        self.is_observed("policy", "PodDisruptionBudget", Some(namespace));
+        self.evidence.budgets(namespace, labels)
+    }
+
     fn knows_users(&self, namespace: &str) -> bool {
         self.is_observed("", "Pod", Some(namespace)) && self.evidence.knows_users(namespace)
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::assess::edges::selects;
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
@@ -333,6 +334,12 @@ impl<'e> Case<'e> {
     /// The objects of a kind, in the order of their names.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
         in_order(self.evidence.of_kind(group, kind, namespace))
+    }
+
+    /// The disruption budgets that choose Pods with these labels, in the order of their names.
+    pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
+        let budgets = self.evidence.budgets(namespace, labels);
+        in_order(budgets.filter(|budget| selects(budget.at(&["spec", "selector"]), labels)))
     }
 
     /// The Pods that use a claim, in the order of their names.

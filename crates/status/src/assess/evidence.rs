@@ -84,7 +84,7 @@ pub trait Evidence {
     /// The objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`](super::claims).
+    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`].
     ///
     /// Asked for every claim that waits, so an answer that looks at every Pod costs the square of their number.
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
@@ -92,6 +92,14 @@ pub trait Evidence {
     /// Whether [`users`](Evidence::users) knows all Pods of a namespace: that a claim has none may make it well.
     fn knows_users(&self, namespace: &str) -> bool {
         self.is_observed("", "Pod", Some(namespace))
+    }
+
+    /// The PodDisruptionBudgets of a namespace that may choose Pods with these labels: at least those that do.
+    ///
+    /// Asked for every Deployment that is not well, so an answer with all budgets costs their number each time.
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        let _ = labels;
+        self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
     }
 
     /// The CustomResourceDefinition of a kind, as far as definitions were read.

@@ -99,7 +99,7 @@ fn get_apps_shows_the_rows_of_all_cases() {
 fn explain_finds_the_cause_of_all_cases() {
     let folder = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
-    for path in cases((golden_assess(), 60), ("assess", 300)) {
+    for path in cases((golden_assess(), 60), ("assess", 341)) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let case = yaml(&path);
         let file = folder.path().join("cluster.json");

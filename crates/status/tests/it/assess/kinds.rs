@@ -445,3 +445,18 @@ fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
     assert_eq!(tell("/ConfigMap/shop/web"), Status::NotFound);
     assert_eq!(tell("/Secret/shop/web"), Status::Unknown);
 }
+
+#[test]
+fn a_deletion_is_held_by_what_it_owns_without_controlling_it() {
+    let of = |kind: &str, name: &str, more: &str| {
+        format!(
+            "{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: {name}, namespace: shop, uid: u-{name}, \
+             deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [example.com/{name}]{more}}}}}"
+        )
+    };
+    let owner = of("Farm", "farm", "");
+    let owned = ", ownerReferences: [{apiVersion: example.com/v1, kind: Farm, name: farm, uid: u-farm}]";
+    let waits = "Terminating < example.com/Field/shop/field: waits for finalizers: example.com/field";
+    check(&all(&[&owner, &of("Field", "field", owned)]), waits);
+    check(&all(&[&owner, &of("Field", "field", "")]), "Terminating < example.com/Farm/shop/farm");
+}
