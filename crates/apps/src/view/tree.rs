@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_status::assess::{Options, assess};
+use taffrail_status::assess::{Options, assess_dependent};
 use taffrail_status::{Rules, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
@@ -330,7 +330,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
-            let assessment = assess(&observed.object, evidence, rules, now, &Options::default());
+            let assessment = assess_dependent(&observed.object, evidence, rules, now, &Options::default());
             (assessment.verdict.status, assessment.message, assessment.since)
         } else {
             (Status::Unknown, "only its metadata was read".to_owned(), None)
