@@ -2,77 +2,31 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use taffrail_status::Object;
-use taffrail_status::assess::{self, Event, Evidence, Listing, Regarding};
+use taffrail_status::assess::{self, Event, Evidence, Listing};
 use taffrail_status::json::Value;
 
 use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
 
-/// What is known of one cluster, indexed for questions about what stands behind an object.
+/// What is known of one cluster, as answers to questions about what stands behind an object.
 ///
 /// Each index is made when the first question needs it: a cluster in which all is well costs nothing.
 pub struct ClusterEvidence<'a> {
     objects: &'a dyn Objects,
-    index: OnceCell<Index<'a>>,
     /// Pods by namespace and name of the claims they use.
     users: OnceCell<HashMap<(String, String), Vec<Object<'a>>>>,
     /// CustomResourceDefinitions by the group and kind they define.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
 }
 
-#[derive(Default)]
-struct Index<'a> {
-    /// By the UID of the controller.
-    owned: HashMap<String, Vec<Object<'a>>>,
-    /// By kind and name of the object that they are about.
-    events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
-}
-
 impl<'a> ClusterEvidence<'a> {
     /// The evidence that `objects` hold.
     pub fn new(objects: &'a dyn Objects) -> ClusterEvidence<'a> {
-        ClusterEvidence {
-            objects,
-            index: OnceCell::new(),
-            users: OnceCell::new(),
-            definitions: OnceCell::new(),
-        }
+        ClusterEvidence { objects, users: OnceCell::new(), definitions: OnceCell::new() }
     }
-
-    fn index(&self) -> &Index<'a> {
-        self.index.get_or_init(|| Index::of(self.objects))
-    }
-}
-
-impl<'a> Index<'a> {
-    fn of(objects: &'a dyn Objects) -> Index<'a> {
-        let mut index = Index::default();
-        let mut read = HashSet::new();
-        for observed in objects.all().filter(speaks) {
-            let ObjectKey { namespace, name, .. } = observed.key;
-            // One event is served by two API groups.
-            if let Some((event, regarding)) = Event::read(&observed.object)
-                && read.insert((namespace, name))
-            {
-                let about = (regarding.kind.clone().into_owned(), regarding.name.clone().into_owned());
-                index.events.entry(about).or_default().push((event, regarding));
-            }
-            if let Some(uid) = controller_uid(&observed.object) {
-                index.owned.entry(uid.into_owned()).or_default().push(observed.object);
-            }
-        }
-        index
-    }
-}
-
-/// The UID of an object's controller.
-fn controller_uid<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
-    let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
-    let owner = owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
-    owner.get("uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())
 }
 
 /// Kinds of which evidence asks only whether an object is there.
@@ -121,7 +75,7 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn owned(&self, uid: &str) -> Listing<'_> {
-        Box::new(self.index().owned.get(uid).into_iter().flatten().cloned())
+        Box::new(self.objects.controlled(uid).filter(speaks).map(|observed| observed.object))
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
@@ -165,9 +119,9 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
-        let key = (about.kind().to_owned(), about.name().into_owned());
-        let events = self.index().events.get(&key).into_iter().flatten();
-        events.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event.clone()).collect()
+        let events = self.objects.events_about(about.kind(), &about.name()).filter(speaks);
+        let read = events.filter_map(|observed| Event::read(&observed.object));
+        read.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event).collect()
     }
 
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {

@@ -130,6 +130,12 @@ pub trait Objects: Send + Sync {
     /// All objects, as far as they were read.
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
+    /// The objects whose controller has this UID, as far as they were read.
+    fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
+    /// The events about objects of this kind and name in any namespace, each once, as far as they were read.
+    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 

@@ -1,6 +1,7 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use taffrail_status::json::OwnedDocument;
@@ -10,7 +11,8 @@ use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-use crate::reads::{Read, Target};
+use crate::owners::Pointers;
+use crate::reads::{Read, Target, is_widened};
 
 const FORBIDDEN: &str = "Forbidden";
 
@@ -117,6 +119,8 @@ pub struct Snapshot {
     rest: Rest,
     lost: Option<String>,
     errors: Vec<ScopeError>,
+    /// Made when a question needs it: a cluster in which all is well costs nothing.
+    pointers: OnceLock<Pointers>,
 }
 
 impl Snapshot {
@@ -135,6 +139,7 @@ impl Snapshot {
             rest,
             lost: None,
             errors: Vec::new(),
+            pointers: OnceLock::new(),
         }
     }
 
@@ -234,6 +239,7 @@ impl Snapshot {
         let whole = |stored: &Stored| stored.body == Body::Whole;
         if body == Body::Whole || !self.objects.get(&key).is_some_and(whole) {
             self.objects.insert(key, Stored { document, body });
+            self.pointers.take();
         }
         Ok(())
     }
@@ -243,6 +249,8 @@ impl Snapshot {
         let scope = read.scope();
         // Nobody asked which cluster this is: not being let know it leaves nothing out.
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
+        let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
+        let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
         let message = match answer {
             Answer::Objects(documents) => {
                 for document in documents {
@@ -265,7 +273,7 @@ impl Snapshot {
                     self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                     return;
                 }
-                if is_asked {
+                if is_asked && !is_widened {
                     self.report(ScopeError { scope, reason: FORBIDDEN.to_owned(), message: message.clone() });
                 }
                 message
@@ -325,6 +333,12 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.selections.contains(&selection))
     }
 
+    /// Whether another part of a kind than this one was listed, whatever came of it.
+    pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
+        let selections = self.kinds.get(kind).map(|marks| marks.selections.iter());
+        selections.into_iter().flatten().any(|(_, own)| own != target)
+    }
+
     /// Whether the cluster did not answer at all.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
@@ -368,6 +382,14 @@ impl Snapshot {
             Rest::Absent => Lookup::Absent,
             Rest::Unobserved(reason) => Lookup::Unobserved(reason.to_owned()),
         }
+    }
+
+    fn pointers(&self) -> &Pointers {
+        self.pointers.get_or_init(|| Pointers::of(self.all()))
+    }
+
+    fn each<'a>(&'a self, keys: &'a [ObjectKey]) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        Box::new(keys.iter().filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
     fn range<'a>(
@@ -452,6 +474,14 @@ impl Objects for Snapshot {
 
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().controlled(uid))
+    }
+
+    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().events(kind, name))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

@@ -13,6 +13,10 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
+/// Views of thousands of objects are made of small strings: with the allocator of glibc they take half as long again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {

@@ -13,7 +13,7 @@ use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed, suffices};
-use crate::owners::Owners;
+use crate::owners::dependents;
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.
@@ -161,7 +161,7 @@ impl TreeNode {
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
-    objects: HashSet<(&'a str, ObjectKey)>,
+    objects: HashSet<(&'a str, &'a ObjectKey)>,
 }
 
 /// What trees grow from.
@@ -177,7 +177,6 @@ pub(super) struct Forest<'a> {
 /// One cluster.
 struct Ground<'a> {
     objects: &'a dyn Objects,
-    owners: Owners<'a>,
     evidence: ClusterEvidence<'a>,
 }
 
@@ -189,11 +188,7 @@ impl<'a> Forest<'a> {
         now: Timestamp,
         shape: TreeShape,
     ) -> Forest<'a> {
-        let ground = |objects: &'a dyn Objects| Ground {
-            objects,
-            owners: Owners::of(objects),
-            evidence: ClusterEvidence::new(objects),
-        };
+        let ground = |objects: &'a dyn Objects| Ground { objects, evidence: ClusterEvidence::new(objects) };
         let members = Fleet::new(clusters).members;
         let declaring =
             list.apps.iter().filter_map(|app| Some(((&*app.app.home, app.declaring.as_ref()?), app)));
@@ -223,7 +218,8 @@ impl<'a> Forest<'a> {
                 && let Some(ground) = self.clusters.get(cluster)
             {
                 let observed = self::found(ground.objects, &key);
-                waiting.extend(observed.iter().flat_map(|it| ground.owners.dependents(it)).cloned());
+                let below = observed.iter().flat_map(|it| dependents(ground.objects, it));
+                waiting.extend(below.map(|it| it.key.clone()));
             }
         }
         found
@@ -282,7 +278,7 @@ impl<'a> Forest<'a> {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at).map(time);
                     if let Some(observed) = &observed
-                        && seen.objects.insert((cluster, resource.key.clone()))
+                        && seen.objects.insert((cluster, &resource.key))
                     {
                         let below = Below { forest: self, app, ground, declared: &declared };
                         below.add(&mut child, observed, seen, depth + 1);
@@ -307,18 +303,16 @@ struct Below<'b, 'a> {
 
 impl<'a> Below<'_, 'a> {
     fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut Seen<'a>, depth: usize) {
-        for key in self.ground.owners.dependents(owner) {
+        for observed in dependents(self.ground.objects, owner) {
             // What is declared as well has its own branch.
-            if self.declared.contains(key) {
+            if self.declared.contains(observed.key) {
                 continue;
             }
             if depth == DEEPEST {
                 node.note = Some(TOO_DEEP.to_owned());
                 return;
             }
-            if seen.objects.insert((&self.app.app.target, key.clone()))
-                && let Some(observed) = found(self.ground.objects, key)
-            {
+            if seen.objects.insert((&self.app.app.target, observed.key)) {
                 let mut child = self.owned(&observed);
                 self.add(&mut child, &observed, seen, depth + 1);
                 node.children.push(child);

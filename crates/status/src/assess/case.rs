@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -189,13 +189,18 @@ impl Finding {
 
     pub(super) fn into_assessment(self, flags: Flags) -> Assessment {
         let (own, cause) = (self.text.trim_end(), self.cause());
-        let message = match self.says_what_it_awaits && !own.contains(cause) && !cause.contains(own) {
-            true => format!("{own}: {cause}"),
-            false => cause.to_owned(),
+        let message = match self.says_what_it_awaits {
+            // It quotes the cause, or there is nothing to quote.
+            true if own.contains(cause) => own.to_owned(),
+            true if !cause.contains(own) => format!("{own}: {cause}"),
+            _ => cause.to_owned(),
         };
+        if self.is_current() {
+            let Finding { name, verdict, since, .. } = self;
+            return Assessment { object: name, verdict, since, flags, chain: Vec::new(), message };
+        }
         let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
-        let chain = if self.is_current() { Vec::new() } else { self.into_links() };
-        Assessment { object, verdict, since, flags, chain, message }
+        Assessment { object, verdict, since, flags, chain: self.into_links(), message }
     }
 }
 
@@ -208,7 +213,7 @@ pub(super) struct Case<'e> {
     /// Every object is examined once, however many others lead to it.
     found: RefCell<HashMap<ObjectName, Finding>>,
     /// The way from the first object to this one: owners may form a circle.
-    way: RefCell<HashSet<ObjectName>>,
+    way: RefCell<Vec<ObjectName>>,
 }
 
 impl<'e> Case<'e> {
@@ -227,9 +232,10 @@ impl<'e> Case<'e> {
         if let Some(finding) = self.found.borrow().get(&name) {
             return Some(finding.clone());
         }
-        if self.way.borrow().len() >= DEPTH || !self.way.borrow_mut().insert(name.clone()) {
+        if self.way.borrow().len() >= DEPTH || self.way.borrow().contains(&name) {
             return None;
         }
+        self.way.borrow_mut().push(name);
         let mut finding = self.look(object);
         if finding.status() != Status::Unknown {
             super::examine(self, object, &mut finding);
@@ -241,8 +247,11 @@ impl<'e> Case<'e> {
             let created = || time(object.at(&["metadata", "creationTimestamp"]));
             finding.since = evidence.and_then(|link| link.since).or_else(created);
         }
-        self.way.borrow_mut().remove(&name);
-        self.found.borrow_mut().insert(name, finding.clone());
+        let name = self.way.borrow_mut().pop();
+        // Nobody asks again for what the question began with.
+        if let Some(name) = name.filter(|_| !self.way.borrow().is_empty()) {
+            self.found.borrow_mut().insert(name, finding.clone());
+        }
         Some(finding)
     }
 

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
         names.iter().flat_map(|name| name.keys(snapshot, namespace)).collect()
     };
-    let mut asked = asked(None, &arguments.declared);
+    let mut asked = asked(None, &arguments.declared, &arguments.grouping);
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = Fleet::read_with(&arguments.source, &asked, &more)?;
     let list = fleet.apps(&arguments.declared);

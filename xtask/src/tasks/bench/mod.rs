@@ -8,6 +8,7 @@
 
 mod apps;
 mod compute;
+mod dump;
 mod measure;
 mod objects;
 
@@ -23,6 +24,8 @@ pub(crate) enum Bench {
     Compute(compute::Compute),
     /// How long `taffrail get apps` takes on real control planes: near, far, and with clusters that hang.
     Apps(apps::Apps),
+    /// A dump of 20,000 objects, beside `kubectl -o json | jq`.
+    Dump(dump::Dump),
 }
 
 impl Bench {
@@ -30,6 +33,7 @@ impl Bench {
         match self {
             Bench::Compute(bench) => bench.run(),
             Bench::Apps(bench) => bench.run(),
+            Bench::Dump(bench) => bench.run(),
         }
     }
 }

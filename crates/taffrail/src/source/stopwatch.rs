@@ -1,0 +1,31 @@
+//! `-v`: how long reading took, and how long the answer.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use taffrail_apps::{Objects, Snapshot};
+
+/// Tells on stderr, when it ends, how long it ran.
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts one where somebody wants to know.
+    pub(super) fn start(verbose: u8) -> Option<Stopwatch> {
+        (verbose > 0).then(|| Stopwatch(Instant::now()))
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        // Nobody is left to be told that stderr is closed.
+        let _ = writeln!(std::io::stderr(), "answered in {} ms", self.0.elapsed().as_millis());
+    }
+}
+
+/// Tells on stderr what was read of dumps, and how long it took.
+pub(super) fn tell_read(snapshots: &[Snapshot], took: Duration) {
+    let mut stderr = std::io::stderr().lock();
+    let objects: usize = snapshots.iter().map(|snapshot| snapshot.all().count()).sum();
+    let _ =
+        writeln!(stderr, "read {objects} objects of {} dumps in {} ms", snapshots.len(), took.as_millis());
+}
