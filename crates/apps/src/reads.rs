@@ -11,7 +11,8 @@
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
-//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
+//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
+//!    controls an object; what says that nodes and controllers live.
 //!
 //! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
 //! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
@@ -23,6 +24,7 @@
 //! apps shall be followed into other clusters.
 
 mod evidence;
+mod liveness;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +61,10 @@ pub struct Asked {
     pub dependents: Dependents,
     /// Whether events are wanted, in the namespaces where dependents are.
     pub events: bool,
+    /// Whether it is wanted what says that nodes and controllers live.
+    pub liveness: bool,
+    /// Whether what controls [`Asked::objects`] is wanted too.
+    pub owners: bool,
 }
 
 /// The apps whose dependents are wanted.
@@ -84,6 +90,8 @@ impl Default for Asked {
             objects: Vec::new(),
             dependents: Dependents::None,
             events: false,
+            liveness: false,
+            owners: false,
         }
     }
 }
@@ -280,6 +288,8 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     }
     if reads.is_empty() {
         reads = plan.dependents(catalog, &found);
+        reads.extend(plan.liveness(catalog, &found));
+        reads.extend(plan.owners(catalog));
     }
     reads
 }

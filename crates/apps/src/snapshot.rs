@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, ObjectError};
 
@@ -111,6 +111,8 @@ pub struct Snapshot {
     servers: Vec<String>,
     version: Option<String>,
     freshness: Freshness,
+    dated: bool,
+    clock_ahead: Option<SignedDuration>,
     objects: BTreeMap<ObjectKey, Stored>,
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
@@ -131,6 +133,8 @@ impl Snapshot {
             servers: Vec::new(),
             version: None,
             freshness,
+            dated: true,
+            clock_ahead: None,
             objects: BTreeMap::new(),
             catalog: None,
             declared_scopes: HashMap::new(),
@@ -166,6 +170,16 @@ impl Snapshot {
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.servers.push(server.into());
+    }
+
+    /// Says that nobody knows when the objects were observed: the time that was given is a guess.
+    pub fn set_undated(&mut self) {
+        self.dated = false;
+    }
+
+    /// Sets how far the clock of the API server is ahead of the reader's; negative where it is behind.
+    pub fn set_clock_ahead(&mut self, ahead: SignedDuration) {
+        self.clock_ahead = Some(ahead);
     }
 
     /// Sets the version of the API server.
@@ -494,5 +508,13 @@ impl Objects for Snapshot {
 
     fn errors(&self) -> &[ScopeError] {
         &self.errors
+    }
+
+    fn is_dated(&self) -> bool {
+        self.dated
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.clock_ahead
     }
 }

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::App(arguments) => commands::app::run(&arguments),
         Command::Tree(arguments) => commands::tree::run(&arguments),
         Command::Events(arguments) => commands::events::run(&arguments),
+        Command::Trust(arguments) => commands::trust::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
     };
     match outcome {

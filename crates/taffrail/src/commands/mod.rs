@@ -7,3 +7,4 @@ pub(crate) mod get;
 mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
+pub(crate) mod trust;

@@ -15,8 +15,8 @@ use taffrail_apps::{
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
 };
-use taffrail_status::Taffrail;
 use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Choosing, Rules, Taffrail};
 
 use crate::cli::SourceArguments;
 use crate::complaint::Complaint;
@@ -160,6 +160,7 @@ pub(super) fn fleet(
     timeout: Duration,
     asked: Asked,
     now: Timestamp,
+    rules: Choosing<Taffrail>,
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
@@ -169,7 +170,7 @@ pub(super) fn fleet(
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
     let first = |member| {
         let (live, asked) = (Live { member, timeout }, asked.clone());
-        runtime.spawn(async move { live.snapshot(&asked, now).await })
+        runtime.spawn(async move { live.snapshot(&asked, now, &rules).await })
     };
     let lives = finish(&runtime, members.into_iter().map(first).collect());
     let lives = lives.and_then(|lives| {
@@ -186,7 +187,7 @@ pub(super) fn fleet(
             let asked = Asked { objects: [asked.objects.clone(), keys].concat(), ..(*asked).clone() };
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
-                    go_on(&mut snapshot, cluster, &asked).await;
+                    go_on(&mut snapshot, cluster, &asked, &rules).await;
                 }
                 (snapshot, cluster)
             })
@@ -198,10 +199,10 @@ pub(super) fn fleet(
 }
 
 /// Reads what the plan says is still to be read.
-async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked) {
+async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
-        let reads = next_reads(snapshot, asked, &Taffrail);
+        let reads = next_reads(snapshot, asked, rules);
         if reads.is_empty() {
             return;
         }
@@ -221,7 +222,12 @@ impl Live {
     }
 
     /// Reads all that is needed to show the apps.
-    pub(super) async fn snapshot(self, asked: &Asked, now: Timestamp) -> (Snapshot, Option<Cluster>) {
+    pub(super) async fn snapshot(
+        self,
+        asked: &Asked,
+        now: Timestamp,
+        rules: &dyn Rules,
+    ) -> (Snapshot, Option<Cluster>) {
         let lost = |failure: Failure| Snapshot::lost(&*self.member.name, failure.reason, failure.message);
         let cluster = match self.connect().await {
             Ok(cluster) => cluster,
@@ -231,7 +237,7 @@ impl Live {
         snapshot.add_server(cluster.server());
 
         // What declares apps has well-known names: it is asked for before discovery says that it is there.
-        let reads = next_reads(&snapshot, asked, &Taffrail);
+        let reads = next_reads(&snapshot, asked, rules);
         let (discovery, version, answers) =
             join3(cluster.discover(), cluster.version(), read_all(&cluster, &reads)).await;
         if let Ok(version) = version {
@@ -254,7 +260,10 @@ impl Live {
                 return (snapshot, Some(cluster));
             }
         }
-        go_on(&mut snapshot, &cluster, asked).await;
+        go_on(&mut snapshot, &cluster, asked, rules).await;
+        if let Some(ahead) = cluster.clock_ahead() {
+            snapshot.set_clock_ahead(ahead);
+        }
         (snapshot, Some(cluster))
     }
 }

@@ -3,6 +3,7 @@
 
 mod app;
 mod bad_clusters;
+mod budgets;
 mod events;
 mod explain;
 mod filters;
@@ -11,6 +12,7 @@ mod golden;
 mod manifests;
 mod status;
 mod tree;
+mod trust;
 
 use std::io::Write;
 use std::path::Path;
