@@ -81,7 +81,7 @@ pub trait Evidence {
     /// The objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`](super::claims).
+    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`].
     ///
     /// Asked for every claim that waits, so an answer that looks at every Pod costs the square of their number.
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
