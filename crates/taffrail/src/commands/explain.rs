@@ -11,7 +11,8 @@ use taffrail_status::{Status, Taffrail};
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{printable, style};
+use crate::output::{answer, printable, style};
+use crate::program;
 use crate::source::{Fleet, asked};
 
 use super::get::complaints;
@@ -202,7 +203,7 @@ fn choose(
                 Name::Words { text, .. } => (*text).to_owned(),
             };
             let complaint = Complaint::unreadable(format!("no app and no object '{text}' was found"));
-            missing.push(complaint.hint("'taffrail get apps -o name' lists the apps"));
+            missing.push(complaint.hint(format!("'{} get apps -o name' lists the apps", program::name())));
         }
         chosen.extend(found);
     }
@@ -244,7 +245,7 @@ fn document(
             serialized(form, &ExplanationList::new(explanations, errors))?
         }
     };
-    io::stdout().write_all(text.as_bytes())
+    answer::programs().write_all(text.as_bytes())
 }
 
 fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result<String> {
@@ -259,7 +260,7 @@ fn people(explanations: &[(&App, Explanation)], fleet: &Fleet, is_all: bool) -> 
         return if is_all { writeln!(io::stderr(), "Nothing found that is not ready.") } else { Ok(()) };
     }
     let several = fleet.snapshots.len() > 1;
-    let mut out = anstream::stdout().lock();
+    let mut out = answer::people();
     for (place, (app, explanation)) in explanations.iter().enumerate() {
         if place > 0 {
             writeln!(out)?;

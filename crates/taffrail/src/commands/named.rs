@@ -6,6 +6,7 @@ use taffrail_status::Taffrail;
 use super::get::check_clusters;
 use crate::cli::{NameArguments, SourceArguments};
 use crate::complaint::Complaint;
+use crate::program;
 use crate::source::Fleet;
 
 /// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
@@ -50,7 +51,8 @@ pub(super) fn find<'l>(
     };
     match &error {
         FindError::Ambiguous { candidates, .. } => {
-            let hint = candidates.first().map(|name| format!("say which: taffrail {command} {name}"));
+            let hint =
+                candidates.first().map(|name| format!("say which: {} {command} {name}", program::name()));
             Err(Complaint::usage(&error).maybe_hint(hint))
         }
         FindError::NotFound { nearest, .. } => {
@@ -62,7 +64,7 @@ pub(super) fn find<'l>(
                 return Err(Complaint::unreadable(hidden));
             }
             let hint = match nearest.as_slice() {
-                [] => "taffrail get apps -o name lists all".to_owned(),
+                [] => format!("'{} get apps -o name' lists all", program::name()),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             Err(Complaint::usage(&error).hint(hint))

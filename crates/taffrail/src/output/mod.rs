@@ -1,11 +1,25 @@
 //! How answers look.
 
+pub(crate) mod answer;
+pub(crate) mod progress;
 pub(crate) mod table;
 
 use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
+
+use crate::cli::Color;
+
+/// Decides about colours, for stdout and stderr: what is set here comes before `NO_COLOR` and its like.
+pub(crate) fn colour(when: Color) {
+    match when {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
 
 /// The colour of a status: it supports the word, it never replaces it.
 pub(crate) fn style(status: Status) -> Style {

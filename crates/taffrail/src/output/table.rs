@@ -184,7 +184,7 @@ impl<W: Write> Table<W> {
 
 /// Cuts `text` to a number of columns; what is cut shows an ellipsis. Less than a few columns are
 /// useless, so then the line wraps.
-fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns < USELESS || text.width() <= columns {
         return text.to_owned();
     }

@@ -36,6 +36,12 @@ fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
     // Neither the clusters of whoever runs the tests nor their settings.
     command.args(arguments).env_remove("KUBECONFIG").env("HOME", "/nowhere").env_remove("CLICOLOR_FORCE");
+    for (name, _) in std::env::vars_os() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with("TAFFRAIL_"));
+        if is_ours || name == "XDG_CONFIG_HOME" || name == "NO_COLOR" || name == "PAGER" {
+            command.env_remove(name);
+        }
+    }
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
         command.env_remove(proxy);
     }
