@@ -101,6 +101,40 @@ pub fn apply_source(plane: &ControlPlane, context: &str) -> Result<()> {
     apply_file(plane, context, "flux-system")
 }
 
+/// A Kustomization as Flux leaves it once it has applied these objects, without waiting for them: what becomes of them
+/// it does not say. `inventory` has entries `NAMESPACE_NAME_GROUP_KIND`; all are of version v1.
+pub fn kustomization(namespace: &str, name: &str, inventory: &[&str]) -> String {
+    const REVISION: &str = "main@sha1:3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
+
+    let entries: String = inventory.iter().map(|id| format!("      - {{id: {id}, v: v1}}\n")).collect();
+    format!(
+        "\
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: {name}
+  namespace: {namespace}
+spec:
+  interval: 10m
+  prune: true
+  sourceRef: {{kind: GitRepository, name: fleet, namespace: flux-system}}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: {REVISION}
+  lastAttemptedRevision: {REVISION}
+  conditions:
+    - type: Ready
+      status: 'True'
+      reason: ReconciliationSucceeded
+      message: 'Applied revision: {REVISION}'
+      observedGeneration: 1
+      lastTransitionTime: 2026-03-01T12:00:00Z
+  inventory:
+    entries:
+{entries}"
+    )
+}
+
 fn apply_file(plane: &ControlPlane, context: &str, name: &str) -> Result<()> {
     let file = source_folder().join("examples").join(format!("{name}.yaml"));
     let manifests =

@@ -4,3 +4,4 @@ pub mod binary;
 pub mod examples;
 pub mod kube;
 pub mod peers;
+pub mod truth;

@@ -28,6 +28,7 @@ enum Task {
     Fuzz(tasks::fuzz::Fuzz),
     Test(tasks::test::Test),
     Tidy(tasks::tidy::Tidy),
+    Truth(tasks::truth::Truth),
     #[command(hide = true)]
     Measure(tasks::bench::Measure),
 }
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Task::Fuzz(task) => task.run(),
         Task::Test(task) => task.run(),
         Task::Tidy(task) => task.run(),
+        Task::Truth(task) => task.run(),
         Task::Measure(task) => task.run(),
     };
     match done {

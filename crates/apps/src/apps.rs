@@ -6,7 +6,7 @@ use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Rules, Status};
 
-use crate::delivery::{Declaration, Declarations, Destination};
+use crate::delivery::{AppLabels, Declaration, Declarations, Destination};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -62,16 +62,18 @@ impl Resource {
     /// An object in a cluster that is none of those asked.
     fn out_of_reach(key: &ObjectKey, place: &str) -> Resource {
         let message = format!("its objects are in {place}, which is none of the clusters asked");
-        let own = Resource::unjudged(key, Status::Unknown, message);
-        let chain = own.chain.into_iter().map(|link| Link { reason: OUT_OF_REACH.to_owned(), ..link });
-        Resource { chain: chain.collect(), ..own }
+        Resource::unjudged(key, Status::Unknown, message).because(OUT_OF_REACH)
+    }
+
+    fn because(self, reason: &str) -> Resource {
+        let chain = self.chain.into_iter().map(|link| Link { reason: reason.to_owned(), ..link });
+        Resource { chain: chain.collect(), ..self }
     }
 
     /// The same object, with another status for a reason that no other object stands behind.
     fn turned(self, status: Status, message: &str) -> Resource {
-        let own = Resource::unjudged(&self.key, status, message.to_owned());
-        let chain = own.chain.into_iter().map(|link| Link { reason: String::new(), ..link }).collect();
-        Resource { status, message: own.message, chain, ..self }
+        let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
+        Resource { status, message: own.message, chain: own.chain, ..self }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -116,6 +118,8 @@ pub struct App {
     pub freshness: Freshness,
     /// Where it comes from.
     pub source: Option<Source>,
+    /// The app that delivers it, where its own tool does not: a package of Porch is delivered by a sync.
+    pub via: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
     /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
@@ -152,8 +156,13 @@ pub struct AppList {
 ///
 /// A cluster that is there under several names is shown once, under the first of them.
 pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
+    apps_by(&AppLabels::default(), clusters, rules, now)
+}
+
+/// As [`apps`], where `labels` name the apps of objects that no tool declares.
+pub fn apps_by(labels: &AppLabels, clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, now);
+    let found = Declarations::of(&fleet, labels, now);
     list(&fleet, found, rules, now)
 }
 
@@ -174,7 +183,13 @@ pub fn declared(
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judge = Judge { fleet, evidence, rules, now };
-    let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(|app| judge.row(app)).collect();
+    let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
+    let row = |app: Declaration| {
+        let via = app.via.and_then(|place| names.get(place)).cloned();
+        let (cluster, row) = judge.row(app);
+        (cluster, App { via, ..row })
+    };
+    let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();
     let order = |(cluster, row): &(usize, App)| {
         let AppRef { namespace, name, delivery, home, .. } = row.app.clone();
         (*cluster, namespace, name, delivery, home)
@@ -207,9 +222,20 @@ struct Judge<'f, 'a> {
 }
 
 impl Judge<'_, '_> {
+    fn name(&self, app: &Declaration) -> AppRef {
+        AppRef {
+            home: self.fleet.objects(app.home).name().to_owned(),
+            target: self.fleet.objects(app.cluster().unwrap_or(app.home)).name().to_owned(),
+            delivery: app.delivery,
+            namespace: app.namespace.clone(),
+            name: app.name.clone(),
+        }
+    }
+
     /// The row of an app, with the place of the cluster in which it is shown.
     fn row(&self, app: Declaration) -> (usize, App) {
         let cluster = app.cluster().unwrap_or(app.home);
+        let name = self.name(&app);
         let resources: Vec<Resource> =
             app.objects.iter().map(|key| self.resource(&app.destination, key)).collect();
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
@@ -235,13 +261,7 @@ impl Judge<'_, '_> {
         };
         let message = not_well.map_or_else(|| said.clone(), |speaker| speaker.message.clone());
         let row = App {
-            app: AppRef {
-                home: self.fleet.objects(app.home).name().to_owned(),
-                target: self.fleet.objects(cluster).name().to_owned(),
-                delivery: app.delivery,
-                namespace: app.namespace,
-                name: app.name,
-            },
+            app: name,
             key: app.key,
             in_reach: matches!(app.destination, Destination::Cluster(_)),
             declaring: app.declaring,
@@ -253,6 +273,7 @@ impl Judge<'_, '_> {
             suspended: app.suspended,
             freshness: self.fleet.objects(cluster).freshness(),
             source: app.source,
+            via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
             resources,
@@ -263,7 +284,11 @@ impl Judge<'_, '_> {
     /// What makes the health of an app unknown beyond its objects, if anything does.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
-            return Some(Resource::unjudged(key, Status::Unknown, message.clone()));
+            let own = Resource::unjudged(key, Status::Unknown, message.clone());
+            return Some(match app.destination {
+                Destination::Cluster(_) => own,
+                Destination::OutOfReach(_) => own.because(OUT_OF_REACH),
+            });
         }
         match (&app.destination, &app.declaring) {
             (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {

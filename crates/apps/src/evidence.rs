@@ -1,22 +1,31 @@
 //! The objects of one cluster as evidence for `assess`.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use taffrail_status::Object;
 use taffrail_status::assess::{self, Event, Evidence, Listing};
+use taffrail_status::json::Value;
 
 use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
+///
+/// Each index is made when the first question needs it: a cluster in which all is well costs nothing.
 pub struct ClusterEvidence<'a> {
     objects: &'a dyn Objects,
+    /// Pods by namespace and name of the claims they use.
+    users: OnceCell<HashMap<(String, String), Vec<Object<'a>>>>,
+    /// CustomResourceDefinitions by the group and kind they define.
+    definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
 }
 
 impl<'a> ClusterEvidence<'a> {
     /// The evidence that `objects` hold.
     pub fn new(objects: &'a dyn Objects) -> ClusterEvidence<'a> {
-        ClusterEvidence { objects }
+        ClusterEvidence { objects, users: OnceCell::new(), definitions: OnceCell::new() }
     }
 }
 
@@ -34,6 +43,25 @@ fn speaks(observed: &Observed<'_>) -> bool {
     observed.body == Body::Whole
         || body_of_evidence(&observed.key.group, &observed.key.kind) == Body::Metadata
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
+
+/// Whether there is no Pod in a namespace in which a controller says that it has some: whoever made the dump left
+/// the Pods out.
+fn lacks_pods(objects: &dyn Objects, namespace: &str) -> bool {
+    const HAVE_PODS: [(&str, &str); 4] = [
+        ("ReplicaSet", "replicas"),
+        ("StatefulSet", "replicas"),
+        ("Deployment", "replicas"),
+        ("DaemonSet", "currentNumberScheduled"),
+    ];
+
+    let has_pods = |(kind, count): (&str, &str)| {
+        let mut controllers = objects.of_kind_in("apps", kind, namespace).filter(speaks);
+        controllers.any(|controller| {
+            controller.object.at(&["status", count]).and_then(Value::as_i64).is_some_and(|count| count > 0)
+        })
+    };
+    objects.of_kind_in("", "Pod", namespace).next().is_none() && HAVE_PODS.into_iter().any(has_pods)
 }
 
 impl Evidence for ClusterEvidence<'_> {
@@ -56,6 +84,32 @@ impl Evidence for ClusterEvidence<'_> {
             None => self.objects.of_kind(group, kind),
         };
         Box::new(all.filter(speaks).map(|observed| observed.object))
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        let users = self.users.get_or_init(|| {
+            let mut users: HashMap<_, Vec<_>> = HashMap::new();
+            for pod in self.objects.of_kind("", "Pod").filter(speaks) {
+                for claim in assess::claims(&pod.object) {
+                    users.entry((claim.namespace, claim.name)).or_default().push(pod.object.clone());
+                }
+            }
+            users
+        });
+        let key = (namespace.to_owned(), claim.to_owned());
+        Box::new(users.get(&key).into_iter().flatten().cloned())
+    }
+
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.is_observed("", "Pod", Some(namespace)) && !lacks_pods(self.objects, namespace)
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        let definitions = self.definitions.get_or_init(|| {
+            let all = self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition").filter(speaks);
+            all.map(|observed| (assess::defined(&observed.object), observed.object)).collect()
+        });
+        definitions.get(&(group.to_owned(), kind.to_owned())).cloned()
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {

@@ -195,10 +195,7 @@ impl Filter {
                 app.declaring.as_ref().and_then(|key| found(of_name(clusters, &app.app.home)?, key));
             selector.matches(|label| match &declaring {
                 Some(observed) => text(observed.object.at(&["metadata", "labels", label])),
-                // Objects that only a label holds together have that label.
-                None if app.app.delivery == Delivery::Label => {
-                    (label == "app.kubernetes.io/instance").then(|| app.app.name.clone())
-                }
+                None if app.app.delivery == Delivery::Label => shared_label(app, clusters, label),
                 None => None,
             })
         };
@@ -213,6 +210,18 @@ impl Filter {
         let wanted = |image: &String| self.images.iter().any(|part| image.contains(part.as_str()));
         images(&observed.object).iter().any(wanted)
     }
+}
+
+/// The value of a label that all objects of an app have in common: where nothing declares the app, what its objects
+/// agree on is its own.
+fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
+    let objects = of_name(clusters, &app.app.target)?;
+    let mut values = app.resources.iter().map(|resource| {
+        let observed = found(objects, &resource.key)?;
+        text(observed.object.at(&["metadata", "labels", label]))
+    });
+    let first = values.next()??;
+    values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }
 
 /// What people write for kinds that they name often.

@@ -70,6 +70,7 @@ fn delivery(word: &str) -> Option<Delivery> {
         "application" | "argo" => Some(Delivery::ArgoApplication),
         "rootsync" | "reposync" => Some(Delivery::ConfigSync),
         "resourcegroup" => Some(Delivery::Kpt),
+        "packagerevision" | "rpkg" => Some(Delivery::Porch),
         "release" => Some(Delivery::Helm),
         _ => None,
     })

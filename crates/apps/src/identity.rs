@@ -127,6 +127,8 @@ pub enum Delivery {
     ConfigSync,
     /// kpt `ResourceGroup`.
     Kpt,
+    /// Porch: a package in a deployment repository, which Config Sync or Flux delivers.
+    Porch,
     /// A release in Helm's storage that nobody else declares.
     Helm,
     /// Objects that carry the same label.
@@ -137,12 +139,13 @@ pub enum Delivery {
 
 impl Delivery {
     /// All deliveries.
-    pub const ALL: [Delivery; 8] = [
+    pub const ALL: [Delivery; 9] = [
         Delivery::FluxKustomization,
         Delivery::FluxHelmRelease,
         Delivery::ArgoApplication,
         Delivery::ConfigSync,
         Delivery::Kpt,
+        Delivery::Porch,
         Delivery::Helm,
         Delivery::Label,
         Delivery::Taffrail,
@@ -156,6 +159,7 @@ impl Delivery {
             Delivery::ArgoApplication => "argo-application",
             Delivery::ConfigSync => "config-sync",
             Delivery::Kpt => "kpt",
+            Delivery::Porch => "porch",
             Delivery::Helm => "helm",
             Delivery::Label => "label",
             Delivery::Taffrail => "taffrail",
@@ -172,8 +176,8 @@ impl fmt::Display for Delivery {
 /// A word that names no delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no delivery; one of flux-kustomization, flux-helmrelease, argo-application, config-sync, kpt, helm, label, \
-     taffrail"
+    "'{0}' is no delivery; one of flux-kustomization, flux-helmrelease, argo-application, config-sync, kpt, porch, helm, \
+     label, taffrail"
 )]
 pub struct UnknownDelivery(pub String);
 
@@ -227,7 +231,7 @@ pub enum AppKey {
         /// Name of the ApplicationSet.
         name: String,
     },
-    /// A kpt package.
+    /// A package of kpt or Porch.
     Package(String),
     /// Known by its declaring object alone.
     Own {
@@ -257,6 +261,10 @@ impl AppKey {
                 None => own(),
             },
             Delivery::Kpt => match object.text(&["spec", "descriptor", "type"]) {
+                package if package.is_empty() => own(),
+                package => AppKey::Package(package.into_owned()),
+            },
+            Delivery::Porch => match object.text(&["spec", "packageName"]) {
                 package if package.is_empty() => own(),
                 package => AppKey::Package(package.into_owned()),
             },

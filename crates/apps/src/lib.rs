@@ -1,8 +1,9 @@
 //! Which apps are there, whose is an object, and what does a view show?
 //!
 //! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
-//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a Helm release, the objects of
-//! one `app.kubernetes.io/instance` label. This crate finds the apps of a fleet of clusters, judges
+//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a package of Porch that one of
+//! these brings, a Helm release, the objects of
+//! one `app.kubernetes.io/instance` or `app.kubernetes.io/part-of` label. This crate finds the apps of a fleet of clusters, judges
 //! their objects, rolls them up and says which revision is wanted and which is applied. It does no I/O and
 //! reads no clock.
 //!
@@ -46,7 +47,8 @@ mod sync;
 pub mod view;
 pub mod yaml;
 
-pub use apps::{App, AppError, AppList, Resource, apps, declared};
+pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};
+pub use delivery::{AppLabel, AppLabels, InvalidAppLabel};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use freshness::{Freshness, FreshnessState};

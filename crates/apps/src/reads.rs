@@ -6,15 +6,19 @@
 //!
 //! 1. What declares apps; this needs no discovery.
 //! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
-//!    another version than the guessed one.
+//!    another version than the guessed one, or is known to be served only now.
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
 //!
+//! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
+//! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
+//! beside 4.
+//!
 //! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
-//! namespaces, turn out to need more of it.
+//! namespaces, turn out to need more of it. Selectors that choose different objects make one list of a kind.
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
@@ -26,11 +30,11 @@ use jiff::Timestamp;
 use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 
-use crate::delivery::{Declaration, Declarations, labels};
+use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
-use crate::identity::{GroupKind, ObjectKey};
+use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
@@ -42,6 +46,8 @@ pub struct Asked {
     pub namespace: Option<String>,
     /// Whether objects that nobody declares are grouped by their labels, which reads every kind.
     pub label_groups: bool,
+    /// The labels that group them.
+    pub app_labels: AppLabels,
     /// Whether apps are followed into other clusters. Where those are is said by kubeconfigs, in Secrets that are
     /// read for it.
     pub follow: bool,
@@ -72,6 +78,7 @@ impl Default for Asked {
         Asked {
             namespace: None,
             label_groups: true,
+            app_labels: AppLabels::default(),
             follow: false,
             declarations: true,
             objects: Vec::new(),
@@ -176,6 +183,7 @@ impl Read {
 /// A kind that is read before discovery has answered: group, version, kind, plural.
 type Declaring = (&'static str, &'static str, &'static str, &'static str);
 
+const CONFIG_MAP: &str = "ConfigMap";
 const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
 
 /// What declares apps, and the sources of Flux, in the versions that are served most.
@@ -194,20 +202,29 @@ const DECLARING: [Declaring; 12] = [
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
 
+/// What declares apps and is read only where discovery says that it is served, which it nearly never is.
+const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
+
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
+
+/// Whether a list only looks further than the namespace that was asked for: who may not is told nothing less.
+pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
+    let is_list =
+        read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
+    let declares = |declaring: &Declaring| declaring.0 == read.group && declaring.2 == read.kind;
+    is_list && is_listed_in_some && DECLARING.iter().any(declares)
+}
 
 /// Whether objects of a kind declare apps, so that apps are hidden from who may not list it.
 pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =
         |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;
-    DECLARING.iter().any(declares) || (group.is_empty() && kind == "Secret")
+    DECLARING.iter().any(declares)
+        || (group.is_empty() && kind == "Secret")
+        || (group == porch::GROUP && kind == porch::KIND)
 }
-
-/// Kinds whose objects are many, and nearly all made by controllers: of those with labels, metadata comes first,
-/// and only when it is known where they are evidence.
-const BY_METADATA: [(&str, &str); 2] = [("", "Pod"), ("apps", "ReplicaSet")];
 
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
 const DEPENDENT: [(&str, &str); 5] = [
@@ -233,7 +250,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 
     let fleet = Fleet::new(&[snapshot]);
     let found = match asked.declarations {
-        true => Declarations::of(&fleet, Timestamp::UNIX_EPOCH),
+        true => Declarations::of(&fleet, &asked.app_labels, Timestamp::UNIX_EPOCH),
         false => Declarations::default(),
     };
     let is_coming = |key: &ObjectKey| {
@@ -245,14 +262,19 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         reads.iter().any(brings)
     };
     let addresses = found.addresses.iter().filter(|_| asked.follow);
-    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).filter(|key| !is_coming(key));
-    let lacking: Vec<Read> = lacking.filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
+    let origins = plan.origins(&found);
+    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).chain(&origins);
+    let lacking: BTreeSet<&ObjectKey> = lacking.filter(|key| !is_coming(key)).collect();
+    let lacking: Vec<Read> =
+        lacking.into_iter().filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
     reads.extend(lacking);
     if reads.is_empty() {
         reads = plan.declared(catalog, &found);
+        reads.extend(plan.widened(catalog, &found, Delivery::Porch));
     }
     if reads.is_empty() {
-        reads = plan.left(catalog, &found);
+        reads = plan.widened(catalog, &found, Delivery::Label);
+        reads.extend(plan.left(catalog, &found));
         reads.extend(plan.evidence(catalog, &found, rules));
     }
     if reads.is_empty() {
@@ -267,7 +289,8 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 /// goes on.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, Timestamp::UNIX_EPOCH);
+    // What labels hold together is in one cluster.
+    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
     let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
     for app in &found.apps {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
@@ -291,7 +314,7 @@ struct Plan<'p> {
 
 impl<'p> Plan<'p> {
     /// What declares apps. Secrets are listed whole, so that the list serves Helm's storage, inventories and
-    /// label groups alike.
+    /// label groups alike; of ConfigMaps only those of Helm's storage, which are nearly always none.
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
@@ -314,6 +337,28 @@ impl<'p> Plan<'p> {
                 body: body_of(group, kind),
             });
         }
+        let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+        let is_known = self.snapshot.was_selected(&GroupKind::new("", CONFIG_MAP), self.namespace, &maps);
+        if self.asked.declarations && !is_known {
+            reads.push(Read {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: CONFIG_MAP.to_owned(),
+                plural: "configmaps".to_owned(),
+                namespace: self.asked.namespace.clone(),
+                target: maps,
+                body: Body::Metadata,
+            });
+        }
+        let seldom = DECLARING_SELDOM.into_iter().filter(|_| self.asked.declarations);
+        for served in
+            seldom.filter_map(|(group, kind)| self.snapshot.kinds()?.get(&GroupKind::new(group, kind)))
+        {
+            let id = GroupKind::new(&*served.group, &*served.kind);
+            if served.is_listable() && self.snapshot.listed(&id, self.namespace) == Listed::No {
+                reads.push(list(served, self.asked.namespace.clone(), None, Body::Whole));
+            }
+        }
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
         if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity) {
             reads.push(Read {
@@ -329,10 +374,90 @@ impl<'p> Plan<'p> {
         reads
     }
 
+    /// How a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says nothing.
+    fn listed(&self, kind: &GroupKind, namespace: Option<&str>) -> Listed {
+        match self.snapshot.listed(kind, namespace) {
+            Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
+                let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+                match self.snapshot.has_selection_but(kind, &maps) {
+                    true => Listed::Selected,
+                    false => Listed::No,
+                }
+            }
+            listed => listed,
+        }
+    }
+
+    /// The apps whose objects are wanted: those of the namespace that was asked for, what delivers them, and, where it
+    /// matters what became of their objects, the apps that they deliver. Others were read to know more of these.
+    fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
+        let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
+        let places = || found.apps.iter().enumerate();
+        let declaring: BTreeMap<&ObjectKey, usize> =
+            places().filter_map(|(place, app)| Some((app.declaring.as_ref()?, place))).collect();
+        let mut waiting: Vec<usize> =
+            places().filter(|(_, app)| app.namespace == namespace).map(|(place, _)| place).collect();
+        let mut wanted = BTreeSet::new();
+        while let Some(place) = waiting.pop() {
+            let Some(app) = found.apps.get(place).filter(|_| wanted.insert(place)) else { continue };
+            waiting.extend(app.via);
+            if self.asked.dependents != Dependents::None {
+                waiting.extend(app.objects.iter().filter_map(|key| declaring.get(key)));
+            }
+        }
+        wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
+    }
+
+    /// The objects that are wanted because these apps declare them.
+    fn objects_of<'f>(&self, found: &'f Declarations) -> impl Iterator<Item = &'f ObjectKey> {
+        let here = self.apps(found).into_iter().filter(|app| app.cluster().is_some());
+        here.flat_map(|app| &app.objects)
+    }
+
+    /// Where the apps of the namespace come from, if that is said in another one: the sources of Flux, and what
+    /// delivers the declaring objects themselves.
+    fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
+        let Some(namespace) = self.namespace else { return Vec::new() };
+        let wants_parents = self.asked.dependents != Dependents::None;
+        let inside = found.apps.iter().filter(|app| app.namespace == namespace);
+        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?) {
+            Lookup::Found(observed) => Some((app.delivery, observed)),
+            Lookup::Absent | Lookup::Unobserved(_) => None,
+        });
+        let origins = declaring.flat_map(|(delivery, observed)| {
+            let is_flux = matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+            let sources = if is_flux { flux::sources(self.snapshot, &observed) } else { Vec::new() };
+            sources.into_iter().chain(flux::owner(&observed.object).filter(|_| wants_parents))
+        });
+        origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
+    }
+
+    /// What is to be known of all namespaces though one was asked for, because of the apps of a delivery there: for
+    /// those of labels Applications, since Argo CD may mark by such a label alone what it delivers; for packages of
+    /// Porch what may deliver them.
+    fn widened(&self, catalog: &KindCatalog, found: &Declarations, delivery: Delivery) -> Vec<Read> {
+        let Some(namespace) = self.namespace else { return Vec::new() };
+        let of_others =
+            |app: &&Declaration| app.namespace == namespace && app.delivery == delivery && app.via.is_none();
+        if !found.apps.iter().any(|app| of_others(&app)) {
+            return Vec::new();
+        }
+        let kinds = DECLARING.into_iter().filter(|(_, _, kind, _)| match *kind {
+            "Application" => delivery == Delivery::Label,
+            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => delivery == Delivery::Porch,
+            _ => false,
+        });
+        let new = kinds.filter_map(|(group, _, kind, _)| {
+            let id = GroupKind::new(group, kind);
+            catalog.get(&id).filter(|_| self.snapshot.listed(&id, None) == Listed::No)
+        });
+        new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
+    }
+
     /// The declared objects, and those of label groups.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
-        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let declared = self.objects_of(found);
         for key in declared.chain(&self.asked.objects) {
             if matches!(self.snapshot.get(key), Lookup::Unobserved(_)) {
                 wanted.entry(key.group_kind()).or_default().push(key);
@@ -356,13 +481,15 @@ impl<'p> Plan<'p> {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                let is_made = BY_METADATA.contains(&(&*served.group, &*served.kind));
-                let is_new =
-                    !wanted.contains_key(&kind) && self.snapshot.listed(&kind, self.namespace) == Listed::No;
-                if is_new && !is_made {
-                    let body = body_of(&served.group, &served.kind);
-                    let labels = Some(labels::INSTANCE.to_owned());
-                    reads.push(list(served, self.asked.namespace.clone(), labels, body));
+                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace) != Listed::No {
+                    continue;
+                }
+                let body = body_of(&served.group, &served.kind);
+                for selector in self.asked.app_labels.selectors() {
+                    // Of Pods few are declared; the others are evidence, and read only where that is wanted.
+                    let is_made = labels::is_mostly_made(&served.group, &served.kind);
+                    let selector = if is_made { labels::not_made(&selector) } else { selector };
+                    reads.push(list(served, self.asked.namespace.clone(), Some(selector), body));
                 }
             }
         }
@@ -389,7 +516,7 @@ impl<'p> Plan<'p> {
         };
         for scope in scopes {
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
-            match self.snapshot.listed(&kind, scope) {
+            match self.listed(&kind, scope) {
                 Listed::Done => {}
                 Listed::Selected if inside().count() <= FEW => {
                     reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));
@@ -402,7 +529,7 @@ impl<'p> Plan<'p> {
 
     /// The bodies of objects that are declared and of which only metadata was read.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let declared = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let declared = self.objects_of(found);
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
@@ -415,7 +542,7 @@ impl<'p> Plan<'p> {
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
     fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let namespaces = dependent_namespaces(&self.asked.dependents, &found.apps);
+        let namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
         let scopes: Vec<Option<&str>> = match one_by_one {
             true => namespaces.into_iter().map(Some).collect(),
@@ -444,15 +571,16 @@ impl<'p> Plan<'p> {
 }
 
 /// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
-fn dependent_namespaces<'a>(wanted: &Dependents, apps: &'a [Declaration]) -> BTreeSet<&'a str> {
-    let named = |app: &&Declaration| match wanted {
+fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
+    let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,
         Dependents::Of(query) => query.means(&app.key, app.delivery, &app.namespace, &app.name),
         Dependents::All => true,
     };
+    let apps = || apps.iter().copied();
     let declaring: BTreeMap<&ObjectKey, &Declaration> =
-        apps.iter().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
-    let mut waiting: Vec<&Declaration> = apps.iter().filter(named).collect();
+        apps().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
+    let mut waiting: Vec<&'a Declaration> = apps().filter(named).collect();
     let mut seen = BTreeSet::new();
     let mut namespaces = BTreeSet::new();
     while let Some(app) = waiting.pop() {

@@ -12,7 +12,7 @@ use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
-use crate::reads::{Read, Target};
+use crate::reads::{Read, Target, is_widened};
 
 const FORBIDDEN: &str = "Forbidden";
 
@@ -249,6 +249,9 @@ impl Snapshot {
         let scope = read.scope();
         // Nobody asked which cluster this is: not being let know it leaves nothing out.
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
+        let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
+        let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
+        let is_asked = is_asked && !is_widened;
         let message = match answer {
             Answer::Objects(documents) => {
                 for document in documents {
@@ -329,6 +332,12 @@ impl Snapshot {
     pub(crate) fn was_selected(&self, kind: &GroupKind, namespace: Option<&str>, target: &Target) -> bool {
         let selection = (namespace.map(str::to_owned), target.clone());
         self.kinds.get(kind).is_some_and(|marks| marks.selections.contains(&selection))
+    }
+
+    /// Whether another part of a kind than this one was listed, whatever came of it.
+    pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
+        let selections = self.kinds.get(kind).map(|marks| marks.selections.iter());
+        selections.into_iter().flatten().any(|(_, own)| own != target)
     }
 
     /// Whether the cluster did not answer at all.

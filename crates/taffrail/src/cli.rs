@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
-use taffrail_apps::{AppQuery, Delivery, ObjectKey};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
@@ -173,6 +173,9 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with = "namespace")]
     pub(crate) declared: Vec<ObjectKey>,
 
+    #[command(flatten)]
+    pub(crate) grouping: GroupingArguments,
+
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     pub(crate) output: ListOutput,
@@ -226,6 +229,9 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
     pub(crate) declared: Vec<ObjectKey>,
 
+    #[command(flatten)]
+    pub(crate) grouping: GroupingArguments,
+
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
     pub(crate) output: ExplainOutput,
@@ -244,6 +250,21 @@ pub(crate) enum ExplainOutput {
     Table,
     Json,
     Yaml,
+}
+
+/// What makes an app of objects that no tool declares.
+#[derive(Debug, Args)]
+pub(crate) struct GroupingArguments {
+    /// The label whose value names the app of an object that no tool declares; of several the first that it carries
+    /// counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    pub(crate) app_label: Vec<AppLabel>,
+}
+
+impl GroupingArguments {
+    pub(crate) fn labels(&self) -> AppLabels {
+        self.app_label.clone().into()
+    }
 }
 
 /// Which rows are wanted.
@@ -315,6 +336,9 @@ pub(crate) struct NameArguments {
     /// Only in these clusters, by the names in the lists
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) grouping: GroupingArguments,
 }
 
 /// Show one app: where it comes from, how far it got, and how each of its objects is.

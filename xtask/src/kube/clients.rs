@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::ControlPlane;
+use super::cluster::STOPPED;
 use super::programs::Programs;
 
 /// A client of this build that neither reads the user's own configuration nor leaves caches in the home folder: the
@@ -113,6 +114,35 @@ impl ControlPlane {
         };
         run(self.kubectl_command(context).arg("wait").args(arguments).args(timeout), "")?;
         Ok(())
+    }
+
+    /// Lets the node of a cluster die: nobody renews its lease any more, and the Pods that it has stay as they are, even
+    /// when they are deleted. The node lifecycle controller finds it out by itself, after its grace period of 50 s.
+    pub fn stop_node(&self, context: &str, node: &str) -> Result<()> {
+        self.annotate_pods_of(context, node, STOPPED)?;
+        // kwok renews no lease that somebody else holds, before it expires.
+        self.patch_lease(
+            context,
+            node,
+            r#"{"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 1000000}}"#,
+        )
+    }
+
+    /// Lets a node that was stopped come back.
+    pub fn start_node(&self, context: &str, node: &str) -> Result<()> {
+        self.patch_lease(context, node, r#"{"spec": {"holderIdentity": null}}"#)?;
+        let key = STOPPED.split_once('=').map_or(STOPPED, |(key, _)| key);
+        self.annotate_pods_of(context, node, &format!("{key}-"))
+    }
+
+    fn annotate_pods_of(&self, context: &str, node: &str, annotation: &str) -> Result<()> {
+        let field = format!("--field-selector=spec.nodeName={node}");
+        self.kubectl(context, &["annotate", "pods", "-A", &field, annotation]).map(drop)
+    }
+
+    fn patch_lease(&self, context: &str, node: &str, patch: &str) -> Result<()> {
+        let arguments = ["patch", "lease", node, "-n", "kube-node-lease", "--type=merge", "-p", patch];
+        self.kubectl(context, &arguments).map(drop)
     }
 
     /// Makes a namespace and waits until Pods can be created in it: they need its default ServiceAccount.

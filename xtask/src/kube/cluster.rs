@@ -11,6 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::state::{KUBECONFIG_MARK, Member};
 
+/// The annotation of Pods whose kubelet has stopped: nobody writes their status or ends them any more.
+pub(super) const STOPPED: &str = "taffrail.dev/kubelet=stopped";
+
 /// The tokens of one cluster's users.
 pub(super) struct Tokens {
     /// Of the administrator, who may do all.
@@ -123,8 +126,9 @@ pub(super) fn kwok(folder: &Path) -> Vec<String> {
         "--cidr=10.64.0.0/12".to_owned(),
         // Without a lease that is renewed the controller-manager would give every node up after 40 s.
         "--node-lease-duration-seconds=40".to_owned(),
+        format!("--disregard-status-with-annotation-selector={STOPPED}"),
     ];
-    for name in ["node.yaml", "pod.yaml", "pod-faults.yaml"] {
+    for name in ["node.yaml", "pod.yaml", "pod-faults.yaml", "pod-run-faults.yaml", "pod-start-faults.yaml"] {
         arguments.push(format!("--config={}", stages.join(name).display()));
     }
     arguments

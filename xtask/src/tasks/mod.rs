@@ -5,4 +5,5 @@ pub(crate) mod fuzz;
 pub(crate) mod kube;
 pub(crate) mod test;
 pub(crate) mod tidy;
+pub(crate) mod truth;
 pub(crate) mod tryout;

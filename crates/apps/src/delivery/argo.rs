@@ -11,8 +11,7 @@ use crate::sync::{Source, Sync, SyncState, shorten};
 
 const GROUP: &str = "argoproj.io";
 
-/// The address and the name that Argo CD gives to the cluster that it runs in.
-const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
+/// The name that Argo CD gives to the cluster that it runs in, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
 /// The annotation that tells Argo CD to leave an Application alone.
@@ -62,6 +61,7 @@ fn application(
         message,
         trouble,
         source: source(object),
+        via: None,
     }
 }
 
@@ -72,8 +72,7 @@ fn is_empty(status: Value<'_>) -> bool {
 fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {
     let field = |name| text(object.root(), &["spec", "destination", name]);
     if let Some(server) = field("server") {
-        let here = server.trim_end_matches('/') == IN_CLUSTER_SERVER;
-        return if here { Destination::Cluster(home) } else { destination::at(fleet, &server) };
+        return destination::at(fleet, home, &server);
     }
     match field("name") {
         None => Destination::OutOfReach("a cluster that is not named".to_owned()),
@@ -88,6 +87,17 @@ fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
     let several: Vec<_> = several.filter_map(Value::as_str).collect();
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
+}
+
+/// What makes objects of the sources of an Application, each once.
+pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
+    if let Some(only) = text(object.root(), &["status", "sourceType"]) {
+        return Some(only);
+    }
+    let several = object.at(&["status", "sourceTypes"]).and_then(Value::items)?;
+    let mut types: Vec<_> = several.filter_map(Value::as_str).filter(|it| !it.is_empty()).collect();
+    types.dedup();
+    (!types.is_empty()).then(|| types.join(","))
 }
 
 /// What is wrong with the source of an Application, if anything is: what cannot be fetched cannot be compared.
@@ -135,19 +145,41 @@ fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     wanted.next().map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
 
+/// The first source that delivers something: one that is only referred to, for values, does not.
 fn source(object: &Object<'_>) -> Option<Source> {
+    let sources = sources(object);
+    let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
+    sources.into_iter().nth(first)
+}
+
+/// All sources, in the order in which their revisions are listed.
+pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
+    if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
+        // What is hydrated is written to a branch of the same repository, and applied from there.
+        return vec![Source {
+            kind: "git".to_owned(),
+            namespace: None,
+            name: None,
+            url: text(hydrator, &["drySource", "repoURL"]),
+            path: text(hydrator, &["syncSource", "path"]),
+            reference: text(hydrator, &["syncSource", "targetBranch"]),
+        }];
+    }
+    let read = |source: Value<'_>| {
+        let chart = text(source, &["chart"]);
+        Source {
+            kind: if chart.is_some() { "helm" } else { "git" }.to_owned(),
+            namespace: None,
+            name: None,
+            url: text(source, &["repoURL"]),
+            path: chart.or_else(|| text(source, &["path"])),
+            reference: text(source, &["targetRevision"]),
+        }
+    };
     let several = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
-    // A source that is only referred to, for values, delivers nothing.
-    let delivers =
-        |source: &Value<'_>| text(*source, &["path"]).or_else(|| text(*source, &["chart"])).is_some();
-    let source = several.into_iter().find(delivers).or_else(|| object.at(&["spec", "source"]))?;
-    let chart = text(source, &["chart"]);
-    Some(Source {
-        kind: if chart.is_some() { "helm" } else { "git" }.to_owned(),
-        namespace: None,
-        name: None,
-        url: text(source, &["repoURL"]),
-        path: chart.or_else(|| text(source, &["path"])),
-        reference: text(source, &["targetRevision"]),
-    })
+    let several: Vec<Source> = several.map(read).collect();
+    match object.at(&["spec", "source"]) {
+        Some(only) if several.is_empty() => vec![read(only)],
+        _ => several,
+    }
 }

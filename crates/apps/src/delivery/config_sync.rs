@@ -68,6 +68,7 @@ fn reconciler(
         message: syncing.map(|syncing| syncing.text("message")).unwrap_or_default(),
         trouble,
         source: source(object),
+        via: None,
     }
 }
 

@@ -11,8 +11,19 @@ use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup};
 use crate::yaml;
 
-/// The cluster that answers at `server`.
-pub(super) fn at(fleet: &Fleet<'_>, server: &str) -> Destination {
+/// What a Pod calls the API server of its own cluster.
+const OWN_SERVERS: [&str; 3] = [
+    "https://kubernetes.default.svc",
+    "https://kubernetes.default",
+    "https://kubernetes.default.svc.cluster.local",
+];
+
+/// The cluster that answers at `server`, as a tool in the cluster `home` sees it.
+pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
+    let host = server.trim().trim_end_matches('/');
+    if OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
+        return Destination::Cluster(home);
+    }
     match fleet.by_server(server) {
         Some(cluster) => Destination::Cluster(cluster),
         None => Destination::OutOfReach(format!("the cluster at {server}")),
@@ -32,7 +43,7 @@ pub(super) fn of_kubeconfig(
     let Some(object) = object(fleet, home, found, secret) else { return unknown() };
     let keys = key.map_or_else(|| vec!["value", "value.yaml"], |key| vec![key]);
     let config = keys.iter().find_map(|key| text(object.root(), &["data", key]));
-    config.and_then(|config| server(&config)).map_or_else(unknown, |server| at(fleet, &server))
+    config.and_then(|config| server(&config)).map_or_else(unknown, |server| at(fleet, home, &server))
 }
 
 /// The cluster whose address a ConfigMap holds, as Flux finds it there.
@@ -44,7 +55,7 @@ pub(super) fn of_config_map(
 ) -> Destination {
     let object = object(fleet, home, found, config_map);
     match object.and_then(|object| text(object.root(), &["data", "address"])) {
-        Some(server) => at(fleet, &server),
+        Some(server) => at(fleet, home, &server),
         None => Destination::OutOfReach(format!("the cluster of the ConfigMap {}", config_map.path())),
     }
 }
@@ -67,7 +78,7 @@ pub(super) fn of_argo_cluster(
             String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
         };
         if field("name").as_deref() == Some(name) {
-            return field("server").map_or(unknown, |server| at(fleet, &server));
+            return field("server").map_or(unknown, |server| at(fleet, home, &server));
         }
     }
     unknown

@@ -97,6 +97,18 @@ pub(crate) fn declare(
     }
 }
 
+/// The Kustomization or HelmRelease that says in labels that it has applied an object.
+pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
+    let of = |group: &str, kind: &str| {
+        let label =
+            |field: &str| object.text(&["metadata", "labels", &format!("{group}/{field}")]).into_owned();
+        let (name, namespace) = (label("name"), label("namespace"));
+        let is_named = !name.is_empty() && !namespace.is_empty();
+        is_named.then(|| ObjectKey::new(group, kind, namespace, name))
+    };
+    of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
+}
+
 /// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first.
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
@@ -105,7 +117,11 @@ pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> 
         "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
             named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(reader.chart()).collect()
         }
-        "HelmRelease" => named(&["spec", "chartRef"]).into_iter().collect(),
+        "HelmRelease" => {
+            let chart = named(&["spec", "chartRef"]);
+            let of_chart = chart.as_ref().and_then(|chart| chart_origin(objects, chart)).map(|(key, _)| key);
+            of_chart.into_iter().chain(chart).collect()
+        }
         _ => named(&["spec", "sourceRef"]).into_iter().collect(),
     }
 }
@@ -235,6 +251,7 @@ impl<'a> Reader<'_, 'a> {
             message: message.unwrap_or_default(),
             trouble,
             source,
+            via: None,
         }
     }
 
@@ -386,7 +403,9 @@ impl<'a> Reader<'_, 'a> {
 
     fn chart_source(&self) -> Option<Source> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
-            return Some(describe(self.objects, &self.reference(reference)));
+            let key = self.reference(reference);
+            let origin = chart_origin(self.objects, &key);
+            return Some(origin.map_or_else(|| describe(self.objects, &key), |(_, source)| source));
         }
         let chart = self.object().at(&["spec", "chart", "spec"])?;
         let key = self.reference(chart.get("sourceRef")?);
@@ -468,6 +487,19 @@ fn is_chart_of(version: &str, revision: &str) -> bool {
         Some(_) => false,
         None => version == tag,
     }
+}
+
+/// Where a HelmChart comes from, and what of it.
+fn chart_origin(objects: &dyn Objects, key: &ObjectKey) -> Option<(ObjectKey, Source)> {
+    let Lookup::Found(observed) = objects.get(key) else { return None };
+    if key.kind != "HelmChart" {
+        return None;
+    }
+    let reader = Reader { home: 0, objects, observed: &observed, now: Timestamp::UNIX_EPOCH };
+    let origin = reader.reference(observed.object.at(&["spec", "sourceRef"])?);
+    let (path, reference) = (reader.text(&["spec", "chart"]), reader.text(&["spec", "version"]));
+    let source = Source { path, reference, ..describe(objects, &origin) };
+    Some((origin, source))
 }
 
 /// What there is to say of a source.

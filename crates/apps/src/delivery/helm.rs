@@ -1,4 +1,5 @@
-//! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`.
+//! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of that
+//! name where `HELM_DRIVER=configmap` was set (Helm v3 and v4, `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -20,7 +21,10 @@ const TYPE: &str = "helm.sh/release.v1";
 /// More than any release that fits into a Secret unpacks to, unless it was made for that.
 const LARGEST: u64 = 64 << 20;
 
-/// Why a release cannot be read from its Secret.
+/// Chooses the ConfigMaps of Helm's storage; those of Secrets have a type as well.
+pub(crate) const SELECTOR: &str = "owner=helm";
+
+/// Why a release cannot be read from where it is stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
     #[error("it is not there")]
@@ -31,7 +35,7 @@ pub(crate) enum ReleaseError {
     MetadataOnly,
     #[error("it has no key 'release'")]
     NoRelease,
-    #[error("its release is not base64, twice")]
+    #[error("its release is not base64")]
     NotBase64(#[source] base64::DecodeError),
     #[error("its release is cut or damaged")]
     NotGzip(#[source] std::io::Error),
@@ -65,33 +69,38 @@ pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> Objec
     ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
 }
 
-/// The release and version that a Secret holds, if it is one of Helm's.
+/// The release and version that a Secret or ConfigMap holds, if it is one of Helm's.
 fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
-    let is_helms = match observed.body {
-        Body::Whole => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
-        // The type is not part of the metadata.
-        Body::Metadata => observed.object.text(&["metadata", "labels", "owner"]) == "helm",
+    let is_helms = match (observed.body, is_secret(observed.key)) {
+        (Body::Whole, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
+        // The type is not part of the metadata, and ConfigMaps have none.
+        _ => observed.object.text(&["metadata", "labels", "owner"]) == "helm",
     };
     let (release, version) = observed.key.name.strip_prefix(PREFIX)?.rsplit_once(".v")?;
     is_helms.then_some((release, version.parse().ok()?))
 }
 
-/// Helm's storage in one cluster: by namespace and release, the Secrets of its versions, oldest first.
+fn is_secret(key: &ObjectKey) -> bool {
+    key.kind == "Secret"
+}
+
+/// Helm's storage in one cluster: by namespace and release, what holds its versions, oldest first.
 pub(crate) struct Storage<'o>(BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>);
 
 impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
-        for observed in objects.of_kind("", "Secret") {
+        for observed in objects.of_kind("", "ConfigMap").chain(objects.of_kind("", "Secret")) {
             if let Some((release, version)) = stored(&observed) {
                 let key = (observed.key.namespace.as_str(), release);
+                // Where both are there the Secret, which is what Helm uses unless told otherwise, comes last.
                 storage.entry(key).or_default().insert(version, observed);
             }
         }
         Storage(storage)
     }
 
-    /// The Secret of the newest version of a release in a namespace.
+    /// What holds the newest version of a release in a namespace.
     pub(crate) fn newest(&self, namespace: &str, is_it: impl Fn(&str) -> bool) -> Option<&'o ObjectKey> {
         let found = self.0.iter().filter(|((own, release), _)| *own == namespace && is_it(release));
         let newest = found.filter_map(|(_, versions)| versions.last_key_value());
@@ -99,7 +108,7 @@ impl<'o> Storage<'o> {
     }
 }
 
-/// Reads the release that a Secret holds.
+/// Reads the release that a Secret or ConfigMap holds.
 pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, ReleaseError> {
     let observed = match objects.get(key) {
         Lookup::Found(observed) if observed.body == Body::Whole => observed,
@@ -110,7 +119,7 @@ pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, Re
         Lookup::Unobserved(why) => return Err(ReleaseError::Unobserved(why)),
     };
     let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
-    let payload = unpack(&data)?;
+    let payload = unpack(&data, is_secret(key))?;
     let mut parser = Parser::new();
     let document = parser.parse(&payload).map_err(ReleaseError::NotJson)?;
     let root = document.root();
@@ -161,14 +170,15 @@ pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, Re
     })
 }
 
-/// What a Secret's `release` holds: base64 of the API around base64 of Helm around gzip, or plain JSON as
-/// Helm's first versions wrote.
-fn unpack(data: &str) -> Result<Vec<u8>, ReleaseError> {
+/// What `release` holds: base64 of Helm around gzip, or plain JSON as Helm's first versions wrote; in a Secret base64
+/// of the API around it.
+fn unpack(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         BASE64.decode(packed).map_err(ReleaseError::NotBase64)
     };
-    let payload = decode(&decode(data.as_bytes())?)?;
+    let packed = if is_secret { decode(data.as_bytes())? } else { data.as_bytes().to_vec() };
+    let payload = decode(&packed)?;
     if !payload.starts_with(&[0x1f, 0x8b, 0x08]) {
         return Ok(payload);
     }
@@ -210,6 +220,7 @@ pub(crate) fn declare(
             message,
             trouble: None,
             source: None,
+            via: None,
         };
         match found.release(fleet, home, newest.key) {
             Ok(release) if release.status == "uninstalled" => {}

@@ -42,6 +42,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         message: reconciling.map(|reconciling| reconciling.text("message")).unwrap_or_default(),
         trouble: trouble(object),
         source: None,
+        via: None,
     }
 }
 

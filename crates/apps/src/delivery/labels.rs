@@ -1,6 +1,7 @@
-//! Labels: objects that nobody else declares and that carry the same `app.kubernetes.io/instance`.
+//! Labels: objects that nobody else declares and whose labels name the same app.
 
 use std::collections::{BTreeMap, HashSet};
+use std::str::FromStr;
 
 use taffrail_status::Object;
 use taffrail_status::json::Value;
@@ -13,8 +14,89 @@ use crate::kinds;
 use crate::objects::Objects;
 use crate::sync::Sync;
 
-/// The label that says which instance of an application an object belongs to.
-pub(crate) const INSTANCE: &str = "app.kubernetes.io/instance";
+/// A label whose value names the app that an object belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppLabel(String);
+
+/// A text that can be no label of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no label; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
+pub struct InvalidAppLabel(pub String);
+
+/// As the API takes keys of labels: a name of at most 63 characters, and before it perhaps a DNS name and a slash.
+impl FromStr for AppLabel {
+    type Err = InvalidAppLabel;
+
+    fn from_str(text: &str) -> Result<AppLabel, InvalidAppLabel> {
+        let is_word = |word: &str, longest: usize, marks: &[u8]| {
+            let ends = [word.bytes().next(), word.bytes().next_back()];
+            word.len() <= longest
+                && ends.iter().all(|end| end.is_some_and(|end| end.is_ascii_alphanumeric()))
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || marks.contains(&byte))
+        };
+        let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+        if prefix.is_none_or(|prefix| is_word(prefix, 253, b"-.")) && is_word(name, 63, b"-_.") {
+            Ok(AppLabel(text.to_owned()))
+        } else {
+            Err(InvalidAppLabel(text.to_owned()))
+        }
+    }
+}
+
+/// Labels that name apps, the strongest first: the first of them that an object carries tells its app.
+///
+/// By default `app.kubernetes.io/instance`, which names what was installed, and for what carries none
+/// `app.kubernetes.io/part-of`, which names the larger whole: several instances may be parts of one, so that it is
+/// an app of its own only where nothing smaller is named. Both are those that Kubernetes recommends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppLabels(Vec<AppLabel>);
+
+impl Default for AppLabels {
+    fn default() -> AppLabels {
+        let labels = ["app.kubernetes.io/instance", "app.kubernetes.io/part-of"];
+        AppLabels(labels.map(|label| AppLabel(label.to_owned())).to_vec())
+    }
+}
+
+/// Without any label the default ones.
+impl From<Vec<AppLabel>> for AppLabels {
+    fn from(labels: Vec<AppLabel>) -> AppLabels {
+        if labels.is_empty() { AppLabels::default() } else { AppLabels(labels) }
+    }
+}
+
+impl AppLabels {
+    /// The app that the labels of an object name.
+    fn app<'o>(&self, object: &Object<'o>) -> Option<std::borrow::Cow<'o, str>> {
+        let values = self.0.iter().map(|AppLabel(label)| object.text(&["metadata", "labels", label]));
+        values.into_iter().find(|value| !value.is_empty())
+    }
+
+    /// The selectors that choose objects with one of the labels; none chooses what another one does.
+    pub(crate) fn selectors(&self) -> Vec<String> {
+        let mut before = String::new();
+        let mut selectors = Vec::new();
+        for AppLabel(label) in &self.0 {
+            selectors.push(format!("{label}{before}"));
+            before = format!("{before},!{label}");
+        }
+        selectors
+    }
+}
+
+/// Labels of what controllers of Kubernetes make: of ReplicaSets, and of the Pods of ReplicaSets, of StatefulSets
+/// and DaemonSets, and of Jobs. They stay on what its controller has left behind, which nobody has declared either.
+const OF_MADE: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "controller-uid"];
+
+/// Kinds whose objects are many, and nearly all made by controllers.
+pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
+    matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
+}
+
+/// Makes a selector leave out what controllers of Kubernetes have made.
+pub(crate) fn not_made(selector: &str) -> String {
+    OF_MADE.iter().fold(selector.to_owned(), |selector, label| format!("{selector},!{label}"))
+}
 
 /// The label by which helm-controller marks what a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
@@ -34,8 +116,13 @@ const MARKS: [(&str, &str, Option<&str>); 10] = [
     ("annotations", "helm.sh/hook", None),
 ];
 
-/// The label groups of one cluster: one in each namespace for each instance.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, claims: &Claims) -> Vec<Declaration> {
+/// The label groups of one cluster: one in each namespace for each app that labels name.
+pub(crate) fn declare(
+    fleet: &Fleet<'_>,
+    home: usize,
+    labels: &AppLabels,
+    claims: &Claims,
+) -> Vec<Declaration> {
     let objects = fleet.objects(home);
     let templates = claim_templates(objects);
     let mut groups: BTreeMap<(String, String), Vec<ObjectKey>> = BTreeMap::new();
@@ -44,14 +131,14 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, claims: &Claims) -> Vec<De
         if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
             continue;
         }
-        let instance = object.text(&["metadata", "labels", INSTANCE]);
-        let is_weak = !instance.is_empty()
-            && !claims.contains(home, key)
+        let Some(app) = labels.app(object) else { continue };
+        let is_weak = !claims.contains(home, key)
             && !is_marked(object)
             && !has_controller(object)
+            && !is_left_behind(key, object)
             && !is_claim_of(&templates, key);
         if is_weak {
-            groups.entry((key.namespace.clone(), instance.into_owned())).or_default().push(key.clone());
+            groups.entry((key.namespace.clone(), app.into_owned())).or_default().push(key.clone());
         }
     }
     let app = |((namespace, name), objects): ((String, String), Vec<ObjectKey>)| Declaration {
@@ -70,6 +157,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, claims: &Claims) -> Vec<De
         message: String::new(),
         trouble: None,
         source: None,
+        via: None,
     };
     groups.into_iter().map(app).collect()
 }
@@ -87,6 +175,12 @@ fn has_controller(object: &Object<'_>) -> bool {
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
     let controls = |owner: Value<'_>| owner.get("controller").and_then(Value::as_bool) == Some(true);
     owners.into_iter().flatten().any(controls)
+}
+
+/// Whether an object was made by a controller that is gone.
+fn is_left_behind(key: &ObjectKey, object: &Object<'_>) -> bool {
+    let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
+    is_mostly_made(&key.group, &key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
 /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.

@@ -8,6 +8,7 @@ pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
+pub(crate) mod porch;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Scope, ScopeError};
 use crate::sync::{Source, Sync};
+pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub(crate) struct Declaration {
     /// What the tool says of a sync that failed or is unknown.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
+    /// The app that delivers this one's objects, where this one only says what is wanted; by its place in the list.
+    pub(crate) via: Option<usize>,
 }
 
 impl Declaration {
@@ -79,6 +83,15 @@ impl Declaration {
             message: String::new(),
             trouble: None,
             source: None,
+            via: None,
+        }
+    }
+
+    /// `RootSync config-management-system/root-sync`, for sentences.
+    pub(crate) fn declaring_name(&self) -> String {
+        match &self.declaring {
+            Some(key) => format!("{} {}", key.kind, key.path()),
+            None => format!("{} {}/{}", self.delivery, self.namespace, self.name),
         }
     }
 
@@ -107,7 +120,7 @@ pub(crate) struct Declarations {
 
 impl Declarations {
     /// Reads the declarations of all clusters, strong claims before weak ones.
-    pub(crate) fn of(fleet: &Fleet<'_>, now: Timestamp) -> Declarations {
+    pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, now: Timestamp) -> Declarations {
         let mut found = Declarations::default();
         let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
         let mut releases = flux::Releases::default();
@@ -123,10 +136,13 @@ impl Declarations {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
         }
         let strong = Claims::of(&found.apps);
-        let labelled: Vec<_> =
-            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, &strong)).collect();
+        let labelled =
+            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, labels, &strong));
+        let labelled: Vec<_> = labelled.collect();
         let overlaps = strong.overlaps(&found.apps, fleet);
         found.errors.extend(overlaps);
+        // Whoever says only where a package belongs claims nothing: what delivers it does.
+        porch::declare(fleet, &mut found);
         found.apps.extend(labelled);
         found
     }

@@ -12,8 +12,8 @@ use taffrail_status::assess::{self, Event, Evidence, Listing, Options, assess, r
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
-use super::{BY_METADATA, FEW, Plan, Read, Target, list};
-use crate::delivery::{Declarations, labels, time};
+use super::{FEW, Plan, Read, Target, list};
+use crate::delivery::{Declarations, time};
 use crate::evidence::{ClusterEvidence, body_of_evidence};
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{KindCatalog, ServedKind};
@@ -72,6 +72,23 @@ impl Evidence for Recorder<'_, '_> {
         self.evidence.of_kind(group, kind, namespace)
     }
 
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.is_observed("", "Pod", Some(namespace));
+        self.evidence.users(namespace, claim)
+    }
+
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.is_observed("", "Pod", Some(namespace)) && self.evidence.knows_users(namespace)
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        let found = self.evidence.definition(group, kind);
+        if found.is_none() {
+            self.is_observed("apiextensions.k8s.io", "CustomResourceDefinition", None);
+        }
+        found
+    }
+
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         self.demand.borrow_mut().contents.insert(namespace.to_owned());
         self.evidence.in_namespace(namespace)
@@ -95,8 +112,7 @@ impl Evidence for Recorder<'_, '_> {
 }
 
 impl Plan<'_> {
-    /// What stands behind the objects that are not well, and what carries a label without being declared by
-    /// itself: both are Pods and ReplicaSets above all, so that they are listed together.
+    /// What stands behind the objects that are not well.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
@@ -109,7 +125,6 @@ impl Plan<'_> {
         self.lists(catalog, &demand, &mut reads);
         self.objects(catalog, &demand, &mut reads);
         self.events(catalog, &demand, &mut reads);
-        self.labelled(catalog, &mut reads);
         reads
     }
 
@@ -118,9 +133,10 @@ impl Plan<'_> {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let evidence = ClusterEvidence::new(self.snapshot);
         let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
-        let here = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
-        let declaring = found.apps.iter().filter_map(|app| app.declaring.as_ref());
-        let keys: BTreeSet<&ObjectKey> = here.chain(declaring).chain(&self.asked.objects).collect();
+        let apps = self.apps(found);
+        let declaring = apps.iter().filter_map(|app| app.declaring.as_ref());
+        let declared = self.objects_of(found);
+        let keys: BTreeSet<&ObjectKey> = declared.chain(declaring).chain(&self.asked.objects).collect();
         for key in keys {
             let Lookup::Found(observed) = self.snapshot.get(key) else { continue };
             if !suffices(&observed) || observed.body != Body::Whole {
@@ -269,36 +285,6 @@ impl Plan<'_> {
                 let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
                 reads.push(Read { target: target.clone(), ..read });
             }
-        }
-    }
-
-    /// Those of the kinds that controllers make that carry the label of a group, in the namespaces where they are
-    /// not listed as evidence.
-    fn labelled(&self, catalog: &KindCatalog, reads: &mut Vec<Read>) {
-        if !self.asked.label_groups || !self.asked.declarations {
-            return;
-        }
-        for (group, kind) in BY_METADATA {
-            let kind = GroupKind::new(group, kind);
-            let Some(served) = catalog.get(&kind).filter(|served| served.is_listable()) else { continue };
-            if self.snapshot.listed(&kind, self.namespace) != Listed::No {
-                continue;
-            }
-            let of_kind = |read: &&Read| {
-                (&read.group, &read.kind) == (&kind.group, &kind.kind)
-                    && matches!(read.target, Target::List { .. })
-            };
-            let scopes: BTreeSet<Option<&str>> =
-                reads.iter().filter(of_kind).map(|read| read.namespace.as_deref()).collect();
-            if scopes.contains(&None) || scopes.contains(&self.namespace) {
-                continue;
-            }
-            let others: Vec<String> =
-                scopes.iter().flatten().map(|namespace| format!("metadata.namespace!={namespace}")).collect();
-            let fields = (self.namespace.is_none() && !others.is_empty()).then(|| others.join(","));
-            let read = list(served, self.asked.namespace.clone(), None, Body::Metadata);
-            let labels = Some(labels::INSTANCE.to_owned());
-            reads.push(Read { target: Target::List { labels, fields }, ..read });
         }
     }
 }

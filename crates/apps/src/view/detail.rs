@@ -114,14 +114,18 @@ impl AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
         let detail = |app: &&'a App| {
-            let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
+            let home_of = |app: &App| clusters.iter().copied().find(|it| it.name() == app.app.home);
+            let home = home_of(app);
+            // Where another app delivers, its source and its work are what counts.
+            let via = app.via.as_ref().and_then(|via| list.apps.iter().find(|other| other.app == *via));
+            let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
             AppDetail {
                 app: AppRow::from(*app),
                 application: application(app, list, home),
                 reconciliation: ReconciliationDetails {
                     last_success: app.sync.last_success.map(time),
-                    sources: sources(app, home),
-                    delivery: delivery(app, home),
+                    sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
+                    delivery: [delivery(app, home), carried].concat(),
                 },
                 deployment: forest.tree(app).children,
             }
@@ -176,11 +180,11 @@ fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> A
         Delivery::FluxHelmRelease | Delivery::Helm => Some("helm".to_owned()),
         Delivery::ArgoApplication => {
             let object = found(home, app.declaring.as_ref()).map(|observed| observed.object);
-            let says = object.map(|object| object.text(&["status", "sourceType"]).to_lowercase());
-            says.filter(|says| !says.is_empty())
+            object.and_then(|object| argo::source_types(&object)).map(|says| says.to_lowercase())
         }
         Delivery::ConfigSync => Some("config-sync".to_owned()),
         Delivery::Kpt => Some("kpt".to_owned()),
+        Delivery::Porch => Some("porch".to_owned()),
         Delivery::Label | Delivery::Taffrail => None,
     };
     ApplicationDetails {
@@ -215,28 +219,39 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         let Some((objects, declaring)) = home.zip(declaring) else { return Vec::new() };
         return flux::sources(objects, &declaring).iter().map(|key| flux_row(objects, key, None)).collect();
     }
-    let Some(source) = &app.source else { return Vec::new() };
-    let Some(url) = &source.url else { return Vec::new() };
+    // Several sources have a revision each, in the same order.
+    let several = declaring.as_ref().filter(|_| app.app.delivery == Delivery::ArgoApplication);
+    let several = several.map(|declaring| argo::sources(&declaring.object)).unwrap_or_default();
+    let sources = if several.is_empty() { app.source.iter().cloned().collect() } else { several };
+    let desired = app.sync.desired.as_deref();
+    let revisions: Vec<&str> = desired.map(|desired| desired.split(',').collect()).unwrap_or_default();
     let error = match app.app.delivery {
         Delivery::ConfigSync => declaring.and_then(|observed| config_sync::source_error(&observed.object)),
         Delivery::ArgoApplication => declaring.and_then(|observed| argo::source_error(&observed.object)),
         _ => None,
     };
-    let ready = match (&error, &app.sync.desired) {
+    let ready = match (&error, desired) {
         (Some(_), _) => Some("False"),
+        // Porch has written there; whether anybody can read it is not known.
+        _ if app.app.delivery == Delivery::Porch => None,
         (None, Some(_)) => Some("True"),
         (None, None) => None,
     };
-    let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(url);
-    vec![ReconciledRow {
-        kind: source.kind.clone(),
-        namespace: String::new(),
-        name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
-        ready: ready.map(str::to_owned),
-        message: error.unwrap_or_default(),
-        revision: app.sync.desired.clone(),
-        suspended: None,
-    }]
+    let row = |(place, source): (usize, &Source)| {
+        let url = source.url.as_deref()?.trim_end_matches('/');
+        let name = url.rsplit('/').next().unwrap_or(url);
+        let own = if sources.len() == revisions.len() { revisions.get(place).copied() } else { desired };
+        Some(ReconciledRow {
+            kind: source.kind.clone(),
+            namespace: String::new(),
+            name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
+            ready: ready.map(str::to_owned),
+            message: error.clone().unwrap_or_default(),
+            revision: own.map(str::to_owned),
+            suspended: None,
+        })
+    };
+    sources.iter().enumerate().filter_map(row).collect()
 }
 
 fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
@@ -262,7 +277,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     vec![ReconciledRow {
         kind,
         namespace: app.app.namespace.clone(),
-        name: app.app.name.clone(),
+        name: app.declaring.as_ref().map_or(&app.app.name, |declaring| &declaring.name).clone(),
         ready: ready.map(str::to_owned),
         message,
         revision,

@@ -155,8 +155,9 @@ fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
     }
     let mut commands = vec![command(&["describe", &kind, name])];
     if cause.object.group.is_empty() && cause.object.kind == "Pod" {
+        let said = cause.facts.iter().chain([&cause.message]);
         let ended =
-            cause.facts.iter().find_map(|fact| fact.strip_prefix("container ")?.split_once(" ended with "));
+            said.filter_map(|said| said.strip_prefix("container ")?.split_once(" ended with ")).next();
         match (&*cause.reason, ended) {
             ("CrashLoopBackOff" | "OOMKilled", Some((container, _))) => {
                 commands.push(command(&["logs", name, "-c", container, "--previous"]));
@@ -205,6 +206,21 @@ mod tests {
             facts: vec![fact.to_owned()],
         };
         next(&cause, Some("it's prod")).join("; ").replace(r" --context 'it'\''s prod'", "")
+    }
+
+    #[test]
+    fn the_container_that_ended_is_named_by_a_fact_or_by_the_message() {
+        let cause = Link {
+            object: ObjectName::new("", "Pod", "shop", "import-1"),
+            status: Status::Failed,
+            reason: "Error".to_owned(),
+            message: "container import ended with exit code 1 (Error)".to_owned(),
+            since: None,
+            rule: "test".to_owned(),
+            facts: Vec::new(),
+        };
+        let commands = next(&cause, None);
+        assert_eq!(commands.last().map(String::as_str), Some("kubectl logs import-1 -c import -n shop"));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Argo CD: what an Application says, and where its objects are.
+//!
+//! The shapes are those of Argo CD v3.6 (`37ee0097`), `pkg/apis/application/v1alpha1/types.go`; each fixture names the
+//! type that it follows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps};
+use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding};
@@ -11,6 +14,7 @@ use super::dump::{NOW, apps_of, holding};
 const OLD: &str = "1111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222";
 
+/// Application, with ApplicationSpec and ApplicationDestination.
 fn application(name: &str, destination: Value, status: Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -27,6 +31,7 @@ fn here() -> Value {
     json!({"server": "https://kubernetes.default.svc", "namespace": "shop"})
 }
 
+/// ApplicationStatus: SyncStatus, RevisionHistories and ResourceStatus.
 fn status(compared: &str, desired: &str, applied: Option<&str>, operation: Value) -> Value {
     let history: Vec<Value> = applied
         .into_iter()
@@ -39,6 +44,7 @@ fn status(compared: &str, desired: &str, applied: Option<&str>, operation: Value
     })
 }
 
+/// OperationState and SyncOperationResult.
 fn operation(phase: &str, revision: &str) -> Value {
     json!({"phase": phase, "message": format!("{phase} says Argo CD"), "syncResult": {"revision": revision}})
 }
@@ -140,6 +146,14 @@ fn several_sources_are_one_revision() {
         {"ref": "values", "repoURL": "https://git.example.com/values.git"},
         {"chart": "shop", "repoURL": "https://charts.example.com", "targetRevision": "1.*"},
     ]);
+    app["status"]["sourceTypes"] = json!(["Directory", "Helm"]);
+    let cluster = holding("prod", &[app.clone(), settings()]);
+    let list = apps_of(&cluster);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW).items.remove(0);
+    let sources: Vec<_> =
+        detail.reconciliation.sources.iter().map(|row| (&*row.name, row.revision.as_deref())).collect();
+    assert_eq!(sources, [("values", Some("1.2.0")), ("charts.example.com", Some(NEW))]);
+    assert_eq!(detail.application.deployment_type.as_deref(), Some("directory,helm"));
     let row = row(app);
     assert_eq!(row.sync.state, SyncState::OutOfSync, "what failed was another revision");
     assert_eq!(row.sync.desired, Some(format!("1.2.0,{NEW}")));
@@ -147,6 +161,19 @@ fn several_sources_are_one_revision() {
     assert_eq!(row.message, "Synced to 1.2.0,11111111");
     let source = row.source.unwrap();
     assert_eq!((source.path.as_deref(), source.kind.as_str()), (Some("shop"), "helm"));
+}
+
+#[test]
+fn what_is_hydrated_comes_from_the_branch_that_it_is_written_to() {
+    let mut app = application("shop", here(), status("Synced", NEW, Some(NEW), json!(null)));
+    app["spec"].as_object_mut().unwrap().remove("source");
+    app["spec"]["sourceHydrator"] = json!({
+        "drySource": {"repoURL": "https://git.example.com/deploy.git", "path": "dry/shop", "targetRevision": "HEAD"},
+        "syncSource": {"targetBranch": "env/prod", "path": "shop"},
+    });
+    let source = row(app).source.unwrap();
+    assert_eq!(source.url.as_deref(), Some("https://git.example.com/deploy.git"));
+    assert_eq!((source.path.as_deref(), source.reference.as_deref()), (Some("shop"), Some("env/prod")));
 }
 
 #[test]
@@ -188,6 +215,7 @@ fn an_application_that_is_deleted_before_anybody_looked_at_it_is_terminating() {
     assert_eq!(row(app).health, Status::Terminating);
 }
 
+/// `docs/operator-manual/declarative-setup.md`, "Clusters": the Secret that holds a cluster.
 fn cluster_secret(name: &str, server: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -206,6 +234,7 @@ fn an_application_is_where_its_destination_is() {
     let secrets = [
         cluster_secret("edge", edge_server),
         cluster_secret("far", "https://far.example.com"),
+        cluster_secret("own", "https://kubernetes.default.svc"),
         // A Secret of that name without the label is none of Argo CD's.
         {
             let mut secret = cluster_secret("stray", edge_server);
@@ -219,6 +248,8 @@ fn an_application_is_where_its_destination_is() {
         (json!({"server": "https://hub.example.com"}), "hub", Status::NotFound, "not found"),
         (json!({"server": format!("{edge_server}/")}), "edge", Status::Current, "Synced to"),
         (json!({"name": "edge"}), "edge", Status::Current, "Synced to"),
+        // The cluster of Argo CD itself may be given a name as well.
+        (json!({"name": "own"}), "hub", Status::NotFound, "not found"),
         (json!({"name": "far"}), "hub", Status::Unknown, "https://far.example.com"),
         (json!({"name": "stray"}), "hub", Status::Unknown, "calls stray"),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),

@@ -1,9 +1,14 @@
 //! Whose is an object: strong claims before weak ones, and what labels do not claim.
+//!
+//! The marks are those that each tool documents: Helm v3.22 `pkg/action/validate.go` (managed-by and release-name), Flux
+//! kustomize-controller `186fb3b` and helm-controller `0f61a86` (name and namespace), Argo CD v3.6
+//! `docs/user-guide/resource_tracking.md`, kpt `23c57d7` and Config Sync `bd5fadf` (owning-inventory and managed).
 
 use serde_json::{Value, json};
-use taffrail_apps::Delivery;
+use taffrail_apps::{AppLabel, AppLabels, Delivery, apps_by};
+use taffrail_status::Taffrail;
 
-use super::dump::{apps_of, holding, release};
+use super::dump::{NOW, apps_of, holding, release};
 
 fn labelled(kind: &str, name: &str) -> Value {
     json!({
@@ -72,6 +77,69 @@ fn labels_do_not_claim_what_others_own_or_made() {
         });
         let found = claimed(&[labelled("Secret", "own"), set, object.clone()]);
         assert_eq!(found.len(), 1 + usize::from(is_claimed), "{object}");
+    }
+}
+
+/// What a ReplicaSet's controller writes on its Pods stays on them when it is deleted with `--cascade=orphan`.
+#[test]
+fn what_a_controller_left_behind_is_declared_by_nobody() {
+    for (label, is_claimed) in [
+        ("pod-template-hash", false),
+        ("controller-revision-hash", false),
+        ("controller-uid", false),
+        ("tier", true),
+    ] {
+        let mut pod = labelled("Pod", "left");
+        pod["metadata"]["labels"][label] = json!("x");
+        assert_eq!(claimed(&[labelled("Secret", "own"), pod]).len(), 1 + usize::from(is_claimed), "{label}");
+    }
+}
+
+/// `app.kubernetes.io/part-of` is the name of the larger whole in Kubernetes' recommended labels
+/// (docs/concepts/overview/working-with-objects/common-labels); Argo CD's own manifests carry nothing else.
+#[test]
+fn an_object_belongs_to_its_instance_before_the_whole_that_it_is_part_of() {
+    let with = |name: &str, labels: Value| {
+        let mut object = labelled("ConfigMap", name);
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    let objects = [
+        with("a", json!({"app.kubernetes.io/instance": "cache", "app.kubernetes.io/part-of": "shop"})),
+        with("b", json!({"app.kubernetes.io/part-of": "shop"})),
+        with("c", json!({"app.kubernetes.io/instance": "shop"})),
+        with("d", json!({"app.kubernetes.io/instance": "", "app.kubernetes.io/part-of": "shop"})),
+        with("e", json!({"app.kubernetes.io/part-of": "shop", "kustomize.toolkit.fluxcd.io/name": "shop"})),
+        with("f", json!({"app.kubernetes.io/name": "shop", "app": "till"})),
+    ];
+    let cluster = holding("prod", &objects);
+    let rows = |labels: &AppLabels| -> Vec<(String, usize)> {
+        let list = apps_by(labels, &[&cluster], &Taffrail, NOW);
+        list.apps.iter().map(|app| (app.app.name.clone(), app.counts.total())).collect()
+    };
+    assert_eq!(rows(&AppLabels::default()), [("cache".to_owned(), 1), ("shop".to_owned(), 3)]);
+    let own = |labels: &[&str]| {
+        AppLabels::from(labels.iter().map(|label| label.parse().unwrap()).collect::<Vec<_>>())
+    };
+    assert_eq!(rows(&own(&["app"])), [("till".to_owned(), 1)]);
+    assert_eq!(
+        rows(&own(&["app.kubernetes.io/part-of", "app"])),
+        [("shop".to_owned(), 3), ("till".to_owned(), 1)]
+    );
+    assert_eq!(own(&[]), AppLabels::default());
+}
+
+#[test]
+fn keys_of_labels_are_as_the_api_takes_them() {
+    for good in ["app", "app.kubernetes.io/name", "a", "A-b_c.d", "example.com/x"] {
+        assert!(good.parse::<AppLabel>().is_ok(), "{good}");
+    }
+    let long = "a".repeat(64);
+    for bad in
+        ["", "app=shop", "app,team", "/app", "app/", "a/b/c", "-a", "a-", "!app", "a b", "ä", "a_b/c", &*long]
+    {
+        let error = bad.parse::<AppLabel>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("'{bad}' is no label")), "{error}");
     }
 }
 

@@ -50,7 +50,8 @@ pub(crate) fn apps_of(cluster: &Snapshot) -> AppList {
     apps(&[cluster], &Taffrail, NOW)
 }
 
-/// The Secret in which Helm stores a release.
+/// The Secret in which Helm stores a release: Helm v3.22, `pkg/storage/driver/secrets.go`, newSecretsObject, with the
+/// Release of `pkg/release/release.go`.
 pub(crate) fn release(namespace: &str, name: &str, version: i64, status: &str, manifest: &str) -> Value {
     let release = json!({
         "name": name, "namespace": namespace, "version": version, "manifest": manifest,
@@ -72,6 +73,17 @@ pub(crate) fn storage(namespace: &str, name: &str, version: i64, data: &Value) -
             "labels": {"owner": "helm", "name": name, "version": version.to_string(), "status": "deployed"},
         },
     })
+}
+
+/// The ConfigMap in which Helm stores the release that is in a Secret: Helm v3.22, `pkg/storage/driver/cfgmaps.go`,
+/// newConfigMapsObject. What the API packs in Secrets it does not pack there.
+pub(crate) fn in_config_map(mut secret: Value) -> Value {
+    let data = secret["data"]["release"].as_str().unwrap_or_default();
+    let release = String::from_utf8(STANDARD.decode(data).unwrap()).unwrap();
+    secret["data"]["release"] = json!(release);
+    secret["kind"] = json!("ConfigMap");
+    secret.as_object_mut().unwrap().remove("type");
+    secret
 }
 
 pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use taffrail_apps::filter::{self, Filter, LabelSelector, SortField, StatusFilter
 use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, ObjectKey, Snapshot, apps};
 use taffrail_status::{Status, Taffrail};
 
-use super::dump::{NOW, holding, release};
+use super::dump::{NOW, apps_of, holding, release};
 use super::tree::{kustomization, object};
 
 #[test]
@@ -86,6 +86,25 @@ fn apps_are_chosen_by_what_declares_them() {
     assert_eq!(shown(&Filter { suspended: true, ..all.clone() }), ["quiet"]);
     assert_eq!(shown(&Filter { labels: Some("team=blue".parse().unwrap()), ..all.clone() }), ["app"]);
     assert_eq!(shown(&Filter { labels: Some("!team".parse().unwrap()), ..all.clone() }), ["pg"]);
+
+    // What only labels hold together has the labels that all its objects have.
+    let held = |name: &str, tier: &str| {
+        let labels = json!({"app.kubernetes.io/part-of": "wiki", "team": "green", "tier": tier});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "wiki", "name": name, "labels": labels}})
+    };
+    let cluster = holding("prod", &[held("a", "web"), held("b", "db")]);
+    for (selector, is_shown) in [
+        ("team=green", true),
+        ("app.kubernetes.io/part-of=wiki", true),
+        ("tier", false),
+        ("tier=web", false),
+        ("!tier", true),
+    ] {
+        let mut list = apps_of(&cluster);
+        let filter = Filter { labels: Some(selector.parse().unwrap()), ..all.clone() };
+        filter.apps(&mut list, &[&cluster]);
+        assert_eq!(list.apps.len(), usize::from(is_shown), "{selector}");
+    }
     assert_eq!(shown(&Filter { clusters: vec!["edge".to_owned()], ..all.clone() }), Vec::<String>::new());
     assert_eq!(shown(&Filter { status: Some("!Ready".parse().unwrap()), ..all }), ["app"]);
 }

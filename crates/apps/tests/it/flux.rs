@@ -1,9 +1,12 @@
 //! Flux: where an app stands, what it holds, and where.
+//!
+//! The shapes are those of Flux v2: kustomize-controller `186fb3b`, helm-controller `0f61a86`, source-controller
+//! `39b711b1`; each fixture names the type that it follows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps};
+use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding, release};
@@ -11,6 +14,7 @@ use super::dump::{NOW, apps_of, holding, release};
 const OLD: &str = "main@sha1:1111111111111111111111111111111111111111";
 const NEW: &str = "main@sha1:2222222222222222222222222222222222222222";
 
+/// source-controller `api/v1/gitrepository_types.go`, GitRepository; the artifact as in `fluxcd/pkg` `apis/meta`.
 fn source(revision: Option<&str>) -> Value {
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -20,6 +24,7 @@ fn source(revision: Option<&str>) -> Value {
     })
 }
 
+/// kustomize-controller `api/v1/kustomization_types.go`, Kustomization.
 fn kustomization(status: Value) -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
@@ -29,6 +34,7 @@ fn kustomization(status: Value) -> Value {
     })
 }
 
+/// A condition of `fluxcd/pkg` `apis/meta/conditions.go`, with its reasons.
 fn ready(status: &str, reason: &str, generation: i64) -> Value {
     json!({
         "type": "Ready", "status": status, "reason": reason, "message": format!("{reason} says Flux"),
@@ -36,10 +42,12 @@ fn ready(status: &str, reason: &str, generation: i64) -> Value {
     })
 }
 
+/// What `runtime/reconcile` of `fluxcd/pkg` sets while a controller works or retries.
 fn reconciling() -> Value {
     json!({"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "working", "observedGeneration": 3})
 }
 
+/// kustomize-controller `api/v1/kustomization_types.go`, KustomizationStatus.
 fn status(applied: Option<&str>, attempted: Option<&str>, observed: i64, conditions: &[Value]) -> Value {
     let mut status = json!({"observedGeneration": observed, "conditions": conditions});
     if let Some(applied) = applied {
@@ -200,6 +208,7 @@ fn a_row_says_where_the_app_comes_from_and_when_it_last_went_well() {
     assert_eq!(at.as_deref(), Some("2026-03-01T11:40:00Z"));
 }
 
+/// source-controller `api/v1/helmchart_types.go`, `ocirepository_types.go`: the artifact of a chart.
 fn chart(kind: &str, revision: &str) -> Value {
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind,
@@ -208,6 +217,7 @@ fn chart(kind: &str, revision: &str) -> Value {
     })
 }
 
+/// helm-controller `api/v2/helmrelease_types.go`, HelmRelease.
 fn helm_release(spec: Value, status: Value) -> Value {
     json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
@@ -215,6 +225,8 @@ fn helm_release(spec: Value, status: Value) -> Value {
     })
 }
 
+/// helm-controller `api/v2/helmrelease_types.go`, HelmReleaseStatus, with Snapshots of `snapshot_types.go` and the
+/// inventory of `inventory_types.go`.
 fn with_history(versions: &[(i64, &str, &str)], attempted: &str) -> Value {
     let snapshot = |(version, chart, status): &(i64, &str, &str)| json!({"name": "db", "namespace": "shop", "version": version, "chartVersion": chart, "status": status});
     json!({
@@ -246,6 +258,33 @@ fn revisions_of_charts_are_compared_as_helm_controller_writes_them() {
         assert_eq!(list.apps[0].sync.state, expected, "{version} of {revision}");
         assert_eq!(list.apps[0].sync.applied.as_deref(), Some(version));
     }
+}
+
+#[test]
+fn a_chart_that_is_referred_to_comes_from_the_source_of_that_chart() {
+    let mut chart = chart("HelmChart", "2.0.0");
+    chart["spec"] =
+        json!({"chart": "db", "version": "2.x", "sourceRef": {"kind": "HelmRepository", "name": "acme"}});
+    let repository = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository",
+        "metadata": {"namespace": "shop", "name": "acme"}, "spec": {"url": "https://charts.example.com"},
+    });
+    let app = helm_release(
+        json!({"chartRef": {"kind": "HelmChart", "name": "shop-db"}}),
+        with_history(&[(1, "2.0.0", "deployed")], "2.0.0"),
+    );
+    let cluster = holding("prod", &[chart, repository, app]);
+    let list = apps_of(&cluster);
+    let source = list.apps[0].source.clone().unwrap();
+    assert_eq!(
+        (source.kind.as_str(), source.url.as_deref()),
+        ("HelmRepository", Some("https://charts.example.com"))
+    );
+    assert_eq!((source.path.as_deref(), source.reference.as_deref()), (Some("db"), Some("2.x")));
+    assert_eq!(list.apps[0].sync.state, SyncState::Synced);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW);
+    let sources: Vec<_> = detail.items[0].reconciliation.sources.iter().map(|row| &*row.kind).collect();
+    assert_eq!(sources, ["HelmRepository", "HelmChart"]);
 }
 
 #[test]
@@ -353,6 +392,7 @@ fn long_release_names_are_recognised_in_their_short_form() {
     assert_eq!(apps_of(&holding("prod", &[app, stored])).apps.len(), 2);
 }
 
+/// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`, KubeConfigReference.
 fn kubeconfig(server: &str) -> Value {
     let config = format!(
         "clusters:\n- name: other\n  cluster: {{server: https://other.example.com}}\n- name: edge\n  cluster:\n    server: {server}\n\
@@ -387,6 +427,15 @@ fn an_app_is_followed_into_the_cluster_that_its_kubeconfig_names() {
     let list = apps(&[&hub, &edge], &Taffrail, NOW);
     let [row] = list.apps.as_slice() else { panic!("its objects make no label row there: {list:?}") };
     assert_eq!((&*row.app.home, &*row.app.target, row.health), ("hub", "edge", Status::Current));
+}
+
+#[test]
+fn a_kubeconfig_of_the_own_cluster_leads_nowhere_else() {
+    for server in ["https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local:443/"] {
+        let list = apps_of(&holding("hub", &[source(Some(NEW)), remote(), kubeconfig(server), settings()]));
+        let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+        assert_eq!((row.in_reach, row.health), (true, Status::Current), "{server}");
+    }
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! Plain Helm releases.
+//!
+//! The shapes are those of Helm v3.22, `pkg/release/release.go` and `pkg/storage/driver`; the end-to-end tests read
+//! what the real helm has stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +10,7 @@ use serde_json::{Value, json};
 use taffrail_apps::{AppList, SyncState};
 use taffrail_status::Status;
 
-use super::dump::{apps_of, gzip, holding, release, storage};
+use super::dump::{apps_of, gzip, holding, in_config_map, release, storage};
 
 const MANIFEST: &str =
     "---\n# Source: pg/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: pg\n";
@@ -123,6 +126,27 @@ fn what_cannot_be_read_is_unknown() {
         assert_eq!(row.worst.as_ref().map(|key| &*key.name), Some("sh.helm.release.v1.pg.v2"));
         assert_eq!(list.errors.len(), 1);
     }
+}
+
+#[test]
+fn releases_in_config_maps_are_read_too() {
+    let newest = in_config_map(release("data", "pg", 2, "failed", MANIFEST));
+    let older = in_config_map(release("data", "pg", 1, "deployed", MANIFEST));
+    let list = show(vec![newest.clone(), older.clone(), config_map()]);
+    let [row] = list.apps.as_slice() else { panic!("{list:?}") };
+    assert_eq!((row.health, row.sync.state), (Status::Current, SyncState::Failed));
+    assert_eq!(row.sync.applied.as_deref(), Some("pg-1.0.0"));
+
+    let mut damaged = newest;
+    damaged["data"]["release"] = json!("%");
+    let list = show(vec![damaged, older.clone(), config_map()]);
+    assert_eq!((list.apps[0].health, list.apps.len()), (Status::Unknown, 1));
+    assert!(list.apps[0].message.contains("is not base64"), "{}", list.apps[0].message);
+
+    // Anybody may name a ConfigMap so.
+    let mut other = older;
+    other["metadata"]["labels"] = json!({});
+    assert_eq!(show(vec![other]).apps, []);
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn metadata(metadata: Value) -> Value {
     json!({"kind": "Any", "metadata": metadata})
 }
 
+/// Argo CD v3.6, `applicationset/controllers`: an Application with the ApplicationSet as its controller.
 fn owned(api_version: &str, kind: &str) -> Value {
     let owner =
         json!({"apiVersion": api_version, "kind": kind, "name": "fleet", "uid": "1", "controller": true});

@@ -15,6 +15,7 @@ mod golden;
 mod helm;
 mod identity;
 mod inventory;
+mod porch;
 mod reads;
 mod resource_groups;
 mod server;

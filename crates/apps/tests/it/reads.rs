@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Asked, Body, Delivery, Lookup, ObjectKey, Objects, Read, Target, apps, declared, wanted_elsewhere,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
+    Objects, Read, Snapshot, Target, apps, apps_by, declared, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
 
@@ -36,6 +37,37 @@ fn a_live_cluster_shows_what_its_dump_shows() {
 }
 
 #[test]
+fn of_config_maps_only_the_newest_releases_are_read_whole() {
+    let release =
+        |version, status| dump::in_config_map(dump::release("data", "pg", version, status, MANIFEST));
+    let mut labelled = object("v1", "ConfigMap", "data", "own");
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "own"});
+    let objects = vec![
+        release(1, "superseded"),
+        release(2, "deployed"),
+        object("v1", "ConfigMap", "data", "pg"),
+        labelled,
+    ];
+    let dump = dump::holding("cluster", &objects);
+    for (label_groups, names) in [(true, vec!["own", "pg"]), (false, vec!["pg"])] {
+        let asked = Asked { label_groups, ..Asked::default() };
+        let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
+        log.assert_no_repetition();
+        assert!(log.0.len() <= 3, "{:?}", log.paths());
+        let whole = log.all().filter(|read| read.kind == "ConfigMap" && read.body == Body::Whole);
+        let whole: Vec<_> = whole.map(Read::path).collect();
+        assert_eq!(whole, ["/api/v1/namespaces/data/configmaps/sh.helm.release.v1.pg.v2"]);
+        let (mut expected, mut found) = (apps(&[&dump], &Taffrail, NOW), apps(&[&live], &Taffrail, NOW));
+        expected.apps.retain(|app| names.contains(&&*app.app.name));
+        found.apps.retain(|app| names.contains(&&*app.app.name));
+        assert_eq!(found, expected);
+        assert_eq!(expected.apps.len(), names.len());
+    }
+}
+
+const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pg}\n";
+
+#[test]
 fn without_label_groups_only_what_is_declared_is_read() {
     let asked = Asked { label_groups: false, ..Asked::default() };
     for (name, server, yaml) in golden() {
@@ -47,7 +79,10 @@ fn without_label_groups_only_what_is_declared_is_read() {
         assert_eq!(found, expected, "{name}");
         assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
         log.assert_no_repetition();
-        let labelled = |read: &Read| matches!(read.target, Target::List { labels: Some(_), .. });
+        let labelled = |read: &Read| match &read.target {
+            Target::List { labels: Some(labels), .. } => labels != "owner=helm",
+            _ => false,
+        };
         assert!(!log.all().any(labelled), "{name}");
     }
 }
@@ -78,6 +113,7 @@ fn of_secrets_only_the_newest_releases_are_read() {
     }
 }
 
+/// Flux: kustomize-controller `186fb3b`, `api/v1/kustomization_types.go`; the version before v1 has the same fields.
 fn kustomization(version: &str, ids: &[&str]) -> Value {
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     json!({
@@ -217,13 +253,14 @@ fn bare_pods_of_a_label_group_are_read_whole() {
     let mut pod = object("v1", "Pod", "wiki", "bare");
     pod["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
     let mut made = object("v1", "Pod", "wiki", "made");
-    made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
+    made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki", "pod-template-hash": "x"});
     made["metadata"]["ownerReferences"] =
         json!([{"kind": "ReplicaSet", "name": "x", "uid": "1", "controller": true}]);
     let (live, log) = Server::new(vec![pod, made]).read("cluster", &Asked::default());
-    let whole: Vec<String> =
-        log.all().filter(|read| read.kind == "Pod" && read.body == Body::Whole).map(Read::path).collect();
-    assert_eq!(whole, ["/api/v1/namespaces/wiki/pods/bare"]);
+    // A list brings them, and does not bring those that are made.
+    assert_eq!(lists(&log, "Pod"), ["/api/v1/pods", "/api/v1/pods"]);
+    assert!(matches!(live.get(&ObjectKey::new("", "Pod", "wiki", "made")), Lookup::Unobserved(_)));
+    log.assert_no_repetition();
     let list = apps(&[&live], &Taffrail, NOW);
     assert_eq!((list.apps.len(), list.apps[0].counts.total()), (1, 1));
     assert_eq!(list.apps[0].message, "Pod phase not available");
@@ -250,6 +287,88 @@ fn who_asks_for_a_namespace_lists_in_namespaces_only() {
     assert_eq!(list.apps[0].counts.get(Status::Unknown), 0);
     assert_eq!(list.apps[0].sync.desired.as_deref(), Some("main@sha1:1"));
     log.assert_no_repetition();
+}
+
+/// A HelmRelease in `shop` that a Kustomization in `flux-system` delivers, with sources in two other namespaces.
+fn across_namespaces() -> Vec<Value> {
+    let mut parent =
+        kustomization("v1", &["shop_db_helm.toolkit.fluxcd.io_HelmRelease", "wiki_web_apps_Deployment"]);
+    parent["spec"]["sourceRef"]["namespace"] = json!("sources");
+    let mut git = object("source.toolkit.fluxcd.io/v1", "GitRepository", "sources", "fleet");
+    git["spec"] = json!({"url": "https://git.example.com/fleet"});
+    git["status"] = json!({"artifact": {"revision": "main@sha1:1"}});
+    let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
+    release["metadata"]["labels"] = json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+    let source = json!({"kind": "HelmRepository", "name": "charts", "namespace": "charts"});
+    release["spec"] = json!({"chart": {"spec": {"chart": "db", "sourceRef": source}}});
+    release["status"] = json!({
+        "helmChart": "charts/shop-db",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "Installed"}],
+        "history": [{"name": "db", "version": 1, "status": "deployed", "chartVersion": "1.0.0"}],
+        "inventory": {"entries": [{"id": "shop_db__ConfigMap", "v": "v1"}]},
+    });
+    let mut chart = object("source.toolkit.fluxcd.io/v1", "HelmChart", "charts", "shop-db");
+    chart["status"] = json!({"artifact": {"revision": "1.0.0"}});
+    let mut charts = object("source.toolkit.fluxcd.io/v1", "HelmRepository", "charts", "charts");
+    charts["spec"] = json!({"url": "https://charts.example.com"});
+    let objects = [object("v1", "ConfigMap", "shop", "db"), object("apps/v1", "Deployment", "wiki", "web")];
+    [parent, git, release, chart, charts].into_iter().chain(objects).collect()
+}
+
+#[test]
+fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
+    let objects = across_namespaces();
+    let all = apps(&[&dump::holding("cluster", &objects)], &Taffrail, NOW);
+    let detail = |list: &AppList, cluster: &Snapshot, name: &str| {
+        let app = list.apps.iter().find(|app| app.app.name == name).unwrap();
+        AppDetailList::new(&[app], list, &[cluster], &Taffrail, NOW).items.remove(0)
+    };
+    for (namespace, name) in [("shop", "db"), ("flux-system", "shop")] {
+        let dependents = Dependents::Of(name.parse::<AppQuery>().unwrap());
+        let asked = Asked { namespace: Some(namespace.to_owned()), dependents, ..Asked::default() };
+        let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
+        log.assert_no_repetition();
+        let list = apps(&[&live], &Taffrail, NOW);
+        assert_eq!(list.errors, []);
+        let whole = dump::holding("cluster", &objects);
+        assert_eq!(detail(&list, &live, name), detail(&all, &whole, name), "{namespace}");
+        // What else the Kustomization delivers is nobody's question in the other namespace.
+        let is_read =
+            log.all().any(|read| read.kind == "Deployment" && read.namespace.as_deref() == Some("wiki"));
+        assert_eq!(is_read, namespace == "flux-system");
+
+        let asked = Asked { dependents: Dependents::None, ..asked };
+        let (live, _) = Server::new(objects.clone()).read("cluster", &asked);
+        let rows = |list: &AppList| -> Vec<App> {
+            list.apps.iter().filter(|app| app.app.namespace == namespace).cloned().collect()
+        };
+        assert_eq!(rows(&apps(&[&live], &Taffrail, NOW)), rows(&all), "{namespace}");
+    }
+}
+
+/// Argo CD v2 tracks by the label of the instance unless told otherwise (`application.resourceTrackingMethod`).
+#[test]
+fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {
+    let mut labelled = object("v1", "ConfigMap", "shop", "settings");
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "guestbook"});
+    let mut app = object("argoproj.io/v1alpha1", "Application", "argocd", "guestbook");
+    app["spec"] = json!({"destination": {"server": "https://kubernetes.default.svc"}});
+    let resource = |name| json!({"kind": "ConfigMap", "namespace": "shop", "name": name});
+    app["status"] =
+        json!({"resources": [resource("settings"), resource("other")], "sync": {"status": "Synced"}});
+    let mut server = Server::new(vec![labelled, app]);
+    let asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
+    let (live, log) = server.read("cluster", &asked);
+    let rows = |list: &AppList| list.apps.iter().filter(|app| app.app.namespace == "shop").count();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((rows(&list), list.errors.len()), (0, 0));
+    assert!(log.0.len() <= 4, "{:?}", log.paths());
+
+    // Who may not look further is shown what could be seen, and is not reproached with it.
+    server.forbidden.push("list argoproj.io/Application");
+    let (live, _) = server.read("cluster", &asked);
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((rows(&list), list.errors.len()), (1, 0));
 }
 
 #[test]
@@ -349,7 +468,7 @@ fn bad_image() -> Vec<Value> {
         owned["metadata"]["uid"] = json!(format!("uid-{name}"));
         owned["metadata"]["ownerReferences"] = json!([{"uid": format!("uid-{owner}"), "controller": true}]);
         // Charts put the label into the templates of Pods as well.
-        owned["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+        owned["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop", "pod-template-hash": "1"});
         owned
     };
     let mut set = owned("apps/v1", "ReplicaSet", "web-1", "web");
@@ -368,7 +487,60 @@ fn bad_image() -> Vec<Value> {
 
 fn evidence(log: &Log) -> Vec<String> {
     let kinds = ["Event", "Node", "PersistentVolumeClaim", "Pod", "ReplicaSet"];
-    log.all().filter(|read| kinds.contains(&&*read.kind)).map(Read::path).collect()
+    let by_label = |read: &&Read| matches!(read.target, Target::List { labels: Some(_), .. });
+    let of_kind = log.all().filter(|read| kinds.contains(&&*read.kind));
+    of_kind.filter(|read| !by_label(read)).map(Read::path).collect()
+}
+
+#[test]
+fn labels_on_pods_of_what_is_well_cost_no_round() {
+    let mut deployment = is_ready("web");
+    deployment["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+    let mut objects = bad_image();
+    objects[0] = deployment;
+    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    assert_eq!(log.0.len(), 2, "{:?}", log.paths());
+    assert_eq!(evidence(&log), [""; 0]);
+    log.assert_no_repetition();
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Current));
+}
+
+#[test]
+fn the_labels_that_name_apps_choose_what_is_read() {
+    let labelled = |name: &str, labels: Value| {
+        let mut object = object("v1", "ConfigMap", "shop", name);
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    let objects = vec![
+        labelled("both", json!({"app.kubernetes.io/instance": "eu", "app.kubernetes.io/part-of": "shop"})),
+        labelled("part", json!({"app.kubernetes.io/part-of": "shop"})),
+        labelled("own", json!({"app": "till", "team": "blue"})),
+    ];
+    let named: AppLabels = vec!["app".parse::<AppLabel>().unwrap(), "team".parse().unwrap()].into();
+    for (labels, apps, selectors) in [
+        (
+            AppLabels::default(),
+            vec!["eu", "shop"],
+            ["app.kubernetes.io/instance", "app.kubernetes.io/part-of,!app.kubernetes.io/instance"],
+        ),
+        (named, vec!["till"], ["app", "team,!app"]),
+    ] {
+        let asked = Asked { app_labels: labels.clone(), ..Asked::default() };
+        let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
+        log.assert_no_repetition();
+        let list = apps_by(&labels, &[&live], &Taffrail, NOW);
+        assert_eq!(list.apps.iter().map(|app| &*app.app.name).collect::<Vec<_>>(), apps);
+        let of_maps = log.0.iter().skip(1).flatten().filter(|read| read.kind == "ConfigMap");
+        let used: Vec<_> = of_maps
+            .filter_map(|read| match &read.target {
+                Target::List { labels, .. } => labels.as_deref(),
+                Target::Object(_) => None,
+            })
+            .collect();
+        assert_eq!(used, selectors);
+    }
 }
 
 #[test]
@@ -391,10 +563,7 @@ fn evidence_is_read_in_one_round_where_it_is() {
     let mut objects = bad_image();
     objects.extend([kustomization("v1", &["shop_web_apps_Deployment"]), elsewhere]);
     let server = Server::new(objects);
-    for (asked, others) in [
-        (Asked { label_groups: false, ..Asked::default() }, &[][..]),
-        (Asked::default(), &["/api/v1/pods", "/apis/apps/v1/replicasets"]),
-    ] {
+    for asked in [Asked { label_groups: false, ..Asked::default() }, Asked::default()] {
         let (live, log) = server.read("cluster", &asked);
         let list = apps(&[&live], &Taffrail, NOW);
         let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
@@ -402,12 +571,11 @@ fn evidence_is_read_in_one_round_where_it_is() {
         let chain: Vec<_> =
             app.speaker.iter().flat_map(|it| &it.chain).map(|link| &*link.object.name).collect();
         assert_eq!(chain, ["web", "web-1", "web-1-a"]);
-        let mut wanted = vec![
+        let wanted = [
             "/api/v1/namespaces/shop/pods",
             "/apis/apps/v1/namespaces/shop/replicasets",
             "/api/v1/namespaces/shop/events",
         ];
-        wanted.extend(others);
         assert_eq!(evidence(&log), wanted);
         assert!(log.0.len() <= 4, "{:?}", log.paths());
         log.assert_no_repetition();

@@ -1,4 +1,6 @@
 //! kpt and Config Sync: both keep what they manage in a ResourceGroup.
+//!
+//! The shapes are those of kpt `23c57d7` and Config Sync `bd5fadf`; each fixture names the type that it follows.
 
 use serde_json::{Value, json};
 use taffrail_apps::{App, SyncState};
@@ -6,6 +8,7 @@ use taffrail_status::Status;
 
 use super::dump::{apps_of, holding};
 
+/// ResourceGroup `kpt.dev/v1alpha1`, as `kpt live` and the reconcilers of Config Sync write it.
 fn group(name: &str, resources: Value, status: Value) -> Value {
     let mut group = json!({
         "apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
@@ -26,6 +29,7 @@ fn resources() -> Value {
     json!([{"group": "", "kind": "ConfigMap", "namespace": "wiki", "name": "settings"}])
 }
 
+/// ResourceStatus of that ResourceGroup: status, strategy, actuation and reconcile.
 fn done(actuation: &str, reconcile: &str) -> Value {
     let mut entry = resources()[0].clone();
     entry["status"] = json!("Current");
@@ -35,6 +39,7 @@ fn done(actuation: &str, reconcile: &str) -> Value {
     entry
 }
 
+/// ResourceGroupStatus, with the conditions of the ResourceGroup controller of Config Sync.
 fn with(statuses: &[Value]) -> Value {
     json!({
         "observedGeneration": 2, "resourceStatuses": statuses,
@@ -114,6 +119,7 @@ fn health_is_that_of_the_live_objects_and_of_subgroups() {
 const OLD: &str = "1111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222";
 
+/// Config Sync `pkg/api/configsync/v1beta1/reposync_types.go`, RepoSync.
 fn root_sync(status: Value) -> Value {
     let mut sync = json!({
         "apiVersion": "configsync.gke.io/v1beta1", "kind": "RepoSync",
@@ -126,6 +132,7 @@ fn root_sync(status: Value) -> Value {
     sync
 }
 
+/// `pkg/api/configsync/v1beta1/sync_types.go`, Status: SourceStatus, RenderingStatus and SyncStatus.
 fn stages(source: &str, sync: &str, synced: &str, syncing: &str) -> Value {
     json!({
         "observedGeneration": 1, "lastSyncedCommit": synced,

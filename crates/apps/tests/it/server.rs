@@ -11,7 +11,8 @@ use super::dump::NOW;
 
 pub(crate) struct Server {
     pub(crate) objects: Vec<Value>,
-    /// Kinds that are refused: `group/Kind`, or `get group/Kind` for single objects.
+    /// Kinds that are refused: `group/Kind`, `get group/Kind` for single objects, or `list group/Kind` for lists of all
+    /// namespaces.
     pub(crate) forbidden: Vec<&'static str>,
     /// Versions other than those that the objects have, by `group/Kind`: the only ones that are served.
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
@@ -94,7 +95,11 @@ impl Server {
     pub(crate) fn answer(&self, read: &Read) -> Answer {
         let kind = format!("{}/{}", read.group, read.kind);
         let single = matches!(read.target, Target::Object(_)).then(|| format!("get {kind}"));
-        let refused = |forbidden: &&str| *forbidden == kind || Some(*forbidden) == single.as_deref();
+        let is_wide = read.namespace.is_none() && single.is_none();
+        let wide = is_wide.then(|| format!("list {kind}"));
+        let refused = |forbidden: &&str| {
+            *forbidden == kind || [&single, &wide].iter().any(|it| it.as_deref() == Some(*forbidden))
+        };
         if self.forbidden.iter().any(refused) {
             return Answer::Forbidden { message: format!("{} is forbidden", read.plural) };
         }
@@ -113,9 +118,16 @@ impl Server {
         };
         let chosen = |object: &&Value| match &read.target {
             Target::List { labels, fields } => {
-                let has = |label: &String| object["metadata"]["labels"].get(label.as_str()).is_some();
+                let of = |label: &str| object["metadata"]["labels"].get(label);
+                let has = |label: &str| match label.split_once('=') {
+                    Some((label, value)) => of(label).is_some_and(|own| own == value),
+                    None => of(label).is_some(),
+                };
+                let chooses =
+                    |label: &str| label.strip_prefix('!').map_or_else(|| has(label), |label| !has(label));
+                let mut labels = labels.iter().flat_map(|labels| labels.split(','));
                 let fields = fields.iter().flat_map(|fields| fields.split(','));
-                labels.as_ref().is_none_or(has) && fields.map(Field::of).all(|field| field.chooses(object))
+                labels.all(chooses) && fields.map(Field::of).all(|field| field.chooses(object))
             }
             Target::Object(name) => text(object, "/metadata/name") == *name,
         };
@@ -193,6 +205,8 @@ impl Log {
                             && other.namespace.is_some()
                             && read.namespace != other.namespace;
                         let apart = apart || excludes(read, other) || excludes(other, read);
+                        // Some are few, and no list of all can leave them out.
+                        let apart = apart || is_of_few(read) || is_of_few(other);
                         assert!(apart, "listed twice: {read:?} and {other:?}");
                     }
                     (Target::Object(one), Target::Object(two)) => {
@@ -211,14 +225,26 @@ impl Log {
     }
 }
 
-/// Whether the field selector of one list leaves out all that the other one brings.
+/// Whether a list leaves out what controllers made, or is of Helm's storage.
+fn is_of_few(read: &Read) -> bool {
+    labels(read).iter().any(|label| label == "!pod-template-hash" || label == "owner=helm")
+}
+
+fn labels(read: &Read) -> Vec<String> {
+    match &read.target {
+        Target::List { labels: Some(labels), .. } => labels.split(',').map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the selectors of one list leave out all that the other one brings.
 fn excludes(read: &Read, other: &Read) -> bool {
     let fields = |read: &Read| match &read.target {
         Target::List { fields: Some(fields), .. } => fields.split(',').map(str::to_owned).collect(),
         _ => Vec::new(),
     };
-    let own = fields(read);
-    let inside = other.namespace.as_ref().map(|namespace| format!("metadata.namespace!={namespace}"));
+    let (own, own_labels) = (fields(read), labels(read));
     let opposite = |field: &String| own.contains(&field.replacen('=', "!=", 1));
-    inside.is_some_and(|field| own.contains(&field)) || fields(other).iter().any(opposite)
+    let forbidden = |label: &String| own_labels.contains(&format!("!{label}"));
+    fields(other).iter().any(opposite) || labels(other).iter().any(forbidden)
 }

@@ -7,7 +7,7 @@ use taffrail_apps::{
 };
 use taffrail_status::{Status, Taffrail};
 
-use super::dump::{NOW, document, holding, insert};
+use super::dump::{NOW, apps_of, document, holding, insert};
 
 fn config_map(value: &str) -> serde_json::Value {
     json!({
@@ -204,4 +204,41 @@ fn one_cluster_under_two_names_is_shown_once() {
     // Clusters that do not say who they are are different ones.
     let (one, two) = (holding("one", &[config_map("")]), holding("two", &[config_map("")]));
     assert_eq!(apps(&[&one, &two], &Taffrail, NOW).apps.len(), 2);
+}
+
+/// A claim that is bound when a Pod that uses it has a node, in a label group of its own.
+fn waiting_claim() -> [serde_json::Value; 2] {
+    [
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "lazy"},
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": "data", "namespace": "shop", "creationTimestamp": "2026-03-01T11:00:00Z",
+                "labels": {"app.kubernetes.io/instance": "shop"},
+            },
+            "spec": {"storageClassName": "lazy"}, "status": {"phase": "Pending"},
+        }),
+    ]
+}
+
+#[test]
+fn a_dump_without_its_pods_does_not_make_a_claim_well() {
+    let health = |objects: &[serde_json::Value]| apps_of(&holding("dump", objects)).apps[0].health;
+    let set = |replicas: i64| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
+            "spec": {"replicas": 1}, "status": {"replicas": replicas},
+        })
+    };
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "namespace": "shop"}});
+    let [class, claim] = waiting_claim();
+    // Nothing that is known could use it.
+    assert_eq!(health(&[class.clone(), claim.clone()]), Status::Current);
+    assert_eq!(health(&[class.clone(), claim.clone(), set(0)]), Status::Current);
+    // There are Pods, and one of them may.
+    assert_eq!(health(&[class.clone(), claim.clone(), set(1)]), Status::InProgress);
+    assert_eq!(health(&[class, claim, set(1), pod]), Status::Current);
 }

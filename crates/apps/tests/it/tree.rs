@@ -19,6 +19,7 @@ pub(crate) fn object(api_version: &str, kind: &str, name: &str, owner: Option<&s
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
 }
 
+/// Flux: kustomize-controller `186fb3b`, `api/v1/kustomization_types.go`.
 pub(crate) fn kustomization(name: &str, ids: &[String]) -> Value {
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     json!({

@@ -123,6 +123,8 @@ impl Finding {
         }
     }
 
+    /// Its own words stay: on the way to the cause they say how far the object is, and the cause would only be
+    /// said once more.
     fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
         if self.status() == Status::InProgress && !self.is_stale() {
             let condition = Condition {
@@ -315,6 +317,11 @@ impl<'e> Case<'e> {
     /// The objects of a kind, in the order of their names.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
         in_order(self.evidence.of_kind(group, kind, namespace))
+    }
+
+    /// The Pods that use a claim, in the order of their names.
+    pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
+        in_order(self.evidence.users(namespace, claim))
     }
 
     pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::edges::references;
-use crate::assess::evidence::ObjectName;
+use crate::assess::evidence::{ObjectName, defined};
 use crate::assess::workloads::is_terminating;
 use crate::assess::{pod, storage};
 use crate::json::Value;
@@ -39,7 +39,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let (group, kind) = (object.text(&["spec", "group"]), object.text(&["spec", "names", "kind"]));
+            let (group, kind) = defined(object);
             holders(case, finding, case.of_kind(&group, &kind, None));
         }
         _ => holders(case, finding, case.owned(object, None)),

@@ -6,6 +6,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::assess::edges::references;
 use crate::json::Value;
 use crate::object::Object;
 
@@ -79,6 +80,19 @@ pub trait Evidence {
 
     /// The objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
+
+    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`](super::claims).
+    ///
+    /// Asked for every claim that waits, so an answer that looks at every Pod costs the square of their number.
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
+
+    /// Whether [`users`](Evidence::users) knows all Pods of a namespace: that a claim has none may make it well.
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.is_observed("", "Pod", Some(namespace))
+    }
+
+    /// The CustomResourceDefinition of a kind, as far as definitions were read.
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>>;
 
     /// All objects in a namespace, of whatever kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
@@ -184,6 +198,10 @@ pub struct Dump<'a> {
     objects: Vec<(ObjectName, Object<'a>)>,
     owned: HashMap<String, Vec<usize>>,
     events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
+    /// Pods by the names of the claims they use.
+    users: HashMap<ObjectName, Vec<usize>>,
+    /// CustomResourceDefinitions by group and kind.
+    definitions: HashMap<(String, String), usize>,
     unobserved: BTreeSet<(String, String)>,
 }
 
@@ -199,6 +217,17 @@ impl<'a> Dump<'a> {
         for (at, (name, object)) in dump.objects.iter().enumerate() {
             if let Some(uid) = controller(object).map(|owner| uid_of(owner).into_owned()) {
                 dump.owned.entry(uid).or_default().push(at);
+            }
+            match (object.group(), object.kind()) {
+                ("", "Pod") => {
+                    for claim in claims(object) {
+                        dump.users.entry(claim).or_default().push(at);
+                    }
+                }
+                DEFINITION => {
+                    dump.definitions.insert(defined(object), at);
+                }
+                _ => {}
             }
             // One event is served by two API groups.
             if let Some((event, regarding)) = Event::read(object)
@@ -227,6 +256,33 @@ impl<'a> Dump<'a> {
         let end = self.objects.partition_point(|(name, _)| place(name).is_le());
         self.objects.get(start..end).unwrap_or_default()
     }
+}
+
+/// Group and kind of CustomResourceDefinitions.
+pub(super) const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
+
+/// Group and kind that a CustomResourceDefinition defines.
+pub fn defined(definition: &Object<'_>) -> (String, String) {
+    let text = |path: &[&str]| definition.text(path).into_owned();
+    (text(&["spec", "group"]), text(&["spec", "names", "kind"]))
+}
+
+/// The claims whose volumes a Pod mounts, each once.
+pub fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
+    let named = references(pod).into_iter().map(|reference| reference.to);
+    let mut claims: Vec<_> = named.filter(|to| to.kind == "PersistentVolumeClaim").collect();
+    // The claim of an ephemeral volume is named by a convention, not by a field.
+    for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
+        if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
+            let volume = volume.get("name").and_then(Value::as_str).unwrap_or_default();
+            let name = format!("{}-{volume}", pod.name());
+            let claim = ObjectName::new("", "PersistentVolumeClaim", &pod.namespace(), &name);
+            if !claims.contains(&claim) {
+                claims.push(claim);
+            }
+        }
+    }
+    claims
 }
 
 /// The owner reference of an object's controller.
@@ -258,6 +314,17 @@ impl Evidence for Dump<'_> {
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         Box::new(self.range(group, kind, namespace).iter().map(|(_, object)| object.clone()))
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        let claim = ObjectName::new("", "PersistentVolumeClaim", namespace, claim);
+        let users = self.users.get(&claim).into_iter().flatten();
+        Box::new(users.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        let at = *self.definitions.get(&(group.to_owned(), kind.to_owned()))?;
+        self.objects.get(at).map(|(_, object)| object.clone())
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {

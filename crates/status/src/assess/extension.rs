@@ -48,11 +48,10 @@ fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {
     has_no_status
         && object.group().contains('.')
         && case.age(object).is_some_and(|age| age < FIRST_STATUS)
-        && case.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None).iter().any(|definition| {
-            definition.text(&["spec", "group"]) == object.group()
-                && definition.text(&["spec", "names", "kind"]) == object.kind()
-                && has_status_subresource(definition, object.version())
-        })
+        && case
+            .evidence
+            .definition(object.group(), object.kind())
+            .is_some_and(|definition| has_status_subresource(&definition, object.version()))
 }
 
 fn has_status_subresource(definition: &Object<'_>, version: &str) -> bool {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, Lookup, ObjectName, controller, time};
+use crate::assess::evidence::{Event, Lookup, ObjectName, claims, controller, time};
 use crate::assess::storage;
 use crate::json::Value;
 use crate::object::Object;
@@ -247,20 +247,6 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
     }
 }
 
-/// The claims whose volumes the Pod mounts.
-pub(super) fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
-    let named = references(pod).into_iter().map(|reference| reference.to);
-    let mut claims: Vec<_> = named.filter(|to| to.kind == "PersistentVolumeClaim").collect();
-    // The claim of an ephemeral volume is named by a convention, not by a field.
-    for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
-        if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
-            let name = format!("{}-{}", pod.name(), text(volume, "name"));
-            claims.push(ObjectName::new("", "PersistentVolumeClaim", &pod.namespace(), &name));
-        }
-    }
-    claims
-}
-
 fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
     let mut failures = case.warnings(pod, since);
     failures.retain(|event| matches!(&*event.reason, "FailedMount" | "FailedAttachVolume"));
@@ -301,12 +287,10 @@ fn obstacles(case: &Case<'_>, claims: &[ObjectName]) -> impl Iterator<Item = Fin
 /// The Pod on another node that uses one of the claims.
 fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectName]) -> Option<Finding> {
     let node = pod.text(&["spec", "nodeName"]);
-    let others = case.of_kind("", "Pod", Some(&pod.namespace())).into_iter().filter(|other| {
+    let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
+    let others = users.filter(|other| {
         let other_node = other.text(&["spec", "nodeName"]);
-        other.name() != pod.name()
-            && !other_node.is_empty()
-            && other_node != node
-            && claims(other).iter().any(|claim| claims_of_pod.contains(claim))
+        other.name() != pod.name() && !other_node.is_empty() && other_node != node
     });
     let ended = |other: &Object<'_>| is_in_phase(other, "Succeeded") || is_in_phase(other, "Failed");
     let findings = others.filter(|other| !ended(other)).filter_map(|other| case.examine(&other));

@@ -107,10 +107,11 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
     let namespace = claim.namespace();
     let has_ended =
         |object: &Object<'_>| pod::is_in_phase(object, "Succeeded") || pod::is_in_phase(object, "Failed");
-    let users: Vec<_> = users(case, claim).into_iter().filter(|user| !has_ended(user)).collect();
+    let users: Vec<_> =
+        case.users(&claim.namespace(), &claim.name()).into_iter().filter(|user| !has_ended(user)).collect();
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
     if users.is_empty() && !was_used {
-        if case.evidence.is_observed("", "Pod", Some(&namespace)) {
+        if case.evidence.knows_users(&namespace) {
             let text = "waits for the first Pod that uses it; there is none";
             finding.turn(Status::Current, "", text, "evidence/first-consumer");
         } else {
@@ -127,16 +128,9 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
     }
 }
 
-/// The Pods that name the claim.
-pub(super) fn users<'e>(case: &Case<'e>, claim: &Object<'_>) -> Vec<Object<'e>> {
-    let name = ObjectName::of(claim);
-    let pods = case.of_kind("", "Pod", Some(&claim.namespace())).into_iter();
-    pods.filter(|object| pod::claims(object).contains(&name)).collect()
-}
-
 /// The user of a claim that keeps it from being deleted.
 pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Finding> {
-    let users = users(case, claim).into_iter();
+    let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // Only a Pod that has a node counts for the protection of claims.
     let users = users.filter(|user| !user.text(&["spec", "nodeName"]).is_empty());
     let examined = users.filter_map(|user| case.examine(&user));

@@ -12,7 +12,7 @@ use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen, style};
+use crate::output::{answer, printable, screen, style, wrapped};
 
 pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
     let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
@@ -58,11 +58,11 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         // Many messages name their object themselves.
         let worst = worst.filter(|_| !app.worst.as_ref().is_some_and(|it| app.message.contains(&it.path())));
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
-        writeln!(out, "{}", printable(&message))?;
+        writeln!(out, "{}", wrapped("", &message, screen()))?;
     }
     let troubled = matches!(app.sync.state, SyncState::Failed | SyncState::Unknown) && !app.said.is_empty();
     if troubled && (app.said != app.message || app.effective() == Status::Current) {
-        writeln!(out, "Sync: {}", printable(&text::revision(&app.said)))?;
+        writeln!(out, "{}", wrapped("Sync: ", &text::revision(&app.said), screen()))?;
     }
 
     writeln!(out, "\n{bold}Application details:{bold:#}")?;

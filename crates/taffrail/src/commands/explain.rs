@@ -11,7 +11,7 @@ use taffrail_status::{Status, Taffrail};
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{answer, printable, style};
+use crate::output::{answer, printable, screen, style, wrapped};
 use crate::program;
 use crate::source::{Fleet, asked};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
         names.iter().flat_map(|name| name.keys(snapshot, namespace)).collect()
     };
-    let mut asked = asked(None, &arguments.declared);
+    let mut asked = asked(None, &arguments.declared, &arguments.grouping);
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = Fleet::read_with(&arguments.source, &asked, &more)?;
     let list = fleet.apps(&arguments.declared);
@@ -291,16 +291,18 @@ fn explain(
     let Some(cause) = explanation.chain.last() else {
         return match &*explanation.message {
             "" => Ok(()),
-            message => writeln!(out, "  {}", printable(message)),
+            message => writeln!(out, "{}", wrapped("  ", message, screen())),
         };
     };
     writeln!(out)?;
     writeln!(out, "{bold}Cause{bold:#}")?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    writeln!(out, "  {}{}{}", printable(&object(&cause.object)), printable(&reason), since(cause, now))?;
-    writeln!(out, "  {}", printable(&explanation.message))?;
+    let screen = screen();
+    let subject = format!("{}{reason}{}", object(&cause.object), since(cause, now));
+    writeln!(out, "{}", wrapped("  ", &subject, screen))?;
+    writeln!(out, "{}", wrapped("  ", &explanation.message, screen))?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
-        writeln!(out, "  - {}", printable(fact))?;
+        writeln!(out, "{}", wrapped("  - ", fact, screen))?;
     }
     if explanation.chain.len() > 1 {
         writeln!(out)?;
@@ -349,5 +351,6 @@ fn object(name: &ObjectName) -> String {
 
 fn since(link: &LinkRow, now: Timestamp) -> String {
     let since: Option<Timestamp> = link.since.as_ref().and_then(|since| since.parse().ok());
-    since.map(|since| format!(", not ready since {}", text::ago(since, now))).unwrap_or_default()
+    let what = if link.status == Status::Terminating.as_str() { "being deleted" } else { "not ready" };
+    since.map(|since| format!(", {what} since {}", text::ago(since, now))).unwrap_or_default()
 }

@@ -20,7 +20,7 @@ use crate::source::{Fleet, asked};
 pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
-    let asked = asked(arguments.namespace.as_ref(), &arguments.declared);
+    let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
     let fleet = Fleet::read(&arguments.source, &asked)?;
     check_clusters(&filter.clusters, &fleet)?;
     let mut list = fleet.apps(&arguments.declared);

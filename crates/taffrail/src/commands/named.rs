@@ -1,7 +1,6 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope, apps};
-use taffrail_status::Taffrail;
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, SourceArguments};
@@ -21,11 +20,12 @@ pub(super) fn read(
         namespace: which.namespace.clone(),
         dependents: query.map_or(Dependents::All, Dependents::Of),
         events,
+        app_labels: which.grouping.labels(),
         ..Asked::default()
     };
     let fleet = Fleet::read(source, &asked)?;
     check_clusters(&which.cluster, &fleet)?;
-    let list = apps(&fleet.clusters(), &Taffrail, fleet.now);
+    let list = fleet.apps(&[]);
     Ok((fleet, list))
 }
 

@@ -55,6 +55,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "The contexts that are asked where no --context is given: names, @FLEET, prod-*",
     ),
     one("timeout", "timeout", Of::All, "How long a cluster may take to answer everything"),
+    list(
+        "app-label",
+        "app_label",
+        Of::All,
+        "The labels whose values name the apps of objects that no tool declares",
+    ),
     one("rules", "rules", Of::Command("status"), "Whose rules decide in `taffrail status`"),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {

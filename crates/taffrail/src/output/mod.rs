@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::Color;
 
@@ -54,4 +55,46 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
         }));
     }
     Cow::Owned(out)
+}
+
+/// Text that begins with `lead`, as [`printable`], broken between words where the screen ends; its further lines begin
+/// below the text. A word that is longer than a line, such as a path, stays whole. Without a screen it is one line.
+pub(crate) fn wrapped(lead: &str, text: &str, screen: Option<usize>) -> String {
+    let text = printable(text);
+    let Some(screen) = screen else { return format!("{lead}{text}") };
+    let indent = " ".repeat(lead.width());
+    let mut out = lead.to_owned();
+    let mut column = lead.width();
+    for word in text.split(' ') {
+        if column > indent.len() && column + 1 + word.width() > screen {
+            out.push('\n');
+            out.push_str(&indent);
+            column = indent.len();
+        } else if column > indent.len() {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.width();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_end_between_words_and_begin_below_the_text() {
+        let text = "the node was low on memory";
+        assert_eq!(wrapped("  - ", text, Some(18)), "  - the node was\n    low on memory");
+        assert_eq!(wrapped("  - ", text, Some(200)), format!("  - {text}"));
+        assert_eq!(wrapped("  - ", text, None), format!("  - {text}"));
+        // Half of such a word is of no use to anybody.
+        assert_eq!(
+            wrapped("  ", "see registry.example/web:2 there", Some(12)),
+            "  see\n  registry.example/web:2\n  there"
+        );
+        assert_eq!(wrapped("  ", "", Some(12)), "  ");
+    }
 }

@@ -10,10 +10,10 @@ mod stopwatch;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taffrail_apps::{AppList, Asked, ObjectKey, Objects, Snapshot, apps, declared};
+use taffrail_apps::{AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
 use taffrail_status::Taffrail;
 
-use crate::cli::SourceArguments;
+use crate::cli::{GroupingArguments, SourceArguments};
 use crate::complaint::Complaint;
 
 pub(crate) use live::{Failure, Live, Members, More, chain, contexts, each, members};
@@ -30,6 +30,8 @@ pub(crate) struct Fleet {
     pub(crate) now: Timestamp,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
     pub(crate) complaints: Vec<Complaint>,
+    /// The labels that name apps.
+    labels: AppLabels,
 }
 
 impl Fleet {
@@ -45,21 +47,22 @@ impl Fleet {
         more: More<'_>,
     ) -> Result<Fleet, Complaint> {
         if !arguments.from.is_empty() {
-            return dumps(arguments);
+            return Ok(Fleet { labels: asked.app_labels.clone(), ..dumps(arguments)? });
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
+        let labels = asked.app_labels.clone();
         let lives = live::fleet(members, arguments.timeout, asked, now, more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
-        Ok(Fleet { snapshots, now, complaints, _answering: Stopwatch::start(arguments.verbose) })
+        Ok(Fleet { snapshots, now, complaints, labels, _answering: Stopwatch::start(arguments.verbose) })
     }
 
     /// Its apps; where objects are declared on the command line, the app that they make instead.
     pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
         if objects.is_empty() {
-            apps(&self.clusters(), &Taffrail, self.now)
+            apps_by(&self.labels, &self.clusters(), &Taffrail, self.now)
         } else {
             declared(&self.clusters(), objects, &Taffrail, self.now)
         }
@@ -72,9 +75,13 @@ impl Fleet {
 }
 
 /// What is to be read for the apps, or for the objects that are declared on the command line.
-pub(crate) fn asked(namespace: Option<&String>, objects: &[ObjectKey]) -> Asked {
+pub(crate) fn asked(
+    namespace: Option<&String>,
+    objects: &[ObjectKey],
+    grouping: &GroupingArguments,
+) -> Asked {
     if objects.is_empty() {
-        Asked { namespace: namespace.cloned(), ..Asked::default() }
+        Asked { namespace: namespace.cloned(), app_labels: grouping.labels(), ..Asked::default() }
     } else {
         Asked { declarations: false, objects: objects.to_vec(), ..Asked::default() }
     }
@@ -88,5 +95,11 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    Ok(Fleet { snapshots, now, complaints, _answering: Stopwatch::start(arguments.verbose) })
+    Ok(Fleet {
+        snapshots,
+        now,
+        complaints,
+        labels: AppLabels::default(),
+        _answering: Stopwatch::start(arguments.verbose),
+    })
 }

@@ -92,3 +92,31 @@ fn a_lost_cluster_stays_in_filtered_lists_unless_the_status_excludes_it() {
     assert!(shown(&["--status", "!Ready"]));
     assert!(!shown(&["--status", "Ready"]));
 }
+
+#[test]
+fn every_command_that_finds_apps_can_be_told_the_label_that_names_them() {
+    let golden = "label-groups";
+    let label = ["--app-label", "endpointslice.kubernetes.io/managed-by,app.kubernetes.io/component"];
+    let rows = of_case(&["get", "apps"], golden, &[&label[..], &["-o", "name"]].concat());
+    assert_eq!(
+        rows.stdout, "flux-kustomization/flux-system/web\n",
+        "all that has these labels is made by controllers"
+    );
+    let label = ["--app-label", "app.kubernetes.io/part-of", "--app-label", "app.kubernetes.io/name"];
+    let rows = of_case(&["get", "apps"], golden, &[&label[..], &["-o", "name"]].concat());
+    assert_eq!(
+        rows.stdout,
+        "flux-kustomization/flux-system/web\nlabel/web/blog\nlabel/web/forum\nlabel/web-staging/blog\n"
+    );
+    for command in [&["get", "resources"][..], &["app", "forum"], &["tree", "forum"], &["explain", "forum"]] {
+        let found = of_case(command, golden, &label);
+        assert_eq!((found.code, &*found.stderr), (0, ""), "{command:?}");
+        assert!(found.stdout.contains("forum"), "{}", found.stdout);
+        let none = of_case(command, golden, &["--app-label", "tier"]);
+        assert!(!none.stdout.contains("forum"), "{}", none.stdout);
+    }
+    assert_eq!(of_case(&["events", "forum"], golden, &label).code, 0);
+    let wrong = of_case(&["get", "apps"], golden, &["--app-label", "app=web"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("'app=web' is no label; write NAME or PREFIX/NAME"), "{}", wrong.stderr);
+}

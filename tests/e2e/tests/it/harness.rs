@@ -14,12 +14,20 @@ use xtask::kube::{ControlPlane, Options, Programs};
 /// The first of the two clusters, on which all tests work that do not say otherwise.
 pub(crate) const CLUSTER: &str = "kube-1";
 
+/// Names a control plane that runs (`cargo xtask kube up --clusters 2`): it is used in place of one of the tests' own, and
+/// what the tests made stays there to be looked at.
+const KEEP: &str = "TAFFRAIL_E2E_KEEP";
+
 /// The control plane of all tests, or `None` where there can be none, which is said.
 pub(crate) fn plane() -> Option<&'static ControlPlane> {
     static PLANE: OnceLock<Option<ControlPlane>> = OnceLock::new();
     let plane = PLANE.get_or_init(|| {
         if Programs::unavailable().expect("the cache can be looked at").is_some() {
             return None;
+        }
+        if let Ok(name) = std::env::var(KEEP) {
+            let found = ControlPlane::find(&name).unwrap_or_else(|error| panic!("{error:#}"));
+            return Some(found.unwrap_or_else(|| panic!("{KEEP}: no control plane {name} runs")));
         }
         let name = format!("e2e-{}", std::process::id());
         let options = Options { name, clusters: 2, nodes: 3, ..Options::default() };
@@ -58,11 +66,15 @@ impl fmt::Display for Answer {
     }
 }
 
+/// The binary of this checkout, built once.
+pub(crate) fn built() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| binary::build(Profile::Dev).unwrap_or_else(|error| panic!("{error:#}")))
+}
+
 /// Runs the binary with this kubeconfig.
 pub(crate) fn taffrail(kubeconfig: &Path, arguments: &[&str]) -> Answer {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    let binary =
-        BINARY.get_or_init(|| binary::build(Profile::Dev).unwrap_or_else(|error| panic!("{error:#}")));
+    let binary = built();
     let output = Command::new(binary)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)

@@ -7,8 +7,10 @@
 
 mod access;
 mod apps;
+mod broken;
 mod clusters;
 mod harness;
 mod helm;
+mod noisy;
 mod rollout;
 mod status;

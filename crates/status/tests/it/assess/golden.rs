@@ -99,6 +99,14 @@ impl Evidence for Reversed<'_> {
         reversed(self.0.of_kind(group, kind, namespace))
     }
 
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        reversed(self.0.users(namespace, claim))
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        self.0.definition(group, kind)
+    }
+
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         reversed(self.0.in_namespace(namespace))
     }

@@ -4,6 +4,7 @@ mod damaged;
 mod golden;
 mod kinds;
 mod pods;
+mod questions;
 mod workloads;
 
 use jiff::Timestamp;

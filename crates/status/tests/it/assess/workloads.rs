@@ -54,6 +54,17 @@ fn a_replicaset_that_is_behind_does_not_hide_why_the_deployment_fails() {
 }
 
 #[test]
+fn a_workload_that_fails_for_its_pods_says_how_far_it_is_and_the_cause_says_why() {
+    let objects = read(&all(&[ROLLING, &pod_of("ReplicaSet/web-2", "new", CRASH)]));
+    let assessment = &assess_all(&[name("apps/Deployment/shop/web")], &dump(&objects), now())[0];
+    let told: Vec<_> = assessment.chain.iter().map(|link| (link.status, &*link.message)).collect();
+    let expected =
+        [(Status::Failed, "Updated: 1/2"), (Status::Failed, "Available: 0/1"), (Status::Failed, "back-off")];
+    assert_eq!(told, expected);
+    assert_eq!((&*assessment.verdict.message, &*assessment.message), ("Updated: 1/2", "back-off"));
+}
+
+#[test]
 fn owners_are_told_by_uid_and_not_by_name() {
     let other = pod_of("ReplicaSet/web-2", "new", CRASH).replace("uid: u-web-2,", "uid: u-earlier,");
     check(&all(&[ROLLING, &other]), "InProgress < apps/ReplicaSet/shop/web-2");

@@ -12,7 +12,7 @@ const COMMIT: &str = "3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
 /// Pods of a Deployment.
 const REPLICAS: usize = 8;
 /// Every so many Deployments one has a Pod in a crash loop.
-const BROKEN: usize = 40;
+const BROKEN: usize = 37;
 
 /// Who delivers an app.
 #[derive(Clone, Copy, PartialEq)]

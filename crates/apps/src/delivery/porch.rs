@@ -1,0 +1,499 @@
+//! Porch: `PackageRevision`s of deployment repositories.
+//!
+//! Porch writes packages into Git and delivers nothing: Config Sync or Flux does, in any cluster. So a package is
+//! joined with what syncs its folder, by the address of the repository, the branch and the folder, and its objects
+//! are those that this claims: of a RootSync or RepoSync the objects whose `configmanagement.gke.io/source-path`
+//! is in the folder of the package.
+//!
+//! The shapes are those of Porch at `74d82d5`: `api/porch/v1alpha1` and `v1alpha2` (in which the revision may be in
+//! the status), `api/porchconfig/v1alpha1` for the Repository.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use taffrail_status::json::Value;
+
+use super::{Declaration, Declarations, Destination, flux, text, time};
+use crate::fleet::Fleet;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed};
+use crate::sync::{Source, Sync, SyncState, shorten};
+
+pub(crate) const GROUP: &str = "porch.kpt.dev";
+pub(crate) const KIND: &str = "PackageRevision";
+pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
+
+/// The file of the repository that declares an object of Config Sync.
+const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
+
+/// Reads the packages of all clusters, when all that may deliver them is known.
+pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
+    let mut apps = Vec::new();
+    let carriers = Carrier::all(fleet, &found.apps);
+    for home in 0..fleet.members.len() {
+        let packages = packages(fleet.objects(home), home, found);
+        for package in &packages {
+            apps.extend(package.declarations(fleet, &carriers, &packages, &found.apps));
+        }
+    }
+    found.apps.extend(apps);
+}
+
+/// A published revision of a package.
+struct Revision<'a> {
+    observed: Observed<'a>,
+    number: i64,
+    lifecycle: String,
+    published_at: Option<Timestamp>,
+    /// The folder and the commit that hold it.
+    directory: Option<String>,
+    commit: Option<String>,
+    deployment: bool,
+}
+
+impl<'a> Revision<'a> {
+    /// Drafts and proposals are in no branch that anybody syncs; and a package as it is on the branch itself is
+    /// given the revision `-1`, by older versions of Porch `main`.
+    fn published(observed: Observed<'a>) -> Option<Revision<'a>> {
+        let root = observed.object.root();
+        let lifecycle = text(root, &["spec", "lifecycle"])?;
+        let number = [["status", "revision"], ["spec", "revision"]].iter().find_map(|path| {
+            let value = root.at(path)?;
+            value.as_i64().or_else(|| value.as_str()?.trim_start_matches('v').parse().ok())
+        })?;
+        let is_published = matches!(&*lifecycle, "Published" | "DeletionProposed") && number >= 0;
+        let lock = |field| text(root, &["status", "selfLock", "git", field]);
+        let at = [["status", "publishedAt"], ["status", "publishTimestamp"]];
+        is_published.then(|| Revision {
+            number,
+            lifecycle,
+            published_at: at.iter().find_map(|path| time(root.at(path))),
+            directory: lock("directory"),
+            commit: lock("commit"),
+            deployment: root.at(&["status", "deployment"]).and_then(Value::as_bool) == Some(true),
+            observed,
+        })
+    }
+
+    /// As the tags of Porch name it: `v3`.
+    fn name(&self) -> String {
+        format!("v{}", self.number)
+    }
+}
+
+/// A repository that packages are deployed from.
+struct Repository {
+    url: String,
+    /// The form of its URL that is compared.
+    address: String,
+    branch: String,
+    directory: String,
+    /// What its branch held when Porch last read all of it, and when that was.
+    head: Option<(String, Timestamp)>,
+}
+
+impl Repository {
+    /// Nothing where it is no deployment repository in Git.
+    fn of(repository: &Observed<'_>) -> Option<Repository> {
+        let root = repository.object.root();
+        let is_deployment = root.at(&["spec", "deployment"]).and_then(Value::as_bool) == Some(true);
+        let git = |field| text(root, &["spec", "git", field]);
+        let head = text(root, &["status", "gitCommitHash"]);
+        is_deployment.then_some(())?;
+        let url = git("repo")?;
+        Some(Repository {
+            address: address(&url),
+            url,
+            branch: git("branch").unwrap_or_else(|| "main".to_owned()),
+            directory: git("directory").unwrap_or_default(),
+            head: head.zip(time(root.at(&["status", "lastFullSyncTime"]))),
+        })
+    }
+}
+
+/// A package of which a revision was published in a deployment repository.
+struct Package<'a> {
+    home: usize,
+    namespace: &'a str,
+    /// The names of its repository and itself.
+    name: (String, String),
+    /// The repository, or why it cannot be read.
+    repository: Result<Repository, (ObjectKey, String)>,
+    /// Its folder in the repository.
+    directory: String,
+    /// Never empty; the newest comes last.
+    revisions: Vec<Revision<'a>>,
+}
+
+fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations) -> Vec<Package<'a>> {
+    let mut all: BTreeMap<(&str, String, String), Vec<Revision<'a>>> = BTreeMap::new();
+    for observed in objects.of_kind(GROUP, KIND) {
+        let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
+        let named = |field| text(root, &["spec", field]);
+        if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))
+            && let Some(revision) = Revision::published(observed)
+        {
+            all.entry((namespace, repository, package)).or_default().push(revision);
+        }
+    }
+    let mut packages = Vec::new();
+    for ((namespace, repository, package), mut revisions) in all {
+        revisions.sort_by_key(|revision| revision.number);
+        let key = ObjectKey::new(REPOSITORY.0, REPOSITORY.1, namespace, &*repository);
+        let of = match objects.get(&key) {
+            Lookup::Found(object) => match Repository::of(&object) {
+                Some(repository) => Ok(repository),
+                None => continue,
+            },
+            _ if !revisions.last().is_some_and(|newest| newest.deployment) => continue,
+            Lookup::Absent => Err((key.clone(), format!("Repository {} not found", key.path()))),
+            Lookup::Unobserved(why) => {
+                let message = format!("Repository {} cannot be read: {why}", key.path());
+                found.lacking.insert((home, key.clone()));
+                Err((key, message))
+            }
+        };
+        let locked = revisions.last().and_then(|newest| newest.directory.as_deref());
+        let directory = match (locked, &of) {
+            (Some(directory), _) => folder(directory).to_owned(),
+            (None, Ok(of)) => folder(&format!("{}/{package}", folder(&of.directory))).to_owned(),
+            (None, Err(_)) => package.clone(),
+        };
+        let name = (repository, package);
+        packages.push(Package { home, namespace, name, repository: of, directory, revisions });
+    }
+    packages
+}
+
+impl Package<'_> {
+    fn newest(&self) -> Option<&Revision<'_>> {
+        self.revisions.last()
+    }
+
+    /// One app for each cluster that something delivers the package into; where nothing is known to, one without
+    /// a cluster.
+    fn declarations(
+        &self,
+        fleet: &Fleet<'_>,
+        carriers: &[Carrier],
+        packages: &[Package<'_>],
+        apps: &[Declaration],
+    ) -> Vec<Declaration> {
+        let Some(newest) = self.newest() else { return Vec::new() };
+        let said = format!("{} ({})", newest.name(), newest.lifecycle);
+        let key = newest.observed.key;
+        let alone = |unreadable: (ObjectKey, String)| {
+            let sync = Sync { desired: Some(newest.name()), ..Sync::unknown() };
+            let place = "a cluster that is not known".to_owned();
+            let trouble = Some(unreadable.1.clone());
+            let app = self.app(newest, Destination::OutOfReach(place), sync, said.clone());
+            vec![Declaration { unreadable: Some(unreadable), trouble, ..app }]
+        };
+        let repository = match &self.repository {
+            Ok(repository) => repository,
+            Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
+        };
+        let directory = self.directory.as_str();
+        let mut nearest: BTreeMap<Option<usize>, &Carrier> = BTreeMap::new();
+        for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, directory)) {
+            let cluster = apps.get(carrier.app).and_then(Declaration::cluster);
+            let nearer = |other: &&Carrier| other.directory.len() < carrier.directory.len();
+            if nearest.get(&cluster).is_none_or(nearer) {
+                nearest.insert(cluster, carrier);
+            }
+        }
+        if nearest.is_empty() {
+            let Repository { url, branch, .. } = repository;
+            let why = format!("nothing that was read syncs {directory} of {url}, branch {branch}");
+            return alone((key.clone(), format!("{said}: {why}")));
+        }
+        let is_inside = |other: &&Package<'_>| {
+            other.directory != directory
+                && is_in(&other.directory, directory)
+                && other.repository.as_ref().is_ok_and(|it| it.address == repository.address)
+        };
+        let inside: Vec<&str> = packages.iter().filter(is_inside).map(|it| it.directory.as_str()).collect();
+        let delivered = |carrier: &Carrier| {
+            let by = apps.get(carrier.app)?;
+            let (objects, unreadable) = carrier.objects(fleet, by, directory, &inside);
+            let (sync, trouble) = self.sync(newest, repository, by);
+            let revision = by.sync.applied.as_deref().map(shorten);
+            let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
+            let message = format!("{said}, synced by {}{at}", by.declaring_name());
+            Some(Declaration {
+                objects,
+                unreadable,
+                trouble,
+                via: Some(carrier.app),
+                suspended: by.suspended,
+                ..self.app(newest, by.destination.clone(), sync, message)
+            })
+        };
+        nearest.into_values().filter_map(delivered).collect()
+    }
+
+    fn app(
+        &self,
+        newest: &Revision<'_>,
+        destination: Destination,
+        sync: Sync,
+        message: String,
+    ) -> Declaration {
+        // As Porch names the revisions of a package that is in a folder.
+        let name = format!("{}.{}", self.name.0, self.name.1.replace('/', "."));
+        let repository = self.repository.as_ref().ok();
+        Declaration {
+            home: self.home,
+            destination,
+            delivery: Delivery::Porch,
+            namespace: self.namespace.to_owned(),
+            key: AppKey::of(Delivery::Porch, self.namespace, &name, Some(&newest.observed.object)),
+            name,
+            declaring: Some(newest.observed.key.clone()),
+            unseen: false,
+            objects: Vec::new(),
+            unreadable: None,
+            sync,
+            suspended: false,
+            message,
+            trouble: None,
+            source: Some(Source {
+                kind: "git".to_owned(),
+                namespace: None,
+                name: None,
+                url: repository.map(|repository| repository.url.clone()),
+                path: Some(self.directory.clone()),
+                reference: repository.map(|repository| repository.branch.clone()),
+            }),
+            via: None,
+        }
+    }
+
+    /// Whether what was synced is the newest revision. Of another commit than that of a revision nobody here can
+    /// say what it contains, unless it is the one that Porch found on the branch after it had published there.
+    fn sync(
+        &self,
+        newest: &Revision<'_>,
+        repository: &Repository,
+        by: &Declaration,
+    ) -> (Sync, Option<String>) {
+        let synced = by.sync.applied.as_deref().map(commit);
+        let is_synced = |revision: &&Revision<'_>| synced.is_some() && revision.commit.as_deref() == synced;
+        let is_head = repository.head.as_ref().is_some_and(|(head, read_at)| {
+            Some(head.as_str()) == synced
+                && newest.published_at.is_some_and(|published| published <= *read_at)
+        });
+        let applied = match self.revisions.iter().rev().find(is_synced) {
+            Some(revision) => Some(revision.name()),
+            None => is_head.then(|| newest.name()),
+        };
+        let is_newest = applied.as_ref() == Some(&newest.name());
+        let state = match by.sync.state {
+            SyncState::Synced | SyncState::OutOfSync if is_newest => SyncState::Synced,
+            SyncState::Synced | SyncState::OutOfSync if applied.is_some() => SyncState::OutOfSync,
+            SyncState::Synced | SyncState::OutOfSync => SyncState::Unknown,
+            other => other,
+        };
+        let trouble = match (state, synced) {
+            (SyncState::Failed, _) => by.trouble.clone(),
+            (SyncState::Unknown, Some(synced)) if applied.is_none() => Some(format!(
+                "{} is at {}, and whether that contains {} cannot be told",
+                by.declaring_name(),
+                shorten(synced),
+                newest.name(),
+            )),
+            (SyncState::Unknown, _) => by.trouble.clone(),
+            _ => None,
+        };
+        let last_success = by.sync.last_success.filter(|_| is_newest);
+        let desired = Some(newest.name());
+        (Sync { state, desired, attempted: None, applied, last_success }, trouble)
+    }
+}
+
+/// The commit in a revision as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`) writes it.
+fn commit(revision: &str) -> &str {
+    revision.rsplit(':').next().unwrap_or(revision)
+}
+
+/// What delivers a folder of a repository in Git.
+struct Carrier {
+    /// Its place among the apps.
+    app: usize,
+    url: String,
+    /// Nothing where it follows no branch, but a commit or tag.
+    branch: Option<String>,
+    directory: String,
+    /// Of Config Sync: its objects with the files that declare them, or why that is not known.
+    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
+}
+
+impl Carrier {
+    fn all(fleet: &Fleet<'_>, apps: &[Declaration]) -> Vec<Carrier> {
+        let carrier = |(place, app): (usize, &Declaration)| {
+            let objects = fleet.objects(app.home);
+            let Lookup::Found(observed) = objects.get(app.declaring.as_ref()?) else { return None };
+            let (url, branch, directory) = match app.delivery {
+                Delivery::ConfigSync => of_config_sync(&observed)?,
+                Delivery::FluxKustomization => of_flux(objects, &observed)?,
+                _ => return None,
+            };
+            let directory = folder(&directory).to_owned();
+            Some(Carrier { app: place, url: address(&url), branch, directory, files: OnceCell::new() })
+        };
+        apps.iter().enumerate().filter_map(carrier).collect()
+    }
+
+    /// Whether it delivers a folder of a repository.
+    fn brings(&self, repository: &Repository, directory: &str) -> bool {
+        self.url == repository.address
+            && self.branch.as_ref().is_none_or(|branch| *branch == repository.branch)
+            && is_in(directory, &self.directory)
+    }
+
+    /// Those objects of `app`, which this is, that are of the package in a folder, and what keeps it from being
+    /// known whether these are all. The folders `inside` are other packages.
+    fn objects(
+        &self,
+        fleet: &Fleet<'_>,
+        app: &Declaration,
+        directory: &str,
+        inside: &[&str],
+    ) -> (Vec<ObjectKey>, Option<(ObjectKey, String)>) {
+        let narrows = app.delivery == Delivery::ConfigSync;
+        if app.unreadable.is_some() || (self.directory == directory && (inside.is_empty() || !narrows)) {
+            return (app.objects.clone(), app.unreadable.clone());
+        }
+        let Some(declaring) = &app.declaring else { return (Vec::new(), None) };
+        let name = app.declaring_name();
+        if !narrows {
+            let why =
+                format!("{name} delivers {directory} among others, and does not say which objects are of it");
+            return (Vec::new(), Some((declaring.clone(), why)));
+        }
+        let Some(cluster) = app.cluster() else { return (Vec::new(), None) };
+        let mut objects = Vec::new();
+        let mut doubt = None;
+        for (key, file) in self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects)) {
+            match file {
+                Ok(file) if is_in(file, directory) && !inside.iter().any(|other| is_in(file, other)) => {
+                    objects.push(key.clone());
+                }
+                Ok(_) => {}
+                Err(why) => {
+                    doubt.get_or_insert_with(|| {
+                        let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
+                        (key.clone(), why)
+                    });
+                }
+            }
+        }
+        (objects, doubt)
+    }
+}
+
+/// The file that declares each of the objects, as Config Sync writes it on them.
+fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
+    let file = |key: &ObjectKey| match objects.get(key) {
+        Lookup::Found(observed) => {
+            Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
+        }
+        Lookup::Absent => Err("not found".to_owned()),
+        Lookup::Unobserved(why) => Err(format!("was not observed: {why}")),
+    };
+    keys.iter().map(|key| (key.clone(), file(key))).collect()
+}
+
+type Followed = (String, Option<String>, String);
+
+/// The repository, branch and folder of a RootSync or RepoSync (`v1beta1`, where `master` and the root are what is
+/// meant when nothing is said).
+fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
+    let git = |field| text(sync.object.root(), &["spec", "git", field]);
+    let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
+    let branch = (!is_pinned).then(|| git("branch").unwrap_or_else(|| "master".to_owned()));
+    Some((git("repo")?, branch, git("dir").unwrap_or_default()))
+}
+
+/// The same of a Kustomization and its GitRepository.
+fn of_flux(objects: &dyn Objects, kustomization: &Observed<'_>) -> Option<Followed> {
+    let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
+    let Lookup::Found(source) = objects.get(&source) else { return None };
+    let root = source.object.root();
+    let reference = |field| text(root, &["spec", "ref", field]);
+    let is_pinned = ["commit", "name", "semver", "tag"].iter().any(|field| reference(field).is_some());
+    let branch = (!is_pinned).then(|| reference("branch").unwrap_or_else(|| "master".to_owned()));
+    let path = text(kustomization.object.root(), &["spec", "path"]).unwrap_or_default();
+    Some((text(root, &["spec", "url"])?, branch, path))
+}
+
+/// A folder without what may stand before and after it; the root is empty.
+fn folder(path: &str) -> &str {
+    let path = path.trim_matches('/');
+    let path = path.strip_prefix("./").unwrap_or(path);
+    if path == "." { "" } else { path.trim_matches('/') }
+}
+
+/// Whether a path is a folder or inside it.
+fn is_in(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory);
+    directory.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The address of a repository in the form in which all ways to it are equal: host and path, without scheme, user,
+/// default port and `.git`.
+fn address(url: &str) -> String {
+    let url = url.trim();
+    let (host, path) = match url.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').unwrap_or((rest, "")),
+        // git@host:path
+        None => url.split_once(':').or_else(|| url.split_once('/')).unwrap_or((url, "")),
+    };
+    let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
+    let host = [":443", ":80", ":22"].iter().find_map(|port| host.strip_suffix(port)).unwrap_or(&host);
+    let path = path.trim_matches('/');
+    format!("{host}/{}", path.strip_suffix(".git").unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, folder, is_in};
+
+    #[test]
+    fn ways_to_one_repository_are_equal() {
+        let one = address("https://git.example.com/nephio/edge1.git");
+        for other in [
+            "https://git.example.com/nephio/edge1",
+            "https://user:token@Git.example.com:443/nephio/edge1.git/",
+            "ssh://git@git.example.com:22/nephio/edge1.git",
+            "git@git.example.com:nephio/edge1.git",
+        ] {
+            assert_eq!(address(other), one, "{other}");
+        }
+        for other in [
+            "https://git.example.com/nephio/Edge1.git",
+            "https://git.example.com/nephio/edge",
+            "https://git.example.com:3000/nephio/edge1.git",
+            "https://example.com/nephio/edge1.git",
+            "",
+        ] {
+            assert_ne!(address(other), one, "{other}");
+        }
+    }
+
+    #[test]
+    fn folders_are_compared_by_their_parts() {
+        for (path, directory, expected) in [
+            ("shop", "", true),
+            ("shop/web.yaml", "./shop/", true),
+            ("/shop", "shop", true),
+            ("shopping/web.yaml", "shop", false),
+            ("a/shop", "shop", false),
+            ("", "shop", false),
+            ("./", "/", true),
+        ] {
+            assert_eq!(is_in(folder(path), folder(directory)), expected, "{path} in {directory}");
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Porch: packages of deployment repositories, and what delivers them.
+//!
+//! The shapes are those of Porch `74d82d5`: `PackageRevision` of `api/porch/v1alpha1/types_packagerevisions.go`
+//! (and `v1alpha2/packagerevision_types.go`, where noted), `Repository` of `api/porchconfig/v1alpha1`; names and
+//! addresses as in Nephio's Porch tutorial. RootSyncs are those of Config Sync v1.20, `configsync.gke.io/v1beta1`,
+//! and the annotation is the one of its documentation, "Config Sync annotations and labels".
+
+use serde_json::{Value, json};
+use taffrail_apps::{
+    App, AppList, Asked, Delivery, Objects, SyncState, apps, next_reads, view::AppDetailList,
+};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{NOW, apps_of, holding};
+use super::server::Server;
+
+const OLD: &str = "1111111111111111111111111111111111111111";
+const NEW: &str = "2222222222222222222222222222222222222222";
+const HEAD: &str = "3333333333333333333333333333333333333333";
+const REPO: &str = "http://172.18.255.200:3000/nephio/edge1.git";
+
+fn repository(deployment: bool) -> Value {
+    json!({
+        "apiVersion": "config.porch.kpt.dev/v1alpha1", "kind": "Repository",
+        "metadata": {"namespace": "porch-demo", "name": "edge1"},
+        "spec": {"type": "git", "deployment": deployment, "git": {"repo": REPO, "branch": "main", "directory": "/"}},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "Repository Ready"}]},
+    })
+}
+
+fn revision(package: &str, number: Value, lifecycle: &str, commit: &str) -> Value {
+    let name = format!("edge1.{}.{number}", package.replace('/', "."));
+    json!({
+        "apiVersion": "porch.kpt.dev/v1alpha1", "kind": "PackageRevision",
+        "metadata": {"namespace": "porch-demo", "name": name, "labels": {"kpt.dev/latest-revision": "true"}},
+        "spec": {
+            "packageName": package, "repository": "edge1", "workspaceName": "w", "revision": number, "lifecycle": lifecycle,
+            "tasks": [{"type": "clone"}],
+        },
+        "status": {
+            "deployment": true, "publishTimestamp": "2026-03-01T10:00:00Z",
+            "selfLock": {"type": "git", "git": {"repo": REPO, "directory": package, "ref": format!("{package}/v{number}"), "commit": commit}},
+        },
+    })
+}
+
+fn root_sync(dir: &str, commit: &str) -> Value {
+    json!({
+        "apiVersion": "configsync.gke.io/v1beta1", "kind": "RootSync",
+        "metadata": {"namespace": "config-management-system", "name": "root-sync", "generation": 1},
+        "spec": {"sourceFormat": "unstructured", "sourceType": "git", "git": {
+            "repo": "http://172.18.255.200:3000/nephio/edge1", "branch": "main", "dir": dir, "auth": "none",
+        }},
+        "status": {
+            "observedGeneration": 1, "lastSyncedCommit": commit,
+            "source": {"commit": commit}, "rendering": {"commit": commit},
+            "sync": {"commit": commit, "lastUpdate": "2026-03-01T11:20:00Z"},
+            "conditions": [{"type": "Syncing", "status": "False", "reason": "Sync", "message": "Sync Completed"}],
+        },
+    })
+}
+
+fn inventory(names: &[&str]) -> Value {
+    let resources: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"group": "", "kind": "ConfigMap", "namespace": "shop", "name": name}))
+        .collect();
+    json!({
+        "apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+        "metadata": {"namespace": "config-management-system", "name": "root-sync"}, "spec": {"resources": resources},
+    })
+}
+
+fn managed(name: &str, path: Option<&str>) -> Value {
+    let mut object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}});
+    if let Some(path) = path {
+        object["metadata"]["annotations"] = json!({
+            "configmanagement.gke.io/managed": "enabled", "configmanagement.gke.io/source-path": path,
+            "configmanagement.gke.io/token": NEW, "config.k8s.io/owning-inventory": "config-management-system_root-sync",
+        });
+    }
+    object
+}
+
+/// A cluster that syncs the root of the repository, and what it holds of two packages.
+fn edge(commit: &str) -> Vec<Value> {
+    vec![
+        root_sync("/", commit),
+        inventory(&["shop", "shop-more", "other"]),
+        managed("shop", Some("shop/map.yaml")),
+        managed("shop-more", Some("shop/deep/map.yaml")),
+        managed("other", Some("shopping/map.yaml")),
+    ]
+}
+
+fn packages(list: &AppList) -> Vec<&App> {
+    list.apps.iter().filter(|app| app.app.delivery == Delivery::Porch).collect()
+}
+
+fn names(app: &App) -> Vec<&str> {
+    app.resources.iter().map(|resource| &*resource.key.name).collect()
+}
+
+#[test]
+fn a_package_is_where_what_syncs_its_folder_is() {
+    let porch = holding(
+        "porch",
+        &[
+            repository(true),
+            revision("shop", json!(2), "Published", NEW),
+            revision("shop", json!(1), "Published", OLD),
+        ],
+    );
+    let edge = holding("edge", &edge(NEW));
+    let list = apps(&[&porch, &edge], &Taffrail, NOW);
+    let [app] = packages(&list)[..] else { panic!("{list:?}") };
+    assert_eq!((&*app.app.home, &*app.app.target, &*app.app.namespace), ("porch", "edge", "porch-demo"));
+    assert_eq!((&*app.app.name, app.key.to_string()), ("edge1.shop", "package/shop".to_owned()));
+    assert_eq!(
+        (app.health, app.sync.state, names(app)),
+        (Status::Current, SyncState::Synced, vec!["shop", "shop-more"])
+    );
+    assert_eq!(
+        app.message,
+        "v2 (Published), synced by RootSync config-management-system/root-sync at 22222222"
+    );
+    assert_eq!((app.sync.desired.as_deref(), app.sync.applied.as_deref()), (Some("v2"), Some("v2")));
+    assert_eq!(app.sync.last_success.map(|at| at.to_string()).as_deref(), Some("2026-03-01T11:20:00Z"));
+    // Porch claims nothing: the sync does.
+    assert_eq!(list.errors, []);
+    assert_eq!(list.apps.len(), 2);
+
+    let clusters: [&dyn Objects; 2] = [&porch, &edge];
+    let detail = AppDetailList::new(&[app], &list, &clusters, &Taffrail, NOW);
+    let row = &detail.items[0];
+    assert_eq!(row.application.path.as_deref(), Some("shop"));
+    let delivery: Vec<_> = row
+        .reconciliation
+        .delivery
+        .iter()
+        .map(|row| (&*row.kind, &*row.name, row.revision.as_deref()))
+        .collect();
+    assert_eq!(
+        delivery,
+        [("PackageRevision", "edge1.shop.2", Some("v2")), ("RootSync", "root-sync", Some(NEW))]
+    );
+    let [source] = row.reconciliation.sources.as_slice() else { panic!("{row:?}") };
+    assert_eq!((&*source.name, source.revision.as_deref()), ("edge1", Some(NEW)));
+}
+
+#[test]
+fn what_is_synced_is_never_guessed() {
+    use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
+
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut objects = edge(HEAD);
+        change(&mut objects[0]);
+        objects
+    };
+    let read = |at: &str| {
+        let mut repository = repository(true);
+        repository["status"]["gitCommitHash"] = json!(HEAD);
+        repository["status"]["lastFullSyncTime"] = json!(at);
+        repository
+    };
+    let cannot = "RootSync config-management-system/root-sync is at 33333333, and whether that contains v2 cannot be told";
+    let by = |commit: &str| {
+        format!("v2 (Published), synced by RootSync config-management-system/root-sync at {commit}")
+    };
+    for (case, repository, objects, state, applied, message) in [
+        ("same", repository(true), edge(NEW), Synced, Some("v2"), by("22222222")),
+        ("an older revision", repository(true), edge(OLD), OutOfSync, Some("v1"), by("11111111")),
+        ("another commit", repository(true), edge(HEAD), Unknown, None, cannot.to_owned()),
+        (
+            "the branch as Porch read it later",
+            read("2026-03-01T10:05:00Z"),
+            edge(HEAD),
+            Synced,
+            Some("v2"),
+            by("33333333"),
+        ),
+        (
+            "the branch as Porch read it before",
+            read("2026-03-01T09:55:00Z"),
+            edge(HEAD),
+            Unknown,
+            None,
+            cannot.to_owned(),
+        ),
+        (
+            "failing",
+            repository(true),
+            with(&|sync| {
+                sync["status"]["source"]["errors"] = json!([{"code": "2004", "errorMessage": "KNV2004: no"}])
+            }),
+            Failed,
+            None,
+            "KNV2004: no".to_owned(),
+        ),
+        (
+            "syncing",
+            repository(true),
+            with(&|sync| sync["status"]["conditions"][0]["status"] = json!("True")),
+            Syncing,
+            None,
+            by("33333333"),
+        ),
+    ] {
+        let revisions =
+            [revision("shop", json!(2), "Published", NEW), revision("shop", json!("v1"), "Published", OLD)];
+        let all: Vec<Value> = revisions.into_iter().chain([repository]).chain(objects).collect();
+        let list = apps_of(&holding("prod", &all));
+        let [app] = packages(&list)[..] else { panic!("{case}: {list:?}") };
+        assert_eq!(
+            (app.sync.state, app.sync.applied.as_deref(), &*app.message),
+            (state, applied, &*message),
+            "{case}"
+        );
+        assert_eq!((app.health, app.counts.total()), (Status::Current, 2), "{case}");
+    }
+}
+
+#[test]
+fn what_is_not_published_for_deployment_is_no_app() {
+    for (repository, revision, is_app) in [
+        (repository(true), revision("shop", json!(2), "Published", NEW), true),
+        (repository(true), revision("shop", json!(2), "DeletionProposed", NEW), true),
+        (repository(true), revision("shop", json!(0), "Draft", NEW), false),
+        (repository(true), revision("shop", json!(0), "Proposed", NEW), false),
+        // The package as it is on the branch, of new and of old versions of Porch.
+        (repository(true), revision("shop", json!(-1), "Published", NEW), false),
+        (repository(true), revision("shop", json!("main"), "Published", NEW), false),
+        (repository(false), revision("shop", json!(2), "Published", NEW), false),
+    ] {
+        let list = apps_of(&holding("prod", &[vec![repository, revision.clone()], edge(NEW)].concat()));
+        assert_eq!(packages(&list).len(), usize::from(is_app), "{revision}");
+    }
+    // v1alpha2 has the revision in its status, and conditions of its own.
+    let mut second = revision("shop", json!(2), "Published", NEW);
+    second["apiVersion"] = json!("porch.kpt.dev/v1alpha2");
+    second["spec"].as_object_mut().unwrap().remove("revision");
+    second["status"]["revision"] = json!(2);
+    second["status"]["publishedAt"] = second["status"]["publishTimestamp"].take();
+    second["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "False", "reason": "RenderFailed", "message": "fn failed"}]);
+    let list = apps_of(&holding("prod", &[vec![repository(true), second], edge(NEW)].concat()));
+    let [app] = packages(&list)[..] else { panic!("{list:?}") };
+    assert_eq!(
+        (app.sync.applied.as_deref(), app.health, &*app.message),
+        (Some("v2"), Status::InProgress, "fn failed")
+    );
+}
+
+#[test]
+fn what_nothing_is_known_to_deliver_is_unknown() {
+    let alone = |objects: Vec<Value>| {
+        let all: Vec<Value> =
+            [revision("shop", json!(2), "Published", NEW)].into_iter().chain(objects).collect();
+        let list = apps_of(&holding("prod", &all));
+        let [app] = packages(&list)[..] else { panic!("{list:?}") };
+        assert_eq!((app.health, app.sync.state, app.in_reach), (Status::Unknown, SyncState::Unknown, false));
+        app.message.clone()
+    };
+    let nothing = "v2 (Published): nothing that was read syncs shop of http://172.18.255.200:3000/nephio/edge1.git, branch main";
+    assert_eq!(alone(vec![repository(true)]), nothing);
+    for (path, value) in
+        [("branch", "edge"), ("dir", "shopping"), ("repo", "http://172.18.255.200:3000/nephio/edge2.git")]
+    {
+        let mut objects = edge(NEW);
+        objects[0]["spec"]["git"][path] = json!(value);
+        objects.push(repository(true));
+        assert_eq!(alone(objects), nothing, "{path}");
+    }
+    assert_eq!(alone(edge(NEW)), "v2 (Published): Repository porch-demo/edge1 not found");
+}
+
+#[test]
+fn an_object_that_may_be_of_the_package_is_not_left_out() {
+    let objects = |dir: &str, extra: &[Value]| -> App {
+        let mut objects = vec![repository(true), revision("shop", json!(2), "Published", NEW)];
+        objects.extend([root_sync(dir, NEW), inventory(&["shop", "deep", "gone", "bare"])]);
+        objects.extend([
+            managed("shop", Some("shop/a.yaml")),
+            managed("deep", Some("shop/deep/a.yaml")),
+            managed("bare", None),
+        ]);
+        objects.extend(extra.iter().cloned());
+        let list = apps_of(&holding("prod", &objects));
+        (*packages(&list).iter().find(|app| app.app.name == "edge1.shop").unwrap()).clone()
+    };
+    // Of a sync of several packages nobody can say whose an object was that is not there.
+    let app = objects("/", &[]);
+    assert_eq!((app.health, names(&app)), (Status::Unknown, vec!["shop", "deep"]));
+    assert_eq!(app.message, "ConfigMap shop/gone not found; it may be of this package");
+    // Of a sync of this package all are its own.
+    let app = objects("shop", &[]);
+    assert_eq!((app.health, names(&app)), (Status::NotFound, vec!["shop", "deep", "gone", "bare"]));
+    // What a package in a folder of this one holds is not its own.
+    let app = objects(
+        "shop",
+        &[managed("gone", Some("other/a.yaml")), revision("shop/deep", json!(1), "Published", NEW)],
+    );
+    assert_eq!((app.health, names(&app)), (Status::Current, vec!["shop"]));
+}
+
+#[test]
+fn flux_delivers_packages_too() {
+    let flux = |path: &str| {
+        let source = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"namespace": "flux-system", "name": "edge1"},
+            "spec": {"url": "ssh://git@172.18.255.200:3000/nephio/edge1.git", "ref": {"branch": "main"}},
+            "status": {"artifact": {"revision": format!("main@sha1:{NEW}")}},
+        });
+        let app = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "flux-system", "name": "edge1", "generation": 1},
+            "spec": {"path": path, "sourceRef": {"kind": "GitRepository", "name": "edge1"}},
+            "status": {
+                "observedGeneration": 1, "lastAppliedRevision": format!("main@sha1:{NEW}"),
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied", "observedGeneration": 1}],
+                "inventory": {"entries": [{"id": "shop_shop__ConfigMap", "v": "v1"}]},
+            },
+        });
+        let objects = [
+            source,
+            app,
+            repository(true),
+            revision("shop", json!(2), "Published", NEW),
+            managed("shop", None),
+        ];
+        let list = apps_of(&holding("prod", &objects));
+        let [app] = packages(&list)[..] else { panic!("{list:?}") };
+        app.clone()
+    };
+    let app = flux("./shop");
+    assert_eq!((app.health, app.sync.state, names(&app)), (Status::Current, SyncState::Synced, vec!["shop"]));
+    let app = flux("./");
+    assert_eq!((app.health, app.sync.state, names(&app)), (Status::Unknown, SyncState::Synced, vec![]));
+    assert!(app.message.contains("delivers shop among others"), "{}", app.message);
+}
+
+#[test]
+fn a_live_cluster_is_asked_for_packages_only_where_it_has_them() {
+    let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
+    let (live, log) = Server::new(objects.clone()).read("prod", &Asked::default());
+    log.assert_no_repetition();
+    assert!(log.0.len() <= 3, "{:?}", log.paths());
+    assert_eq!(apps_of(&live), apps_of(&holding("prod", &objects)));
+
+    let (other, log) = Server::new(edge(NEW)).read("prod", &Asked::default());
+    assert!(log.all().all(|read| !read.group.ends_with("porch.kpt.dev")), "{:?}", log.paths());
+    assert_eq!(next_reads(&other, &Asked::default(), &Taffrail), []);
+
+    // The sync is in another namespace than the package.
+    let asked = Asked { namespace: Some("porch-demo".to_owned()), ..Asked::default() };
+    let list = apps_of(&Server::new(objects.clone()).read("prod", &asked).0);
+    assert_eq!(packages(&list), packages(&apps_of(&holding("prod", &objects))));
+
+    let mut server = Server::new(objects);
+    server.forbidden.push("config.porch.kpt.dev/Repository");
+    let list = apps_of(&server.read("prod", &Asked::default()).0);
+    let [app] = packages(&list)[..] else { panic!("{list:?}") };
+    assert_eq!(app.health, Status::Unknown);
+    assert!(app.message.contains("Repository porch-demo/edge1 cannot be read"), "{}", app.message);
+}

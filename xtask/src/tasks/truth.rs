@@ -1,0 +1,51 @@
+//! `cargo xtask truth`: is what Taffrail shows true at every moment?
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use xtask::binary::{self, Profile};
+use xtask::kube::{self, ControlPlane};
+use xtask::truth;
+
+/// Look at noisy apps once a second, and compare every look with what Kubernetes itself said then.
+#[derive(Args)]
+pub(crate) struct Truth {
+    /// For how long.
+    #[arg(long, default_value_t = 180, value_parser = clap::value_parser!(u64).range(5..))]
+    seconds: u64,
+    /// Use the unoptimised binary, which is there after a test run.
+    #[arg(long)]
+    dev: bool,
+    /// Look with this binary, such as an older one, in place of the one that is built from this checkout.
+    #[arg(long, value_name = "FILE", conflicts_with = "dev")]
+    binary: Option<PathBuf>,
+}
+
+impl Truth {
+    pub(crate) fn run(self) -> Result<()> {
+        let taffrail = match &self.binary {
+            Some(binary) => std::path::absolute(binary)?,
+            None => binary::build(if self.dev { Profile::Dev } else { Profile::Release })?,
+        };
+        let folder = binary::workspace().join("target/truth");
+        fs::create_dir_all(&folder)?;
+        let log = folder.join("looks.jsonl");
+        let name = format!("truth-{}", std::process::id());
+        let plane = ControlPlane::start(&kube::Options { name, ..kube::Options::default() })?;
+        let context = *plane.contexts().first().context("a control plane without a cluster")?;
+        println!("looking once a second for {} s", self.seconds);
+        let report = truth::look(&truth::Options {
+            plane: &plane,
+            context,
+            taffrail: &taffrail,
+            seconds: self.seconds,
+            log: &log,
+        })?;
+        print!("{report}");
+        println!("every look is in {}", log.display());
+        ensure!(report.wrong.is_empty(), "{} looks at an app were wrong", report.wrong.len());
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! What Kubernetes itself says of an app, and whether a look agrees.
+//!
+//! This is written from Kubernetes' own rules and uses nothing of Taffrail's: for Deployments those of `kubectl rollout
+//! status` (k8s.io/kubectl, polymorphichelpers/rollout_status.go), for Jobs their conditions (k8s.io/api, batch/v1). A
+//! paused Deployment, for which `kubectl rollout status` waits for ever, is complete as long as all its replicas are
+//! available and of one ReplicaSet: nothing is under way, and nothing is missing.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::scenes::Kind;
+
+/// How an app is, by one version of its object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", content = "why")]
+pub(super) enum State {
+    Complete,
+    Underway(String),
+    Failed(String),
+    Absent,
+}
+
+/// Whether a look agrees with what Kubernetes said meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum Opinion {
+    Right,
+    /// Shown as failed, missing or unknown, and nothing had failed.
+    WrongRed,
+    /// Shown as ready, and it was not.
+    WrongGreen,
+    /// Shown as in progress, and it was complete or had failed.
+    WrongAmber,
+}
+
+/// What stands behind the apps at one time: ReplicaSets and Pods.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    pub(super) sets: Vec<Arc<Value>>,
+    pub(super) pods: Vec<Arc<Value>>,
+}
+
+/// Waiting reasons that do not go away by waiting.
+const HARD: [&str; 6] = [
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
+
+pub(super) fn state(kind: Kind, object: Option<&Value>, around: &Surroundings) -> State {
+    match (kind, object) {
+        (_, None) => State::Absent,
+        (Kind::Deployment, Some(object)) => deployment(object, around),
+        (Kind::Job, Some(object)) => job(object),
+        (Kind::ReplicaSet | Kind::Pod, Some(_)) => State::Underway("no app is one".to_owned()),
+    }
+}
+
+fn count(object: &Value, field: &str) -> i64 {
+    object["status"][field].as_i64().unwrap_or(0)
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == name)
+}
+
+fn is_true(object: &Value, name: &str) -> bool {
+    condition(object, name).is_some_and(|condition| condition["status"] == "True")
+}
+
+fn deployment(deployment: &Value, around: &Surroundings) -> State {
+    let wanted = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+    let underway = |why: String| State::Underway(why);
+    if deployment["metadata"]["generation"].as_i64() > deployment["status"]["observedGeneration"].as_i64() {
+        return underway("the newest spec is not observed".to_owned());
+    }
+    if condition(deployment, "Progressing").is_some_and(|it| it["reason"] == "ProgressDeadlineExceeded") {
+        return State::Failed("exceeded its progress deadline".to_owned());
+    }
+    if is_true(deployment, "ReplicaFailure") {
+        return State::Failed("may not create its Pods".to_owned());
+    }
+    let revision =
+        |object: &Value| object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
+    let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
+    let mut sets = around.sets.iter().filter(|set| owner(set) == deployment["metadata"]["uid"]);
+    // What Pods of an older template do is over.
+    let newest = sets.clone().find(|set| revision(set) == revision(deployment));
+    let mut pods =
+        around.pods.iter().filter(|pod| newest.is_some_and(|set| owner(pod) == set["metadata"]["uid"]));
+    if let Some(why) = pods.find_map(|pod| hard(pod)) {
+        return State::Failed(why);
+    }
+    let [replicas, updated, available] =
+        ["replicas", "updatedReplicas", "availableReplicas"].map(|field| count(deployment, field));
+    if deployment["spec"]["paused"] == true {
+        let runs = |set: &&Arc<Value>| {
+            set["spec"]["replicas"].as_i64().unwrap_or(1) > 0 || count(set, "replicas") > 0
+        };
+        let is_one = sets.by_ref().filter(runs).count() <= 1;
+        return if is_one && replicas == wanted && available == wanted {
+            State::Complete
+        } else {
+            underway(format!("paused with {available} of {wanted} available, one ReplicaSet: {is_one}"))
+        };
+    }
+    if updated < wanted {
+        underway(format!("{updated} of {wanted} updated"))
+    } else if replicas > updated {
+        underway(format!("{} old replicas are pending termination", replicas - updated))
+    } else if available < updated {
+        underway(format!("{available} of {updated} updated replicas are available"))
+    } else {
+        State::Complete
+    }
+}
+
+/// Why a Pod that its owner counts on will not become ready by itself.
+fn hard(pod: &Value) -> Option<String> {
+    if pod["metadata"]["deletionTimestamp"].is_string() || pod["status"]["phase"] == "Failed" {
+        return None;
+    }
+    let of = |list: &str| pod["status"][list].as_array().cloned().unwrap_or_default();
+    let mut statuses = of("initContainerStatuses").into_iter().chain(of("containerStatuses"));
+    let waiting = statuses.find_map(|status| {
+        let reason = status["state"]["waiting"]["reason"].as_str()?;
+        HARD.contains(&reason).then(|| reason.to_owned())
+    });
+    waiting.or_else(|| {
+        condition(pod, "PodScheduled")
+            .filter(|it| it["reason"] == "Unschedulable")
+            .map(|_| "Unschedulable".to_owned())
+    })
+}
+
+fn job(job: &Value) -> State {
+    if is_true(job, "Failed") {
+        State::Failed("no tries are left".to_owned())
+    } else if is_true(job, "Complete") {
+        State::Complete
+    } else {
+        State::Underway(format!("{} active, {} failed", count(job, "active"), count(job, "failed")))
+    }
+}
+
+/// Whether what was shown agrees with one of the states that the app had while somebody looked.
+pub(super) fn judge(shown: Option<&str>, states: &[State]) -> Opinion {
+    let had = |is_so: fn(&State) -> bool| states.iter().any(is_so);
+    let (right, wrong) = match shown {
+        Some("Current") => (had(|state| *state == State::Complete), Opinion::WrongGreen),
+        Some("InProgress") => (had(|state| matches!(state, State::Underway(_))), Opinion::WrongAmber),
+        Some("Failed") => (had(|state| matches!(state, State::Failed(_))), Opinion::WrongRed),
+        Some("NotFound") => (had(|state| *state == State::Absent), Opinion::WrongRed),
+        _ => (false, Opinion::WrongRed),
+    };
+    if right { Opinion::Right } else { wrong }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn web(spec: &Value, status: &Value) -> Value {
+        json!({"metadata": {"name": "web", "uid": "u", "generation": 2}, "spec": spec, "status": status})
+    }
+
+    #[test]
+    fn a_deployment_is_complete_when_kubectl_rollout_status_ends() {
+        let told =
+            |status: &Value| deployment(&web(&json!({"replicas": 3}), status), &Surroundings::default());
+        let is_underway = |status: &Value| matches!(told(status), State::Underway(_));
+        let all =
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        assert_eq!(told(&all), State::Complete);
+        for (field, value) in
+            [("observedGeneration", 1), ("updatedReplicas", 2), ("replicas", 4), ("availableReplicas", 2)]
+        {
+            let mut status = all.clone();
+            status[field] = json!(value);
+            assert!(is_underway(&status), "{field}");
+        }
+        let mut late = all;
+        late["conditions"] =
+            json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
+        assert!(matches!(told(&late), State::Failed(_)));
+        let zero = web(&json!({"replicas": 0}), &json!({"observedGeneration": 2}));
+        assert_eq!(deployment(&zero, &Surroundings::default()), State::Complete);
+    }
+
+    #[test]
+    fn a_paused_deployment_is_complete_while_one_set_is() {
+        let set = |replicas: i64| json!({"metadata": {"ownerReferences": [{"uid": "u"}]}, "spec": {"replicas": replicas}, "status": {}});
+        let status = json!({"observedGeneration": 2, "replicas": 2, "availableReplicas": 2});
+        let paused = web(&json!({"replicas": 2, "paused": true}), &status);
+        let told = |sets: &[Value]| {
+            deployment(
+                &paused,
+                &Surroundings { sets: sets.iter().cloned().map(Arc::new).collect(), pods: Vec::new() },
+            )
+        };
+        assert_eq!(told(&[set(2), set(0)]), State::Complete);
+        assert!(matches!(told(&[set(1), set(1)]), State::Underway(_)));
+    }
+
+    #[test]
+    fn only_the_newest_template_fails_a_deployment() {
+        let annotated = |revision: &str| json!({"deployment.kubernetes.io/revision": revision});
+        let mut web = web(&json!({"replicas": 1}), &json!({"observedGeneration": 2}));
+        web["metadata"]["annotations"] = annotated("2");
+        let set = |uid: &str, revision: &str| {
+            let metadata =
+                json!({"uid": uid, "annotations": annotated(revision), "ownerReferences": [{"uid": "u"}]});
+            Arc::new(json!({"metadata": metadata}))
+        };
+        let told = |owner: &str| {
+            let waiting = json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]);
+            let pod = json!({"metadata": {"ownerReferences": [{"uid": owner}]}, "status": {"containerStatuses": waiting}});
+            let around =
+                Surroundings { sets: vec![set("old", "1"), set("new", "2")], pods: vec![Arc::new(pod)] };
+            deployment(&web, &around)
+        };
+        assert_eq!(told("new"), State::Failed("ErrImagePull".to_owned()));
+        assert!(matches!(told("old"), State::Underway(_)));
+    }
+
+    #[test]
+    fn a_look_is_right_if_it_was_so_at_some_moment_of_it() {
+        let underway = State::Underway(String::new());
+        let failed = State::Failed(String::new());
+        assert_eq!(judge(Some("Current"), &[underway.clone(), State::Complete]), Opinion::Right);
+        assert_eq!(judge(Some("Current"), std::slice::from_ref(&underway)), Opinion::WrongGreen);
+        assert_eq!(judge(Some("Failed"), std::slice::from_ref(&underway)), Opinion::WrongRed);
+        assert_eq!(judge(Some("Failed"), &[underway.clone(), failed]), Opinion::Right);
+        assert_eq!(judge(Some("InProgress"), &[State::Complete]), Opinion::WrongAmber);
+        assert_eq!(judge(Some("Unknown"), std::slice::from_ref(&underway)), Opinion::WrongRed);
+        assert_eq!(judge(None, &[underway]), Opinion::WrongRed);
+    }
+}

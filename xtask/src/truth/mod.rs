@@ -1,0 +1,283 @@
+//! Looks at noisy apps once a second, and compares every look with what Kubernetes itself said then.
+//!
+//! Before and after a look the same objects are read by kubectl, and a watch fills in what they were in between. A look is
+//! right if what it shows was true at some moment between the two; so there is nothing to argue about a state that
+//! changed while somebody looked, and nothing to excuse one that did not.
+
+mod judge;
+mod scenes;
+mod watch;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::{Value, json};
+
+use self::judge::{Opinion, State, Surroundings, judge, state};
+use self::scenes::{ALL, Kind, NAMESPACE, Scene};
+use self::watch::{Watch, version};
+use crate::kube::ControlPlane;
+
+/// How often somebody looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What to look at, with what, and for how long.
+pub struct Options<'a> {
+    /// Where the apps are made.
+    pub plane: &'a ControlPlane,
+    /// On which of its clusters.
+    pub context: &'a str,
+    /// The `taffrail` binary.
+    pub taffrail: &'a Path,
+    /// For how long.
+    pub seconds: u64,
+    /// Where every look is written down, in JSON lines.
+    pub log: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Report {
+    rows: Vec<Row>,
+    /// How often somebody looked.
+    pub looks: usize,
+    /// How long each look took.
+    pub times: Vec<Duration>,
+    /// Every look at an app that was wrong, for people.
+    pub wrong: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    name: &'static str,
+    shows: &'static str,
+    ready: usize,
+    in_progress: usize,
+    failed: usize,
+    other: usize,
+    red: usize,
+    green: usize,
+    amber: usize,
+}
+
+/// Makes the apps, disturbs them and looks at them.
+pub fn look(options: &Options<'_>) -> Result<Report> {
+    let Options { plane, context, seconds, .. } = *options;
+    scenes::start(plane, context, seconds)?;
+    let watch = Watch::start(plane, context, &[Kind::Deployment, Kind::Job, Kind::ReplicaSet, Kind::Pod])?;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let noise = scope.spawn(|| disturb(plane, context, seconds, &is_over));
+        let report = observe(options, &watch);
+        is_over.store(true, Ordering::Relaxed);
+        noise.join().unwrap_or_else(|_| Err(anyhow!("the noise ended in a panic")))?;
+        report
+    })
+}
+
+/// Does something to the apps about fifteen times in a run, at least every six seconds.
+fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
+    let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
+        .clamp(Duration::from_secs(2), Duration::from_secs(6));
+    let started = Instant::now();
+    for turn in 0.. {
+        let next = turns * (turn + 1);
+        while started.elapsed() < next {
+            if is_over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        scenes::disturb(plane, context, turn as usize)?;
+    }
+    Ok(())
+}
+
+fn observe(options: &Options<'_>, watch: &Watch) -> Result<Report> {
+    let log =
+        File::create(options.log).with_context(|| format!("cannot create {}", options.log.display()))?;
+    let mut log = BufWriter::new(log);
+    let rows = ALL.iter().map(|scene| Row { name: scene.name, shows: scene.shows, ..Row::default() });
+    let mut report = Report { rows: rows.collect(), ..Report::default() };
+    let started = Instant::now();
+    let mut next = Duration::ZERO;
+    while next < Duration::from_secs(options.seconds) {
+        std::thread::sleep(next.saturating_sub(started.elapsed()));
+        let before = Record::read(options, watch)?;
+        let at = jiff::Timestamp::now();
+        let looked = Instant::now();
+        let shown = shown(options)?;
+        let took = looked.elapsed();
+        let after = Record::read(options, watch)?;
+
+        report.looks += 1;
+        report.times.push(took);
+        let mut apps = serde_json::Map::new();
+        for (scene, row) in ALL.iter().zip(&mut report.rows) {
+            let states = states(scene, &before, &after, watch)?;
+            let app = shown.iter().find(|app| app["name"] == scene.name);
+            let health = app.and_then(|app| app["effective"].as_str());
+            let opinion = judge(health, &states);
+            row.count(health, opinion);
+            if opinion != Opinion::Right {
+                report.wrong.push(format!(
+                    "{at:.1} {}: shown as {} ({}), Kubernetes said {states:?}",
+                    scene.name,
+                    health.unwrap_or("nothing"),
+                    app.and_then(|app| app["message"].as_str()).unwrap_or_default(),
+                ));
+            }
+            let message = app.map(|app| app["message"].clone());
+            apps.insert(
+                scene.name.to_owned(),
+                json!({"shown": health, "message": message, "kubernetes": states, "opinion": opinion}),
+            );
+        }
+        let line = json!({"look": report.looks, "at": at.to_string(), "milliseconds": took.as_millis() as u64, "apps": apps});
+        writeln!(log, "{line}").context("the log cannot be written")?;
+        // One that took longer than an interval leaves the next ones out.
+        while next <= started.elapsed() {
+            next += INTERVAL;
+        }
+    }
+    log.flush().context("the log cannot be written")?;
+    Ok(report)
+}
+
+/// What `get apps` shows of the namespace.
+fn shown(options: &Options<'_>) -> Result<Vec<Value>> {
+    let output = Command::new(options.taffrail)
+        .args(["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", options.context])
+        .env("KUBECONFIG", options.plane.kubeconfig())
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {}", options.taffrail.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`taffrail get apps` ended with {}: {said}", output.status);
+    let list: Value = serde_json::from_slice(&output.stdout).context("`taffrail get apps` wrote no JSON")?;
+    Ok(list["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// The apps' objects as the API server gives them, and what the watch knows to stand behind them.
+struct Record {
+    objects: Vec<(Kind, Value)>,
+    around: Surroundings,
+}
+
+impl Record {
+    fn read(options: &Options<'_>, watch: &Watch) -> Result<Self> {
+        let list = |kind: Kind| -> Result<Vec<(Kind, Value)>> {
+            let text = options.plane.kubectl(options.context, &["get", "--raw", &kind.path()])?;
+            let mut list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
+            let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
+            Ok(items.into_iter().map(|item| (kind, item)).collect())
+        };
+        let (deployments, jobs) = std::thread::scope(|scope| {
+            let deployments = scope.spawn(|| list(Kind::Deployment));
+            let jobs = list(Kind::Job);
+            (deployments.join().unwrap_or_else(|_| Err(anyhow!("a list ended in a panic"))), jobs)
+        });
+        let objects = deployments?.into_iter().chain(jobs?).collect();
+        let around = Surroundings { sets: watch.latest(Kind::ReplicaSet), pods: watch.latest(Kind::Pod) };
+        Ok(Self { objects, around })
+    }
+
+    fn find(&self, scene: &Scene) -> Option<&Value> {
+        let is_it =
+            |(kind, object): &&(Kind, Value)| *kind == scene.kind && object["metadata"]["name"] == scene.name;
+        self.objects.iter().find(is_it).map(|(_, object)| object)
+    }
+}
+
+/// All states that an app had from one record to the other.
+fn states(scene: &Scene, before: &Record, after: &Record, watch: &Watch) -> Result<Vec<State>> {
+    let (first, last) = (before.find(scene), after.find(scene));
+    let mut states = vec![
+        state(scene.kind, first, &before.around),
+        state(scene.kind, last, &after.around),
+        // Its surroundings may have changed before it did.
+        state(scene.kind, first, &after.around),
+    ];
+    if let (Some(from), Some(to)) = (first.and_then(version), last.and_then(version)) {
+        let started = Instant::now();
+        while to > from && !watch.has(scene.kind, scene.name, to) {
+            ensure!(started.elapsed() < Duration::from_secs(30), "the watch lost {}", scene.name);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for object in watch.between(scene.kind, scene.name, from, to) {
+            states.push(state(scene.kind, object.as_deref(), &before.around));
+            states.push(state(scene.kind, object.as_deref(), &after.around));
+        }
+    }
+    states.dedup();
+    Ok(states)
+}
+
+impl Row {
+    fn count(&mut self, health: Option<&str>, opinion: Opinion) {
+        *match health {
+            Some("Current") => &mut self.ready,
+            Some("InProgress") => &mut self.in_progress,
+            Some("Failed") => &mut self.failed,
+            _ => &mut self.other,
+        } += 1;
+        match opinion {
+            Opinion::Right => {}
+            Opinion::WrongRed => self.red += 1,
+            Opinion::WrongGreen => self.green += 1,
+            Opinion::WrongAmber => self.amber += 1,
+        }
+    }
+}
+
+impl Report {
+    /// Whether an app was shown as ready, and shown as in progress: one that never changed has shown nothing.
+    pub fn moved(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.name == name && row.in_progress > 0 && row.ready + row.failed > 0)
+    }
+}
+
+/// The table of all apps, and the looks that were wrong.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:10} {:>6} {:>12} {:>7} {:>6}  {:>10} {:>12} {:>12}",
+            "", "Ready", "InProgress", "Failed", "other", "wrong red", "wrong green", "wrong amber"
+        )?;
+        for row in &self.rows {
+            writeln!(
+                f,
+                "{:10} {:>6} {:>12} {:>7} {:>6}  {:>10} {:>12} {:>12}  {}",
+                row.name,
+                row.ready,
+                row.in_progress,
+                row.failed,
+                row.other,
+                row.red,
+                row.green,
+                row.amber,
+                row.shows
+            )?;
+        }
+        let mut times = self.times.clone();
+        times.sort();
+        let of =
+            |share: usize| times.get(times.len() * share / 100).or(times.last()).copied().unwrap_or_default();
+        writeln!(
+            f,
+            "{} looks at {} apps; a look took {} ms in the middle, {} ms at most",
+            self.looks,
+            self.rows.len(),
+            of(50).as_millis(),
+            of(100).as_millis()
+        )?;
+        self.wrong.iter().try_for_each(|wrong| writeln!(f, "wrong: {wrong}"))
+    }
+}
