@@ -33,7 +33,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Complaint {
     pub(crate) exit: Exit,
     what: String,
-    hint: Option<String>,
+    pub(crate) hint: Option<String>,
 }
 
 impl Complaint {

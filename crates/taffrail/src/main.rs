@@ -5,10 +5,13 @@ mod commands;
 mod complaint;
 mod completion;
 mod config;
+#[cfg(test)]
+mod docs;
 mod input;
 mod interrupt;
 mod output;
 mod program;
+mod reasons;
 mod source;
 
 use std::path::PathBuf;

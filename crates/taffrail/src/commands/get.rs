@@ -15,6 +15,7 @@ use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen, style};
 use crate::program;
+use crate::reasons;
 use crate::source::{Fleet, asked};
 
 pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
@@ -422,15 +423,24 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
         };
         complaints.push(complaint(cluster, reason, &message));
     }
+    told_once(complaints)
+}
+
+/// What is to be done is said below the last of those of which it is true.
+fn told_once(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
+    let mut told = BTreeSet::new();
+    for complaint in complaints.iter_mut().rev() {
+        complaint.hint.take_if(|hint| !told.insert(hint.clone()));
+    }
     complaints
 }
 
 fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
     let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+    let complaint = complaint.maybe_hint(reasons::hint(reason).map(str::to_owned));
     match reason {
         // These were read well enough; that they are wrong is no failure to read.
         "Malformed" | "Overlap" => complaint.harmless(),
-        "Forbidden" => complaint.hint("objects of kinds that may not be listed are shown as Unknown"),
         _ => complaint,
     }
 }

@@ -21,7 +21,7 @@ use crate::program;
 pub(crate) struct Setting {
     /// Its name in the file; in the environment `TAFFRAIL_` and the same in capitals.
     pub(crate) key: &'static str,
-    about: &'static str,
+    pub(crate) about: &'static str,
     flag: Option<&'static str>,
     of: Of,
     is_list: bool,

@@ -33,7 +33,9 @@ pub(crate) struct Failure {
 
 impl Failure {
     fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
-        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        // What the reason tells by itself is told once, below the answer.
+        let own = hint.filter(|hint| *hint != reason.hint());
+        let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
         Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
     }
 }

@@ -1,0 +1,27 @@
+//! `cargo xtask docs`: the parts of `docs/` that are written from the definitions.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use xtask::binary::workspace;
+
+/// Write the man pages, the reference of commands and the table of errors anew.
+#[derive(Args)]
+pub(crate) struct Docs {}
+
+impl Docs {
+    pub(crate) fn run(self) -> Result<()> {
+        // What checks them writes them, so that there is one idea of what they should be.
+        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(program)
+            .args(["test", "--quiet", "--package", "taffrail", "--bin", "taffrail", "docs::"])
+            .env("WRITE_DOCS", "1")
+            .current_dir(workspace())
+            .status()
+            .context("cannot run `cargo test`")?;
+        ensure!(status.success(), "the documents could not be written");
+        println!("docs/man, docs/cli.md and docs/errors.md are up to date");
+        Ok(())
+    }
+}
