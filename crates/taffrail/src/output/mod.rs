@@ -32,10 +32,12 @@ pub(crate) fn style(status: Status) -> Style {
     }
 }
 
-/// The width of the terminal that the answer goes to, or `None` when it goes elsewhere.
+/// The width that the answer has to fit: that of the terminal that it goes to, or `COLUMNS` where that is exported,
+/// as by `watch`; `None` where it has none.
 pub(crate) fn screen() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
-    Some(usize::from(width.0))
+    let exported = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    let terminal = terminal_size::terminal_size_of(std::io::stdout());
+    terminal.map(|(width, _)| usize::from(width.0)).or_else(exported)
 }
 
 /// Text from outside on one line, without control characters: a message must not move the cursor.
