@@ -335,7 +335,7 @@ impl Judge<'_, '_> {
             return Resource::unjudged(key, Status::Unknown, message);
         }
         let evidence = &self.evidence[cluster];
-        let options = assess::Options::default();
+        let options = self.rules.options();
         let assessment = assess(&observed.object, evidence, self.rules, self.now, &options);
         Resource {
             key: key.clone(),

@@ -225,7 +225,7 @@ fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<Str
 }
 
 /// What people write for kinds that they name often.
-const SHORT: [(&str, &str); 20] = [
+const SHORT: [(&str, &str); 23] = [
     ("cj", "cronjob"),
     ("cm", "configmap"),
     ("crd", "customresourcedefinition"),
@@ -238,17 +238,21 @@ const SHORT: [(&str, &str); 20] = [
     ("ing", "ingress"),
     ("ks", "kustomization"),
     ("netpol", "networkpolicy"),
+    ("no", "node"),
     ("ns", "namespace"),
     ("pdb", "poddisruptionbudget"),
     ("po", "pod"),
+    ("pv", "persistentvolume"),
     ("pvc", "persistentvolumeclaim"),
     ("rs", "replicaset"),
     ("sa", "serviceaccount"),
+    ("sc", "storageclass"),
     ("sts", "statefulset"),
     ("svc", "service"),
 ];
 
-/// Whether a kind was meant by `Deployment`, `deployments`, `deployment.apps`.
+/// Whether a kind was meant by `Deployment`, `deployments`, `deploy`, `deployment.apps`. Of the group its first parts are
+/// enough: `kustomization.kustomize`.
 pub fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
     let (wanted, group) = wanted.split_once('.').map_or((wanted, None), |(kind, group)| (kind, Some(group)));
     let (wanted, kind) = (wanted.to_lowercase(), key.kind.to_lowercase());
@@ -260,7 +264,11 @@ pub fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
             || kind == format!("{stem}e")
             || wanted.strip_suffix("ies").is_some_and(|stem| kind == format!("{stem}y"))
     });
-    (singular || plural) && group.is_none_or(|group| group.eq_ignore_ascii_case(&key.group))
+    let in_group = |group: &str| {
+        let own = key.group.to_lowercase();
+        own.strip_prefix(&*group.to_lowercase()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    (singular || plural) && group.is_none_or(in_group)
 }
 
 /// The images of an object's containers: of a Pod, or of the template that Pods are made from.

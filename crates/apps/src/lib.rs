@@ -29,6 +29,7 @@
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
+mod belonging;
 mod claims;
 mod delivery;
 mod evidence;
@@ -48,6 +49,7 @@ pub mod view;
 pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};
+pub use belonging::Belonging;
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
 use taffrail_status::Object;
 
 use crate::freshness::Freshness;
@@ -141,6 +142,17 @@ pub trait Objects: Send + Sync {
 
     /// What could not be read.
     fn errors(&self) -> &[ScopeError];
+
+    /// Whether it is known when the objects were read. Of a dump nobody knows, unless whoever made it says so.
+    fn is_dated(&self) -> bool {
+        true
+    }
+
+    /// How far the clock of the API server is ahead of the reader's, where both were looked at; negative where it
+    /// is behind.
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        None
+    }
 }
 
 /// Why an object of which only metadata is known was not read whole, if that was tried.

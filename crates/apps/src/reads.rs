@@ -11,18 +11,20 @@
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
-//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them.
+//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
+//!    controls an object; what says that nodes and controllers live.
 //!
 //! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
 //! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
 //! beside 4.
 //!
-//! No kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
+//! Else no kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
 //! namespaces, turn out to need more of it. Selectors that choose different objects make one list of a kind.
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
 mod evidence;
+mod liveness;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +61,10 @@ pub struct Asked {
     pub dependents: Dependents,
     /// Whether events are wanted, in the namespaces where dependents are.
     pub events: bool,
+    /// Whether it is wanted what says that nodes and controllers live.
+    pub liveness: bool,
+    /// Whether what controls [`Asked::objects`] is wanted too.
+    pub owners: bool,
 }
 
 /// The apps whose dependents are wanted.
@@ -84,6 +90,8 @@ impl Default for Asked {
             objects: Vec::new(),
             dependents: Dependents::None,
             events: false,
+            liveness: false,
+            owners: false,
         }
     }
 }
@@ -208,7 +216,8 @@ const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch:
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
 
-/// Whether a list only looks further than the namespace that was asked for: who may not is told nothing less.
+/// Whether a list only looks further than the namespace that was asked for: who may not do that is shown what could be
+/// seen without.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     let is_list =
         read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
@@ -270,15 +279,17 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     reads.extend(lacking);
     if reads.is_empty() {
         reads = plan.declared(catalog, &found);
-        reads.extend(plan.widened(catalog, &found, Delivery::Porch));
+        reads.extend(plan.widened(catalog, &found, &[Delivery::Helm, Delivery::Porch]));
     }
     if reads.is_empty() {
-        reads = plan.widened(catalog, &found, Delivery::Label);
+        reads = plan.widened(catalog, &found, &[Delivery::Label]);
         reads.extend(plan.left(catalog, &found));
         reads.extend(plan.evidence(catalog, &found, rules));
     }
     if reads.is_empty() {
         reads = plan.dependents(catalog, &found);
+        reads.extend(plan.liveness(catalog, &found));
+        reads.extend(plan.owners(catalog));
     }
     reads
 }
@@ -432,19 +443,21 @@ impl<'p> Plan<'p> {
         origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
     }
 
-    /// What is to be known of all namespaces though one was asked for, because of the apps of a delivery there: for
-    /// those of labels Applications, since Argo CD may mark by such a label alone what it delivers; for packages of
-    /// Porch what may deliver them.
-    fn widened(&self, catalog: &KindCatalog, found: &Declarations, delivery: Delivery) -> Vec<Read> {
+    /// What is to be known of all namespaces though one was asked for, because of the apps of some deliveries there:
+    /// a release may be that of a HelmRelease; what a label holds together Argo CD may have marked by this label
+    /// alone; and packages of Porch are delivered from anywhere.
+    fn widened(&self, catalog: &KindCatalog, found: &Declarations, deliveries: &[Delivery]) -> Vec<Read> {
         let Some(namespace) = self.namespace else { return Vec::new() };
-        let of_others =
-            |app: &&Declaration| app.namespace == namespace && app.delivery == delivery && app.via.is_none();
-        if !found.apps.iter().any(|app| of_others(&app)) {
-            return Vec::new();
-        }
+        let has = |delivery: Delivery| {
+            let is_such = |app: &Declaration| {
+                app.namespace == namespace && app.delivery == delivery && app.via.is_none()
+            };
+            deliveries.contains(&delivery) && found.apps.iter().any(is_such)
+        };
         let kinds = DECLARING.into_iter().filter(|(_, _, kind, _)| match *kind {
-            "Application" => delivery == Delivery::Label,
-            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => delivery == Delivery::Porch,
+            "Application" => has(Delivery::Label),
+            "HelmRelease" => has(Delivery::Helm),
+            "RootSync" | "RepoSync" | "Kustomization" | "GitRepository" => has(Delivery::Porch),
             _ => false,
         });
         let new = kinds.filter_map(|(group, _, kind, _)| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, ObjectError};
 
@@ -111,6 +111,8 @@ pub struct Snapshot {
     servers: Vec<String>,
     version: Option<String>,
     freshness: Freshness,
+    dated: bool,
+    clock_ahead: Option<SignedDuration>,
     objects: BTreeMap<ObjectKey, Stored>,
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
@@ -131,6 +133,8 @@ impl Snapshot {
             servers: Vec::new(),
             version: None,
             freshness,
+            dated: true,
+            clock_ahead: None,
             objects: BTreeMap::new(),
             catalog: None,
             declared_scopes: HashMap::new(),
@@ -166,6 +170,16 @@ impl Snapshot {
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.servers.push(server.into());
+    }
+
+    /// Says that nobody knows when the objects were observed: the time that was given is a guess.
+    pub fn set_undated(&mut self) {
+        self.dated = false;
+    }
+
+    /// Sets how far the clock of the API server is ahead of the reader's; negative where it is behind.
+    pub fn set_clock_ahead(&mut self, ahead: SignedDuration) {
+        self.clock_ahead = Some(ahead);
     }
 
     /// Sets the version of the API server.
@@ -251,7 +265,6 @@ impl Snapshot {
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
         let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
         let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
-        let is_asked = is_asked && !is_widened;
         let message = match answer {
             Answer::Objects(documents) => {
                 for document in documents {
@@ -274,7 +287,7 @@ impl Snapshot {
                     self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                     return;
                 }
-                if is_asked {
+                if is_asked && !is_widened {
                     self.report(ScopeError { scope, reason: FORBIDDEN.to_owned(), message: message.clone() });
                 }
                 message
@@ -495,5 +508,13 @@ impl Objects for Snapshot {
 
     fn errors(&self) -> &[ScopeError] {
         &self.errors
+    }
+
+    fn is_dated(&self) -> bool {
+        self.dated
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.clock_ahead
     }
 }

@@ -20,6 +20,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use jiff::SignedDuration;
 use kube::client::{Body, ConfigExt};
 use kube::config::Config;
 use rustls::ClientConfig;
@@ -185,6 +186,13 @@ impl Cluster {
     /// All requests so far that have ended, in the order of sending.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.log.records()
+    }
+
+    /// How far the server's clock is ahead of ours, to within some seconds; negative where it is behind. Nothing
+    /// where no answer was dated.
+    pub fn clock_ahead(&self) -> Option<SignedDuration> {
+        // What came late looks older than it is.
+        self.requests().iter().filter_map(|record| record.clock_ahead).min_by_key(|ahead| ahead.abs())
     }
 }
 

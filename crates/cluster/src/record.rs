@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{Method, StatusCode};
+use http::header::DATE;
+use http::{HeaderMap, Method, StatusCode};
+use jiff::{SignedDuration, Timestamp};
 
 /// One request and what came of it.
 #[derive(Debug, Clone)]
@@ -26,6 +28,15 @@ pub struct RequestRecord {
     /// Its place in the longest chain of requests of which each began after the one before had ended,
     /// from 1. The greatest is the number of round trips that had to follow one another.
     pub round: usize,
+    /// How far the server's clock was ahead of ours by the answer's `Date`, which is in whole seconds; negative
+    /// where it was behind.
+    pub clock_ahead: Option<SignedDuration>,
+}
+
+/// How far the clock by which an answer is dated is ahead of `now`.
+pub(crate) fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedDuration> {
+    let date = jiff::fmt::rfc2822::parse(headers.get(DATE)?.to_str().ok()?).ok()?;
+    Some(date.timestamp().duration_since(now))
 }
 
 /// The requests of one cluster.
@@ -86,6 +97,7 @@ mod tests {
             started: Duration::from_millis(started),
             duration: Duration::from_millis(duration),
             round: 0,
+            clock_ahead: None,
         };
         let log = Log::new();
         // Two at once, then two at once, of which one is still running when the last begins.
@@ -94,5 +106,19 @@ mod tests {
         }
         let rounds: Vec<usize> = log.records().iter().map(|record| record.round).collect();
         assert_eq!(rounds, [1, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn answers_tell_what_time_it_is_there() {
+        let now: Timestamp = "2026-03-01T12:00:00.4Z".parse().unwrap();
+        let ahead = |date: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(DATE, date.parse().unwrap());
+            clock_ahead(&headers, now).map(|ahead| ahead.as_millis())
+        };
+        assert_eq!(ahead("Sun, 01 Mar 2026 12:00:00 GMT"), Some(-400));
+        assert_eq!(ahead("Sun, 01 Mar 2026 12:05:00 GMT"), Some(299_600));
+        assert_eq!(ahead("yesterday"), None);
+        assert_eq!(clock_ahead(&HeaderMap::new(), now), None);
     }
 }

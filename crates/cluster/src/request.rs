@@ -6,12 +6,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use jiff::Timestamp;
 use kube::client::Body;
 use serde::Deserialize;
 
 use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
-use crate::record::RequestRecord;
+use crate::record::{RequestRecord, clock_ahead};
 
 const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
@@ -136,12 +137,14 @@ impl Cluster {
             started,
             duration: Duration::ZERO,
             round: 0,
+            clock_ahead: None,
         };
         let mut phase = Phase::Headers;
         let exchange = async {
             let response = self.shared.client.send(request).await?;
             phase = Phase::Body;
             record.status = Some(response.status());
+            record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());
             let (head, mut body) = response.into_parts();
             let mut whole = Vec::new();
             while let Some(frame) = body.frame().await {

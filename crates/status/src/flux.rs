@@ -35,16 +35,24 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
         return Some(terminating());
     }
     let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
+    let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
+    let text = |condition: Value<'_>, key: &str| {
+        condition.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
+    };
+    let stalled = object.condition("Stalled").filter(is_true);
+    let failed = |condition| Verdict::failed(text(condition, "reason"), text(condition, "message"), RULE);
     let Some(ready) = object.condition("Ready") else {
         // Nobody ever looks at it, and the status that the API gives to a new one stays as it is.
         if object.kind() == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
             return Some(Verdict::current("Resource is current", RULE));
         }
+        if let Some(stalled) = stalled {
+            return Some(failed(stalled));
+        }
         let waits = RECONCILED.contains(&object.kind()) && !suspended;
         return waits.then(|| Verdict::in_progress("NotReconciled", "waiting to be reconciled", RULE));
     };
-    let text = |key| ready.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
-    let (reason, message) = (text("reason"), text("message"));
+    let (reason, message) = (text(ready, "reason"), text(ready, "message"));
 
     // Suspending moves the generation and nobody looks any more: the last verdict stands.
     let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
@@ -54,15 +62,17 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     {
         return Some(Verdict { rule: RULE.into(), ..not_observed(object.kind(), generation, observed) });
     }
-    match &*text("status") {
+    let status = text(ready, "status");
+    if let Some(stalled) = stalled {
+        // What is stalled waits for nobody; why it failed stands in Ready.
+        return Some(failed(if status == "False" { ready } else { stalled }));
+    }
+    match &*status {
         "True" => {
-            let is_true =
-                |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
             if let Some(reconciling) = object.condition("Reconciling").filter(is_true).filter(|_| !suspended)
             {
-                let text =
-                    |key| reconciling.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
-                return Some(Verdict::in_progress(text("reason"), text("message"), RULE));
+                let (reason, message) = (text(reconciling, "reason"), text(reconciling, "message"));
+                return Some(Verdict::in_progress(reason, message, RULE));
             }
             Some(Verdict::current(message, RULE))
         }

@@ -45,5 +45,5 @@ pub use augment::{AugmentError, augment};
 pub use compute::{ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
-pub use rules::{Kstatus, Rules, Taffrail};
+pub use rules::{Choosing, Kstatus, Rules, Taffrail};
 pub use verdict::{Condition, ConditionType, Status, UnknownStatus, Verdict};

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::assess::Options;
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
@@ -15,6 +16,30 @@ pub trait Rules: Send + Sync {
     /// # Errors
     /// When the object is not shaped as its kind is; whoever shows it calls it `Unknown`.
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError>;
+
+    /// What they choose where people differ; it matters to [`crate::assess::assess`] only.
+    fn options(&self) -> Options {
+        Options::default()
+    }
+}
+
+/// Rules, with choices where people differ.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Choosing<R> {
+    /// Who judges.
+    pub rules: R,
+    /// What is chosen.
+    pub options: Options,
+}
+
+impl<R: Rules> Rules for Choosing<R> {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        self.rules.judge(object, now)
+    }
+
+    fn options(&self) -> Options {
+        self.options
+    }
 }
 
 /// kstatus, to the letter.

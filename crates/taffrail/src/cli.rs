@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
+use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
+use taffrail_status::assess::{Budgets, Options};
+use taffrail_status::{Choosing, Taffrail};
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
@@ -59,6 +62,7 @@ pub(crate) enum Command {
     App(AppArguments),
     Tree(TreeArguments),
     Events(EventsArguments),
+    Trust(TrustArguments),
     Status(StatusArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
@@ -68,11 +72,12 @@ impl Command {
     /// Where it reads from.
     pub(crate) fn source_mut(&mut self) -> Option<&mut SourceArguments> {
         match self {
-            Command::Explain(arguments) => Some(&mut arguments.source),
-            Command::Get(arguments) => Some(&mut arguments.source),
-            Command::App(arguments) => Some(&mut arguments.source),
-            Command::Tree(arguments) => Some(&mut arguments.source),
-            Command::Events(arguments) => Some(&mut arguments.source),
+            Command::Explain(arguments) => Some(&mut arguments.view.source),
+            Command::Get(arguments) => Some(&mut arguments.view.source),
+            Command::App(arguments) => Some(&mut arguments.view.source),
+            Command::Tree(arguments) => Some(&mut arguments.view.source),
+            Command::Events(arguments) => Some(&mut arguments.view.source),
+            Command::Trust(arguments) => Some(&mut arguments.view.source),
             Command::Status(arguments) => Some(&mut arguments.source),
             Command::Config(_) | Command::Completion(_) => None,
         }
@@ -121,6 +126,36 @@ pub(crate) struct SourceArguments {
     /// Tell on stderr how long it took; twice: each request; three times: what each was for
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// Where objects come from, and what counts as well; the same for every view.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArguments {
+    /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
+    #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
+    pub(crate) pdb: Pdb,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pdb {
+    /// Nothing: a Deployment is ready when all its replicas are
+    Advisory,
+    /// A Deployment is ready when as many Pods are available as its budget wants
+    Sufficient,
+}
+
+impl ViewArguments {
+    /// Who judges.
+    pub(crate) fn rules(&self) -> Choosing<Taffrail> {
+        let pdb = match self.pdb {
+            Pdb::Advisory => Budgets::Advisory,
+            Pdb::Sufficient => Budgets::Sufficient,
+        };
+        Choosing { rules: Taffrail, options: Options { pdb } }
+    }
 }
 
 /// Reads a span of time: a number with a unit, or seconds.
@@ -200,30 +235,37 @@ pub(crate) struct GetArguments {
     pub(crate) filters: FilterArguments,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
-/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further.
+/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further; and whose an object
+/// is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail explain                               every app that is not ready
   taffrail explain shop                          the app of this name
-  taffrail explain deploy/web -n shop            an object, whatever declares it
+  taffrail explain deploy/web -n shop            an object, and the app that it belongs to
+  taffrail explain pod/web-6d4c-xk2 -n shop      a Pod, what controls it, and the app that declares that
   taffrail explain --declared apps/Deployment/shop/web,/Service/shop/web
   taffrail explain shop --from dump.yaml -o json
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
-something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, nothing of that name, or
+several apps; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
     /// group/Kind/namespace/name) [default: every app that is not ready]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Only apps declared, and objects, in this namespace [default: all]
+    /// Only apps declared, and objects, in this namespace [default: all; of objects of live clusters that of the
+    /// context]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
+
+    /// Only in these clusters, by the names in the lists
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cluster: Vec<String>,
 
     /// Take these objects for one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
@@ -241,7 +283,7 @@ pub(crate) struct ExplainArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -368,7 +410,7 @@ pub(crate) struct AppArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -413,7 +455,7 @@ pub(crate) struct TreeArguments {
     pub(crate) exit_status: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -449,13 +491,102 @@ pub(crate) struct EventsArguments {
     pub(crate) no_headers: bool,
 
     #[command(flatten)]
-    pub(crate) source: SourceArguments,
+    pub(crate) view: ViewArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsOutput {
     Table,
     Json,
+}
+
+/// Show every place where green may be wrong: what was not read, who is silent, who disagrees, and what is switched
+/// off.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail trust                                 how far the green of all apps can be trusted
+  taffrail trust shop                            of one app
+  taffrail trust --category silent,disagreeing   signs that green is wrong now
+  taffrail trust --all-contexts -o wide          of every cluster, a line for each finding
+  taffrail trust --from dumps/ -o json           of files, without a cluster
+
+Severity: high where there is a sign that green is wrong; medium where nothing proves that it is right;
+low where it says less than it seems to, by somebody's choice or by the nature of things. GREEN counts the apps
+that show green and would not if the doubt were right.
+
+Nodes and controllers are looked at unless -n narrows the question: their leases are in other namespaces.
+
+Exit codes: 0 answered; 1 with --exit-status when something of high or medium severity concerns green apps; 2 wrong
+usage, no such app, or several; 3 when something that was asked for could not be read (the rest is still shown).")]
+pub(crate) struct TrustArguments {
+    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    pub(crate) name: Option<AppQuery>,
+
+    #[command(flatten)]
+    pub(crate) which: NameArguments,
+
+    /// Only findings of these categories
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) category: Vec<Category>,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
+    pub(crate) output: TrustOutput,
+
+    /// Leave out the line of titles
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    /// Exit with 1 when green may be wrong: when a finding of high or medium severity concerns green apps
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Category {
+    /// Somebody else says something else
+    Disagreeing,
+    /// Who should speak does not
+    Silent,
+    /// It could not be looked at
+    Unread,
+    /// Clocks differ, or nobody knows when it was looked at
+    Skewed,
+    /// People switched it off
+    Suspended,
+    /// No rule knows the kind
+    Fallback,
+}
+
+impl Category {
+    /// Whether a finding is of this category.
+    pub(crate) fn is(self, category: DoubtCategory) -> bool {
+        let own = match self {
+            Category::Disagreeing => DoubtCategory::Disagreeing,
+            Category::Silent => DoubtCategory::Silent,
+            Category::Unread => DoubtCategory::Unread,
+            Category::Skewed => DoubtCategory::Skewed,
+            Category::Suspended => DoubtCategory::Suspended,
+            Category::Fallback => DoubtCategory::Fallback,
+        };
+        own == category
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrustOutput {
+    /// For people
+    Table,
+    /// A line for each finding
+    Wide,
+    Json,
+    Yaml,
+    /// Category, reason, cluster and scope: to compare with an earlier run
+    Name,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

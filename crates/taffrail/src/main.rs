@@ -57,6 +57,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::App(arguments) => commands::app::run(arguments),
         Command::Tree(arguments) => commands::tree::run(arguments),
         Command::Events(arguments) => commands::events::run(arguments),
+        Command::Trust(arguments) => commands::trust::run(arguments),
         Command::Status(arguments) => commands::status::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),

@@ -3,7 +3,9 @@
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use super::{Declaration, Declarations, Destination, declared_objects, destination, text, time};
+use super::{
+    Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, text, time,
+};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::objects::Observed;
@@ -43,8 +45,7 @@ fn application(
     // What a hook made comes and goes; what waits for pruning is still there.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
-    let resources =
-        object.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten().enumerate();
+    let resources = entries(object.at(&["status", "resources"]), home, key, found).enumerate();
     Declaration {
         home,
         destination: place(fleet, home, object, found),
@@ -53,7 +54,7 @@ fn application(
         name: key.name.clone(),
         key: AppKey::of(Delivery::ArgoApplication, &key.namespace, &key.name, Some(object)),
         declaring: Some(key.clone()),
-        unseen: object.at(&["status"]).is_none_or(is_empty),
+        unseen: object.at(&["status"]).is_none_or(is_blank),
         objects: declared_objects(resources.filter(managed), home, key, found),
         unreadable: None,
         sync,
@@ -63,10 +64,6 @@ fn application(
         source: source(object),
         via: None,
     }
-}
-
-fn is_empty(status: Value<'_>) -> bool {
-    status.members().is_none_or(|mut members| members.next().is_none())
 }
 
 fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {

@@ -3,7 +3,7 @@
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use super::{Condition, Declaration, Declarations, Destination, kpt, text, time};
+use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Observed};
@@ -60,7 +60,7 @@ fn reconciler(
         name: key.name.clone(),
         key: AppKey::of(Delivery::ConfigSync, &key.namespace, &key.name, Some(object)),
         declaring: Some(key.clone()),
-        unseen: object.at(&["status"]).is_none_or(Value::is_null),
+        unseen: object.at(&["status"]).is_none_or(is_blank),
         objects,
         unreadable,
         sync,

@@ -184,7 +184,10 @@ impl<'a> Reader<'_, 'a> {
         // Versions of the API before v2 have no history.
         let applied = match deployed {
             Some(snapshot) => text(snapshot, &["chartVersion"]),
-            None => self.text(&["status", "lastAppliedRevision"]),
+            None if self.object().at(&["status", "history"]).is_none_or(Value::is_null) => {
+                self.text(&["status", "lastAppliedRevision"])
+            }
+            None => None,
         };
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
         let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed")));
@@ -281,7 +284,7 @@ impl<'a> Reader<'_, 'a> {
             return None;
         }
         let mut objects = Vec::new();
-        for entry in entries.and_then(Value::items).into_iter().flatten() {
+        for entry in super::entries(entries, self.home, self.observed.key, found) {
             match inventory::parse(&text(entry, &["id"]).unwrap_or_default()) {
                 Ok(key) => objects.push(key),
                 Err(error) => {

@@ -1,9 +1,14 @@
 //! kpt: `ResourceGroup`, which holds what `kpt live apply` applied; Config Sync uses it as well.
 
+use std::collections::HashSet;
+
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use super::{Condition, Declaration, Declarations, Destination, config_sync, declared_objects, dedup, text};
+use super::{
+    Condition, Declaration, Declarations, Destination, config_sync, declared_objects, dedup, entries,
+    is_blank, text,
+};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::Observed;
@@ -48,10 +53,11 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
 
 /// The objects of a ResourceGroup, its subgroups included.
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
-    let list = |name| group.object.at(&["spec", name]).and_then(Value::items).into_iter().flatten();
-    let mut objects = declared_objects(list("resources").enumerate(), home, group.key, found);
+    let list = |name| group.object.at(&["spec", name]);
+    let resources = entries(list("resources"), home, group.key, found);
+    let mut objects = declared_objects(resources.enumerate(), home, group.key, found);
     let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
-    let subgroups = list("subgroups").filter_map(subgroup);
+    let subgroups = entries(list("subgroups"), home, group.key, found).filter_map(subgroup);
     objects.extend(subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name)));
     dedup(&mut objects);
     objects
@@ -59,7 +65,7 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declaration
 
 /// What was done with each object: the actuation is whether it was applied, the reconciling whether it came true.
 fn sync(object: &Object<'_>) -> Sync {
-    let status = object.at(&["status"]).filter(|status| !status.is_null());
+    let status = object.at(&["status"]).filter(|status| !is_blank(*status));
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
     let says = |wanted: &[&str]| {
         let is_wanted = |entry: Value<'_>| {
@@ -69,6 +75,10 @@ fn sync(object: &Object<'_>) -> Sync {
         };
         statuses().any(is_wanted)
     };
+    let name = |entry: Value<'_>| ["group", "kind", "namespace", "name"].map(|field| text(entry, &[field]));
+    let told: HashSet<_> = statuses().map(name).collect();
+    let resources = object.at(&["spec", "resources"]).and_then(Value::items).into_iter().flatten();
+    let untold = resources.map(name).any(|resource| !told.contains(&resource));
     // Controllers of old write the status of each object and nothing else.
     let silent = |entry: Value<'_>| entry.get("actuation").is_none();
     let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
@@ -84,7 +94,7 @@ fn sync(object: &Object<'_>) -> Sync {
         SyncState::Syncing
     } else if says(&["Skipped"]) {
         SyncState::OutOfSync
-    } else if statuses().any(silent) {
+    } else if untold || statuses().any(silent) {
         SyncState::Unknown
     } else {
         SyncState::Synced

@@ -82,6 +82,15 @@ impl AppLabels {
         }
         selectors
     }
+
+    /// A selector that chooses what `selector`, which is about the label `key`, chooses and [`AppLabels::selectors`] do
+    /// not; `None` where that is nothing.
+    pub(crate) fn beside(&self, key: &str, selector: &str) -> Option<String> {
+        let is_apart = self.0.iter().all(|AppLabel(label)| label != key);
+        is_apart.then(|| {
+            self.0.iter().fold(selector.to_owned(), |all, AppLabel(label)| format!("{all},!{label}"))
+        })
+    }
 }
 
 /// Labels of what controllers of Kubernetes make: of ReplicaSets, and of the Pods of ReplicaSets, of StatefulSets

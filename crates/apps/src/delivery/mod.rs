@@ -210,6 +210,32 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
 
+/// Whether nothing stands there: the zero values with which tools written in Go create their own objects say no more
+/// than `{}`.
+fn is_blank(value: Value<'_>) -> bool {
+    if let Some(mut members) = value.members() {
+        return members.all(|(_, member)| is_blank(member));
+    }
+    value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
+}
+
+/// The entries of the list in which `declaring` names its objects. One that is no list is reported.
+fn entries<'v>(
+    list: Option<Value<'v>>,
+    home: usize,
+    declaring: &ObjectKey,
+    found: &mut Declarations,
+) -> impl Iterator<Item = Value<'v>> + use<'v> {
+    let list = list.filter(|list| !list.is_null());
+    if list.is_some_and(|list| list.items().is_none()) {
+        let ObjectKey { kind, .. } = declaring;
+        let message = format!("{kind} {}: what should list its objects is no list", declaring.path());
+        let scope = Scope::Object(declaring.clone());
+        found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+    }
+    list.and_then(Value::items).into_iter().flatten()
+}
+
 /// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
 /// reported, by their place in the list, and left out.
 fn declared_objects<'v>(

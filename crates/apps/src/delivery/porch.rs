@@ -297,12 +297,10 @@ impl Package<'_> {
         };
         let trouble = match (state, synced) {
             (SyncState::Failed, _) => by.trouble.clone(),
-            (SyncState::Unknown, Some(synced)) if applied.is_none() => Some(format!(
-                "{} is at {}, and whether that contains {} cannot be told",
-                by.declaring_name(),
-                shorten(synced),
-                newest.name(),
-            )),
+            (SyncState::Unknown, Some(synced)) if applied.is_none() => {
+                let (synced, newest) = (shorten(synced), newest.name());
+                Some(format!("{synced} is synced, and whether that contains {newest} cannot be told"))
+            }
             (SyncState::Unknown, _) => by.trouble.clone(),
             _ => None,
         };

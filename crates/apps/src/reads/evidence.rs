@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Event, Evidence, Listing, Options, assess, references};
+use taffrail_status::assess::{self, Event, Evidence, Listing, assess, references};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
@@ -142,7 +142,7 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.body != Body::Whole {
                 continue;
             }
-            assess(&observed.object, &recorder, rules, now, &Options::default());
+            assess(&observed.object, &recorder, rules, now, &rules.options());
             // Of all definitions only that of the object matters.
             let mut demand = recorder.demand.borrow_mut();
             let definitions = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");

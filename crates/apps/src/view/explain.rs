@@ -4,8 +4,10 @@ use serde::Serialize;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
+use super::command::{kubectl, resource};
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
 use crate::apps::{App, OUT_OF_REACH};
+use crate::belonging::Belonging;
 use crate::identity::Delivery;
 
 /// Why an app is as it is.
@@ -17,6 +19,12 @@ pub struct Explanation {
     pub app: Option<AppName>,
     /// The cluster that its objects are in.
     pub cluster: String,
+    /// Of an object that was asked for: what controls it, the nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<ObjectName>,
+    /// Of an object that was asked for: the apps that declare it, or what controls it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub belongs_to: Vec<AppName>,
     /// The worst declared object; absent where all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectName>,
@@ -77,12 +85,26 @@ impl Explanation {
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
             cluster: app.app.target.clone(),
+            owners: Vec::new(),
+            belongs_to: Vec::new(),
             object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
             next: chain.last().map(|cause| next(cause, context)).unwrap_or_default(),
+        }
+    }
+}
+
+impl Explanation {
+    /// The same, with whose the object is that it explains.
+    #[must_use]
+    pub fn with(self, belonging: &Belonging<'_>) -> Explanation {
+        Explanation {
+            owners: belonging.owners.iter().map(ObjectName::from).collect(),
+            belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            ..self
         }
     }
 }
@@ -134,17 +156,7 @@ impl ExplanationList {
 fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
     let kind = resource(&cause.object.group, &cause.object.kind);
     let name = &*cause.object.name;
-    let mut place = Vec::new();
-    if !cause.object.namespace.is_empty() {
-        place.extend(["-n", &*cause.object.namespace]);
-    }
-    if let Some(context) = context {
-        place.extend(["--context", context]);
-    }
-    let command = |words: &[&str]| {
-        let words = ["kubectl"].iter().chain(words).chain(&place);
-        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-    };
+    let command = |words: &[&str]| kubectl(words, &cause.object.namespace, context);
     match cause.status {
         Status::Unknown if cause.reason == OUT_OF_REACH => {
             return vec!["taffrail explain --all-contexts".to_owned()];
@@ -171,22 +183,6 @@ fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
         }
     }
     commands
-}
-
-/// A kind as kubectl takes it: `pod`, `deployment.apps`.
-fn resource(group: &str, kind: &str) -> String {
-    let dot = if group.is_empty() { "" } else { "." };
-    format!("{}{dot}{group}", kind.to_lowercase())
-}
-
-/// A word as a shell takes it. Names come from outside: a copied command must do what it seems to do.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let visible: String = word.chars().filter(|character| !character.is_control()).collect();
-    format!("'{}'", visible.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

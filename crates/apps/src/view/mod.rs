@@ -4,12 +4,14 @@
 
 mod apps;
 mod clusters;
+mod command;
 mod detail;
 mod events;
 mod explain;
 mod resources;
 pub mod text;
 mod tree;
+mod trust;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -22,7 +24,8 @@ pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, Re
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
-pub use tree::{AppTree, Relation, TreeList, TreeNode, TreeShape};
+pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
+pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
 
 use crate::apps::AppError;
 use crate::freshness::Freshness;

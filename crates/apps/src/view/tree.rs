@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_status::assess::{Options, assess};
+use taffrail_status::assess::assess;
 use taffrail_status::{Rules, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
@@ -105,7 +105,7 @@ pub struct TreeNode {
     pub note: Option<String>,
     /// Of how many equal objects it speaks, where that is not one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folded: Option<usize>,
+    pub folded: Option<Folded>,
     /// What is below it.
     pub children: Vec<TreeNode>,
 }
@@ -136,6 +136,15 @@ impl TreeList {
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
+}
+
+/// Equal objects that share a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Folded {
+    /// Their kind.
+    pub kind: String,
+    /// How many they are.
+    pub count: usize,
 }
 
 impl TreeNode {
@@ -324,7 +333,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
-            let assessment = assess(&observed.object, evidence, rules, now, &Options::default());
+            let assessment = assess(&observed.object, evidence, rules, now, &rules.options());
             (assessment.verdict.status, assessment.message, assessment.since)
         } else {
             (Status::Unknown, "only its metadata was read".to_owned(), None)
@@ -473,7 +482,7 @@ fn is_well(node: &TreeNode) -> bool {
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };
-    let more = format!("{count} {more}{}", plural(kind));
+    let more = format!("{count} {more}{}", text::plural(kind));
     let note = match &child.note {
         Some(note) => format!("{more} {note}"),
         None => more,
@@ -483,19 +492,8 @@ fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
         since: None,
         created: None,
         note: Some(note),
-        folded: Some(count),
+        folded: Some(Folded { kind: kind.to_owned(), count }),
         children: Vec::new(),
         ..child
-    }
-}
-
-/// Several of a kind.
-fn plural(kind: &str) -> String {
-    let vowel_before_y = |stem: &str| stem.ends_with(['a', 'e', 'i', 'o', 'u']);
-    match kind.strip_suffix('y') {
-        Some(stem) if !vowel_before_y(stem) => format!("{stem}ies"),
-        _ if kind == "Endpoints" => kind.to_owned(),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
     }
 }

@@ -21,4 +21,5 @@ mod resource_groups;
 mod server;
 mod snapshot;
 mod tree;
+mod trust;
 mod view;

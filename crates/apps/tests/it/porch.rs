@@ -164,7 +164,7 @@ fn what_is_synced_is_never_guessed() {
         repository["status"]["lastFullSyncTime"] = json!(at);
         repository
     };
-    let cannot = "RootSync config-management-system/root-sync is at 33333333, and whether that contains v2 cannot be told";
+    let cannot = "33333333 is synced, and whether that contains v2 cannot be told";
     let by = |commit: &str| {
         format!("v2 (Published), synced by RootSync config-management-system/root-sync at {commit}")
     };

@@ -346,6 +346,32 @@ fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
     }
 }
 
+/// helm-controller `0f61a86`, `api/v2/helmrelease_types.go`: GetStorageNamespace.
+#[test]
+fn a_release_that_a_helm_release_of_another_namespace_declares_is_no_app_of_its_own() {
+    let mut declaring = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "flux-system", "pg");
+    declaring["spec"] = json!({"storageNamespace": "data", "targetNamespace": "data", "releaseName": "pg"});
+    let other = dump::release("data", "own", 1, "deployed", MANIFEST);
+    let mut server = Server::new(vec![
+        declaring,
+        dump::release("data", "pg", 1, "deployed", MANIFEST),
+        other,
+        object("v1", "ConfigMap", "data", "pg"),
+    ]);
+    let asked = Asked { namespace: Some("data".to_owned()), ..Asked::default() };
+    let names = |server: &Server| -> Vec<String> {
+        let (live, log) = server.read("cluster", &asked);
+        assert!(log.0.len() <= 4, "{:?}", log.paths());
+        let list = apps(&[&live], &Taffrail, NOW);
+        assert_eq!(list.errors.iter().filter(|error| error.error.reason == "Forbidden").count(), 0);
+        let inside = list.apps.into_iter().filter(|app| app.app.namespace == "data");
+        inside.map(|app| app.app.name).collect()
+    };
+    assert_eq!(names(&server), ["own"]);
+    server.forbidden.push("list helm.toolkit.fluxcd.io/HelmRelease");
+    assert_eq!(names(&server), ["own", "pg"]);
+}
+
 /// Argo CD v2 tracks by the label of the instance unless told otherwise (`application.resourceTrackingMethod`).
 #[test]
 fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {

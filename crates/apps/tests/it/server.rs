@@ -55,6 +55,37 @@ impl Field<'_> {
     }
 }
 
+/// The parts of a label selector: what stands between the commas outside of brackets.
+fn parts(selector: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut parts = vec![String::new()];
+    for character in selector.chars() {
+        depth += i32::from(character == '(') - i32::from(character == ')');
+        match parts.last_mut() {
+            Some(part) if character != ',' || depth > 0 => part.push(character),
+            _ => parts.push(String::new()),
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
+}
+
+/// Whether a part of a label selector chooses an object: `key`, `!key`, `key=value` or `key in (value,value)`.
+fn chooses(part: &str, labels: &Value) -> bool {
+    if let Some((key, value)) = part.split_once('=') {
+        return labels.get(key).is_some_and(|own| own == value);
+    }
+    match part.split_once(" in (") {
+        Some((key, values)) => {
+            let own = labels.get(key).and_then(Value::as_str);
+            own.is_some_and(|own| values.trim_end_matches(')').split(',').any(|value| value == own))
+        }
+        None => match part.strip_prefix('!') {
+            Some(key) => labels.get(key).is_none(),
+            None => labels.get(part).is_some(),
+        },
+    }
+}
+
 impl Server {
     pub(crate) fn new(objects: Vec<Value>) -> Server {
         Server { objects, forbidden: Vec::new(), versions: BTreeMap::new() }
@@ -118,16 +149,10 @@ impl Server {
         };
         let chosen = |object: &&Value| match &read.target {
             Target::List { labels, fields } => {
-                let of = |label: &str| object["metadata"]["labels"].get(label);
-                let has = |label: &str| match label.split_once('=') {
-                    Some((label, value)) => of(label).is_some_and(|own| own == value),
-                    None => of(label).is_some(),
-                };
-                let chooses =
-                    |label: &str| label.strip_prefix('!').map_or_else(|| has(label), |label| !has(label));
-                let mut labels = labels.iter().flat_map(|labels| labels.split(','));
+                let mut labels = labels.iter().flat_map(|labels| parts(labels));
                 let fields = fields.iter().flat_map(|fields| fields.split(','));
-                labels.all(chooses) && fields.map(Field::of).all(|field| field.chooses(object))
+                labels.all(|part| chooses(&part, &object["metadata"]["labels"]))
+                    && fields.map(Field::of).all(|field| field.chooses(object))
             }
             Target::Object(name) => text(object, "/metadata/name") == *name,
         };
@@ -232,7 +257,7 @@ fn is_of_few(read: &Read) -> bool {
 
 fn labels(read: &Read) -> Vec<String> {
     match &read.target {
-        Target::List { labels: Some(labels), .. } => labels.split(',').map(str::to_owned).collect(),
+        Target::List { labels: Some(labels), .. } => parts(labels),
         _ => Vec::new(),
     }
 }

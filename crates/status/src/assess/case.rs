@@ -189,9 +189,11 @@ impl Finding {
 
     pub(super) fn into_assessment(self, flags: Flags) -> Assessment {
         let (own, cause) = (self.text.trim_end(), self.cause());
-        let message = match self.says_what_it_awaits && !own.contains(cause) && !cause.contains(own) {
-            true => format!("{own}: {cause}"),
-            false => cause.to_owned(),
+        let message = match self.says_what_it_awaits {
+            // It quotes the cause, or there is nothing to quote.
+            true if own.contains(cause) => own.to_owned(),
+            true if !cause.contains(own) => format!("{own}: {cause}"),
+            _ => cause.to_owned(),
         };
         if self.is_current() {
             let Finding { name, verdict, since, .. } = self;

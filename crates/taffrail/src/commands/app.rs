@@ -6,20 +6,20 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
 use taffrail_apps::{App, AppList, SyncState};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen, style, wrapped};
+use crate::output::{answer, indented, printable, screen, style};
 
 pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
-    let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
+    let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now);
+    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
     written(match arguments.output {
         AppOutput::Json => get::document(ListOutput::Json, &details),
         AppOutput::Yaml => get::document(ListOutput::Yaml, &details),
@@ -58,11 +58,11 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         // Many messages name their object themselves.
         let worst = worst.filter(|_| !app.worst.as_ref().is_some_and(|it| app.message.contains(&it.path())));
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
-        writeln!(out, "{}", wrapped("", &message, screen()))?;
+        indented(&mut out, "", &message)?;
     }
     let troubled = matches!(app.sync.state, SyncState::Failed | SyncState::Unknown) && !app.said.is_empty();
     if troubled && (app.said != app.message || app.effective() == Status::Current) {
-        writeln!(out, "{}", wrapped("Sync: ", &text::revision(&app.said), screen()))?;
+        indented(&mut out, "", &format!("Sync: {}", text::revision(&app.said)))?;
     }
 
     writeln!(out, "\n{bold}Application details:{bold:#}")?;
@@ -129,6 +129,9 @@ fn objects(lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
         if let Some(object) = &line.object {
             kind.clone_from(&object.kind);
             namespace.clone_from(&object.namespace);
+        }
+        if let Some(folded) = &line.folded {
+            kind.clone_from(&folded.kind);
         }
         let name = match (&line.object, &line.note) {
             (Some(object), _) => object.name.clone(),

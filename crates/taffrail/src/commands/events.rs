@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use taffrail_apps::view::{EventList, text};
 use taffrail_apps::{App, AppList};
-use taffrail_status::Taffrail;
 
 use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
@@ -15,23 +14,17 @@ use crate::output::{answer, screen};
 
 pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
     let EventsArguments { name, which, .. } = arguments;
-    let (fleet, list) = named::read(&arguments.source, which, name.as_ref(), true)?;
+    let (fleet, list) = named::read(&arguments.view, which, name.as_ref(), true)?;
     let found: Vec<&App> = match name {
         Some(name) => named::find("events", name, which, &list)?,
-        None => {
-            let here = |app: &&App| {
-                which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
-                    && (which.cluster.is_empty() || which.cluster.contains(&app.app.target))
-            };
-            list.apps.iter().filter(here).collect()
-        }
+        None => named::inside(which, &list),
     };
     let errors = match name {
         Some(_) => named::concerning(&list, &found),
         None => list.errors.clone(),
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let events = EventList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now);
+    let events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
     written(match arguments.output {
         EventsOutput::Json => get::document(ListOutput::Json, &events),
         EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.now),

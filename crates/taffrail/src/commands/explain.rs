@@ -6,40 +6,49 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{Answer, ErrorRow, Explanation, ExplanationList, LinkRow, ObjectName, text};
-use taffrail_apps::{App, AppList, Delivery, Lookup, ObjectKey, Objects, Snapshot, declared};
-use taffrail_status::{Status, Taffrail};
+use taffrail_apps::{
+    App, AppList, AppQuery, Asked, Belonging, Body, Delivery, FindError, InvalidAppQuery, Lookup, ObjectKey,
+    Objects, Snapshot, declared, filter,
+};
+use taffrail_status::Status;
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{answer, printable, screen, style, wrapped};
-use crate::program;
+use crate::output::{answer, fitting, indented, printable, screen, style};
 use crate::source::{Fleet, asked};
 
-use super::get::complaints;
+use super::get::{self, complaints};
+use super::named;
 
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
-    let names: Vec<Name<'_>> = arguments.what.iter().map(|text| Name::parse(text)).collect();
+    let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
         names.iter().flat_map(|name| name.keys(snapshot, namespace)).collect()
     };
-    let mut asked = asked(None, &arguments.declared, &arguments.grouping);
+    let mut asked =
+        Asked { owners: !names.is_empty(), ..asked(None, &arguments.declared, &arguments.grouping) };
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
-    let fleet = Fleet::read_with(&arguments.source, &asked, &more)?;
+    let fleet = Fleet::read_with(&arguments.view, &asked, &more)?;
+    get::check_clusters(&arguments.cluster, &fleet)?;
     let list = fleet.apps(&arguments.declared);
-    let (apps, missing) = choose(&fleet, &list, &names, arguments);
+    let (subjects, missing) = choose(&fleet, &list, &names, arguments);
 
     let errors: Vec<ErrorRow> = list.errors.iter().map(ErrorRow::from).collect();
     // Commands are for the clusters that were asked, and name them where that is not the usual one.
-    let source = &arguments.source;
+    let source = &arguments.view.source;
     let is_named = source.from.is_empty() && (source.all_contexts || !source.context.is_empty());
     let context = |app: &App| {
         // What declares an app may be in another cluster than its objects.
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
         is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     };
-    let explanations: Vec<_> =
-        apps.iter().map(|app| (app, Explanation::new(app, context(app).as_deref()))).collect();
+    let explained = |subject: &Subject<'_>| {
+        let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref());
+        subject.belonging.iter().fold(explanation, Explanation::with)
+    };
+    let explanations: Vec<_> = subjects.iter().map(|subject| (subject, explained(subject))).collect();
     written(match arguments.output {
         ExplainOutput::Table => people(&explanations, &fleet, missing.is_empty()),
         form => {
@@ -60,7 +69,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
-    if arguments.exit_status && apps.iter().any(|app| app.effective() != Status::Current) {
+    if arguments.exit_status && subjects.iter().any(|subject| subject.app.effective() != Status::Current) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
@@ -70,15 +79,22 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
 enum Name<'t> {
     /// `group/Kind/namespace/name`
     Key(ObjectKey),
-    /// Up to three words; which of them are what depends on what there is.
-    Words { text: &'t str, words: Vec<&'t str> },
+    /// An app, or a kind and a name: which of them depends on what there is.
+    Words { text: &'t str, query: AppQuery },
 }
 
 impl<'t> Name<'t> {
-    fn parse(text: &'t str) -> Name<'t> {
+    fn parse(text: &'t str) -> Result<Name<'t>, Complaint> {
         match text.parse() {
-            Ok(key) => Name::Key(key),
-            Err(_) => Name::Words { text, words: text.split('/').collect() },
+            Ok(key) => Ok(Name::Key(key)),
+            Err(_) => match text.parse() {
+                Ok(query) => Ok(Name::Words { text, query }),
+                Err(InvalidAppQuery(text)) => {
+                    let what = format!("'{text}' names neither an app nor an object");
+                    Err(Complaint::usage(what)
+                        .hint("write NAME, NAMESPACE/NAME, KIND/NAME or group/Kind/namespace/name"))
+                }
+            },
         }
     }
 
@@ -89,131 +105,160 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// The keys that it may stand for in a cluster of which not all was read.
-    fn keys(&self, snapshot: &Snapshot, namespace: &str) -> Vec<ObjectKey> {
-        let (Name::Words { words, .. }, Some(catalog)) = (self, snapshot.kinds()) else { return Vec::new() };
-        let &[kind, name] = words.as_slice() else { return Vec::new() };
-        let of_kind =
-            catalog.iter().filter(|served| is_kind(kind, &served.group, &served.kind, &served.plural));
-        let keys = of_kind.map(|served| {
-            let namespace = if served.namespaced { namespace } else { "" };
-            ObjectKey::new(&*served.group, &*served.kind, namespace, name)
-        });
-        keys.filter(|key| matches!(snapshot.get(key), Lookup::Unobserved(_))).collect()
+    /// A kind and a name, if that may be meant.
+    fn kind_and_name(&self) -> Option<(&'t str, &'t str)> {
+        match self {
+            Name::Key(_) => None,
+            Name::Words { text, .. } => text.split_once('/').filter(|(_, name)| !name.contains('/')),
+        }
     }
 
-    fn is_app(&self, app: &App) -> bool {
-        let Name::Words { words, .. } = self else { return false };
-        let own = &app.app;
-        match *words.as_slice() {
-            [name] => name == own.name || name == app.key.to_string(),
-            [namespace, name] => namespace == own.namespace && name == own.name,
-            [delivery, namespace, name] => {
-                delivery == own.delivery.as_str() && namespace == own.namespace && name == own.name
+    /// The keys that it may stand for in a cluster of which not all was read.
+    fn keys(&self, snapshot: &Snapshot, namespace: &str) -> Vec<ObjectKey> {
+        let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
+            return Vec::new();
+        };
+        let keys = catalog.iter().map(|served| {
+            let namespace = if served.namespaced { namespace } else { "" };
+            (ObjectKey::new(&*served.group, &*served.kind, namespace, name), &*served.plural)
+        });
+        let keys =
+            keys.filter(|(key, plural)| filter::is_kind(kind, key) || kind.eq_ignore_ascii_case(plural));
+        let unread =
+            keys.map(|(key, _)| key).filter(|key| matches!(snapshot.get(key), Lookup::Unobserved(_)));
+        // Of those that are known by their labels the rest is wanted too, wherever they are.
+        let in_part = snapshot.all().filter(|it| it.body == Body::Metadata && self.is_object(it.key, None));
+        unread.chain(in_part.map(|it| it.key.clone())).collect()
+    }
+
+    fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
+        match (self, self.kind_and_name()) {
+            (Name::Key(own), _) => own == key,
+            (_, Some((kind, name))) => {
+                name == key.name
+                    && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
+                    && filter::is_kind(kind, key)
             }
             _ => false,
         }
     }
+}
 
-    fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
-        match self {
-            Name::Key(own) => own == key,
-            Name::Words { words, .. } => match words.as_slice() {
-                &[kind, name] => {
-                    name == key.name
-                        && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
-                        && is_kind(kind, &key.group, &key.kind, &plural(&key.kind))
-                }
-                _ => false,
-            },
-        }
+/// An app to explain, or an object with whose it is.
+struct Subject<'l> {
+    app: App,
+    belonging: Option<Belonging<'l>>,
+}
+
+impl<'l> Subject<'l> {
+    fn app(app: &App) -> Subject<'l> {
+        Subject { app: app.clone(), belonging: None }
     }
 }
 
-/// What people call kinds for short.
-const SHORT: [(&str, &str); 22] = [
-    ("cj", "CronJob"),
-    ("cm", "ConfigMap"),
-    ("crd", "CustomResourceDefinition"),
-    ("deploy", "Deployment"),
-    ("ds", "DaemonSet"),
-    ("ep", "Endpoints"),
-    ("hpa", "HorizontalPodAutoscaler"),
-    ("hr", "HelmRelease"),
-    ("ing", "Ingress"),
-    ("ks", "Kustomization"),
-    ("netpol", "NetworkPolicy"),
-    ("no", "Node"),
-    ("ns", "Namespace"),
-    ("pdb", "PodDisruptionBudget"),
-    ("po", "Pod"),
-    ("pv", "PersistentVolume"),
-    ("pvc", "PersistentVolumeClaim"),
-    ("rs", "ReplicaSet"),
-    ("sa", "ServiceAccount"),
-    ("sc", "StorageClass"),
-    ("sts", "StatefulSet"),
-    ("svc", "Service"),
-];
-
-/// Whether a word, alone or followed by the group or a part of it, names a kind.
-fn is_kind(word: &str, group: &str, kind: &str, plural: &str) -> bool {
-    let word = word.to_ascii_lowercase();
-    let (own, of_group) = word.split_once('.').map_or((word.as_str(), ""), |(own, group)| (own, group));
-    let is_short = SHORT.iter().any(|(short, long)| *short == own && *long == kind);
-    (own == kind.to_ascii_lowercase() || own == plural || is_short) && group.starts_with(of_group)
-}
-
-fn plural(kind: &str) -> String {
-    let kind = kind.to_ascii_lowercase();
-    match kind.strip_suffix('y') {
-        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
-    }
-}
-
-/// The apps to explain: those that were asked for, or those that are not ready; and what was not found.
-fn choose(
-    fleet: &Fleet,
-    list: &AppList,
+/// What is to be explained: what was asked for, or what is not ready; and what was not found.
+fn choose<'l>(
+    fleet: &'l Fleet,
+    list: &'l AppList,
     names: &[Name<'_>],
     arguments: &ExplainArguments,
-) -> (Vec<App>, Vec<Complaint>) {
+) -> (Vec<Subject<'l>>, Vec<Complaint>) {
     let namespace = arguments.namespace.as_deref();
-    let is_inside = |app: &&App| namespace.is_none_or(|namespace| namespace == app.app.namespace);
+    let in_cluster =
+        |name: &str| arguments.cluster.is_empty() || arguments.cluster.iter().any(|it| it == name);
     if !arguments.declared.is_empty() {
-        return (list.apps.clone(), Vec::new());
+        let apps = list.apps.iter().filter(|app| in_cluster(&app.app.target));
+        return (apps.map(Subject::app).collect(), Vec::new());
     }
     if names.is_empty() {
-        let is_unwell = |app: &&App| app.effective() != Status::Current;
-        let mut apps: Vec<App> = list.apps.iter().filter(is_inside).filter(is_unwell).cloned().collect();
-        apps.sort_by_key(App::effective);
-        return (apps, Vec::new());
+        let is_inside = |app: &&App| namespace.is_none_or(|namespace| namespace == app.app.namespace);
+        let is_unwell = |app: &&App| app.effective() != Status::Current && in_cluster(&app.app.target);
+        let mut apps: Vec<&App> = list.apps.iter().filter(is_inside).filter(is_unwell).collect();
+        apps.sort_by_key(|app| app.effective());
+        return (apps.into_iter().map(Subject::app).collect(), Vec::new());
     }
     let mut chosen = Vec::new();
     let mut missing = Vec::new();
     for name in names {
-        let apps: Vec<App> =
-            list.apps.iter().filter(is_inside).filter(|app| name.is_app(app)).cloned().collect();
-        let found = if apps.is_empty() { objects(fleet, list, name, namespace) } else { apps };
+        let apps = match name {
+            Name::Key(_) => None,
+            Name::Words { query, .. } => Some(query.clone().within(namespace).find(list)),
+        };
+        let refusal = match apps {
+            Some(Ok(apps)) => {
+                chosen.extend(apps.into_iter().filter(|app| in_cluster(&app.app.target)).map(Subject::app));
+                continue;
+            }
+            Some(Err(error @ FindError::Ambiguous { .. })) => {
+                missing.push(named::refused("explain", &error, list));
+                continue;
+            }
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        let mut found = objects(fleet, list, name, namespace);
+        found.retain(|subject| in_cluster(&subject.app.app.target));
         if found.is_empty() {
-            let text = match name {
-                Name::Key(key) => key.to_string(),
-                Name::Words { text, .. } => (*text).to_owned(),
-            };
-            let complaint = Complaint::unreadable(format!("no app and no object '{text}' was found"));
-            missing.push(complaint.hint(format!("'{} get apps -o name' lists the apps", program::name())));
+            missing.push(not_found(fleet, list, name, refusal.as_ref()));
         }
         chosen.extend(found);
     }
     (chosen, missing)
 }
 
-/// The objects of that name, each as an app of its own.
-fn objects(fleet: &Fleet, list: &AppList, name: &Name<'_>, namespace: Option<&str>) -> Vec<App> {
+/// That there is neither an app nor an object of that name.
+fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&FindError>) -> Complaint {
+    let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
+    let Some((kind, wanted)) = of_kind else {
+        return match refusal {
+            Some(error) => named::refused("explain", error, list),
+            None => Complaint::usage("nothing of that name was found"),
+        };
+    };
+    let what = format!("there is no {kind} '{wanted}' and no app of that name");
+    if let Some(hidden) = list.errors.iter().find(|error| named::hides_apps(error)) {
+        let hidden = format!("{what} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
+        return Complaint::unreadable(hidden);
+    }
+    let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
+    let mut others: Vec<String> = all
+        .filter(|key| filter::is_kind(kind, key) && key.name == wanted)
+        .map(|key| key.namespace.clone())
+        .collect();
+    others.sort();
+    others.dedup();
+    Complaint::usage(what).hint(match others.as_slice() {
+        [] => "-n NAMESPACE says where to look; group/Kind/namespace/name names an object in full".to_owned(),
+        others => format!("there is one in namespace {}", others.join(", ")),
+    })
+}
+
+/// Whether a word names a kind of which anything is known.
+fn is_known(fleet: &Fleet, kind: &str) -> bool {
+    fleet.snapshots.iter().any(|snapshot| {
+        let served = snapshot.kinds().is_some_and(|catalog| {
+            catalog
+                .iter()
+                .any(|served| filter::is_kind(kind, &ObjectKey::new(&*served.group, &*served.kind, "", "")))
+        });
+        served || snapshot.all().any(|observed| filter::is_kind(kind, observed.key))
+    })
+}
+
+/// The objects of that name, each as an app of its own, with whose it is.
+fn objects<'l>(
+    fleet: &'l Fleet,
+    list: &'l AppList,
+    name: &Name<'_>,
+    namespace: Option<&str>,
+) -> Vec<Subject<'l>> {
     let mut found = Vec::new();
-    for snapshot in &fleet.snapshots {
+    for (place, snapshot) in fleet.snapshots.iter().enumerate() {
+        // One cluster under two names is shown once.
+        let is_alias = |other: &Snapshot| other.id().is_some() && other.id() == snapshot.id();
+        if fleet.snapshots[..place].iter().any(is_alias) {
+            continue;
+        }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
         let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| &resource.key));
         let there = snapshot.all().map(|observed| observed.key);
@@ -222,8 +267,9 @@ fn objects(fleet: &Fleet, list: &AppList, name: &Name<'_>, namespace: Option<&st
         keys.sort();
         keys.dedup();
         for key in keys {
-            let list = declared(&[snapshot], std::slice::from_ref(key), &Taffrail, fleet.now);
-            found.extend(list.apps);
+            let belonging = list.belonging(snapshot, key);
+            let own = declared(&[snapshot], std::slice::from_ref(key), &fleet.rules, fleet.now);
+            found.extend(own.apps.into_iter().map(|app| Subject { app, belonging: Some(belonging.clone()) }));
         }
     }
     found
@@ -255,29 +301,30 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
     }
 }
 
-fn people(explanations: &[(&App, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
+fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
         return if is_all { writeln!(io::stderr(), "Nothing found that is not ready.") } else { Ok(()) };
     }
     let several = fleet.snapshots.len() > 1;
     let mut out = answer::people();
-    for (place, (app, explanation)) in explanations.iter().enumerate() {
+    for (place, (subject, explanation)) in explanations.iter().enumerate() {
         if place > 0 {
             writeln!(out)?;
         }
-        explain(&mut out, app, explanation, several, fleet.now)?;
+        explain(&mut out, subject, explanation, several, fleet.now)?;
     }
     out.flush()
 }
 
 fn explain(
     out: &mut impl Write,
-    app: &App,
+    of: &Subject<'_>,
     explanation: &Explanation,
     several: bool,
     now: Timestamp,
 ) -> io::Result<()> {
     let bold = Style::new().bold();
+    let app = &of.app;
     let subject = match (app.app.delivery, app.resources.as_slice()) {
         (Delivery::Taffrail, [only]) => object(&ObjectName::from(&only.key)),
         (Delivery::Taffrail, objects) => format!("{} objects", objects.len()),
@@ -288,21 +335,20 @@ fn explain(
     let subject = printable(&subject);
     let health = text::health(app, now);
     writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}", printable(&cluster))?;
+    of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
         return match &*explanation.message {
             "" => Ok(()),
-            message => writeln!(out, "{}", wrapped("  ", message, screen())),
+            message => indented(out, "  ", message),
         };
     };
     writeln!(out)?;
     writeln!(out, "{bold}Cause{bold:#}")?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    let screen = screen();
-    let subject = format!("{}{reason}{}", object(&cause.object), since(cause, now));
-    writeln!(out, "{}", wrapped("  ", &subject, screen))?;
-    writeln!(out, "{}", wrapped("  ", &explanation.message, screen))?;
+    indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
+    indented(out, "  ", &explanation.message)?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
-        writeln!(out, "{}", wrapped("  - ", fact, screen))?;
+        indented(out, "  - ", fact)?;
     }
     if explanation.chain.len() > 1 {
         writeln!(out)?;
@@ -313,14 +359,11 @@ fn explain(
             let colour = style(status);
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
             let dash = if message.is_empty() { "" } else { ": " };
-            let name = object(&link.object);
-            writeln!(
-                out,
-                "  {branch}{}  {colour}{}{colour:#}{dash}{}",
-                printable(&name),
-                status.word(),
-                printable(&text::line(message)),
-            )?;
+            let name = printable(&object(&link.object)).into_owned();
+            let message = format!("{dash}{}", printable(&text::line(message)));
+            let used = 2 + branch.width() + name.width() + 2 + status.word().width();
+            let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
+            writeln!(out, "  {branch}{name}  {colour}{}{colour:#}{message}", status.word())?;
         }
     }
     let others = others(app);
@@ -332,6 +375,35 @@ fn explain(
     writeln!(out)?;
     writeln!(out, "{bold}Look further{bold:#}")?;
     explanation.next.iter().try_for_each(|command| writeln!(out, "  {command}"))
+}
+
+/// Whose an object is.
+fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io::Result<()> {
+    let owners: Vec<String> =
+        belonging.owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
+    if !owners.is_empty() {
+        indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
+    }
+    if let Some(app) = belonging.declares {
+        indented(out, "  ", &format!("declares {}", app.app))?;
+    }
+    for app in &belonging.apps {
+        let own = &app.app;
+        let home = if own.home == object.app.target { String::new() } else { format!(" of {}", own.home) };
+        let revision =
+            app.sync.applied.as_deref().map(|revision| format!(", at {}", text::revision(revision)));
+        let source = app.source.as_ref().and_then(|source| {
+            let place = source.url.clone().or_else(|| source.name.clone())?;
+            let path = source.path.as_ref().map(|path| format!("{path} of ")).unwrap_or_default();
+            Some(format!(", from {path}{place}"))
+        });
+        let line = format!("{own}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
+        indented(out, "  ", &format!("belongs to {line}"))?;
+    }
+    if belonging.apps.is_empty() && belonging.declares.is_none() {
+        writeln!(out, "  belongs to no app that was found")?;
+    }
+    Ok(())
 }
 
 /// How many other declared objects are not ready: `2 Failed, 1 InProgress`.

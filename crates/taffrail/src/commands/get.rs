@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
-    let fleet = Fleet::read(&arguments.source, &asked)?;
+    let fleet = Fleet::read(&arguments.view, &asked)?;
     check_clusters(&filter.clusters, &fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     if let Some(namespace) = &arguments.namespace {

@@ -9,3 +9,4 @@ pub(crate) mod get;
 mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
+pub(crate) mod trust;

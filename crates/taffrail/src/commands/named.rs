@@ -3,14 +3,14 @@
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 
 use super::get::check_clusters;
-use crate::cli::{NameArguments, SourceArguments};
+use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::program;
 use crate::source::Fleet;
 
 /// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
 pub(super) fn read(
-    source: &SourceArguments,
+    view: &ViewArguments,
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
@@ -23,7 +23,7 @@ pub(super) fn read(
         app_labels: which.grouping.labels(),
         ..Asked::default()
     };
-    let fleet = Fleet::read(source, &asked)?;
+    let fleet = Fleet::read(view, &asked)?;
     check_clusters(&which.cluster, &fleet)?;
     let list = fleet.apps(&[]);
     Ok((fleet, list))
@@ -49,30 +49,43 @@ pub(super) fn find<'l>(
         }
         Err(error) => error,
     };
-    match &error {
+    Err(refused(command, &error, list))
+}
+
+/// Why a name leads to no app, and which one does.
+pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
+    match error {
         FindError::Ambiguous { candidates, .. } => {
             let hint =
                 candidates.first().map(|name| format!("say which: {} {command} {name}", program::name()));
-            Err(Complaint::usage(&error).maybe_hint(hint))
+            Complaint::usage(error).maybe_hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
             // It may be where nobody was let look.
-            let hidden = list.errors.iter().find(|error| hides_apps(error));
-            if let Some(hidden) = hidden {
+            if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
                 let hidden =
                     format!("{error} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
-                return Err(Complaint::unreadable(hidden));
+                return Complaint::unreadable(hidden);
             }
             let hint = match nearest.as_slice() {
                 [] => format!("'{} get apps -o name' lists all", program::name()),
                 names => format!("did you mean {}?", names.join(", ")),
             };
-            Err(Complaint::usage(&error).hint(hint))
+            Complaint::usage(error).hint(hint)
         }
     }
 }
 
-fn hides_apps(error: &AppError) -> bool {
+/// All apps of the namespace and the clusters that were asked for.
+pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
+    let here = |app: &&App| {
+        which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
+            && (which.cluster.is_empty() || which.cluster.contains(&app.app.target))
+    };
+    list.apps.iter().filter(here).collect()
+}
+
+pub(super) fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 

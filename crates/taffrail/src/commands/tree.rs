@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use taffrail_apps::AppList;
 use taffrail_apps::view::{AppTree, ObjectName, TreeList, TreeNode, TreeShape, text};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
@@ -14,7 +14,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen, style};
 
 pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
-    let (fleet, list) = named::read(&arguments.source, &arguments.which, Some(&arguments.name), false)?;
+    let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let shape = TreeShape {
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
         nest: true,
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let trees = TreeList::new(&found, &all, &fleet.clusters(), &Taffrail, fleet.now, shape);
+    let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now, shape);
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, &trees),
         TreeOutput::Dot => dot(&trees.items),

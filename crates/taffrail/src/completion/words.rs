@@ -12,7 +12,7 @@ use taffrail_cluster::{Cluster, Discovery, Form, ListRequest};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status};
 
-use crate::cli::{SourceArguments, What};
+use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
 use crate::config::Config;
 use crate::source::{self, Fleet, Live, Members};
@@ -98,7 +98,8 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
 /// What the line says so far.
 struct Line {
     config: Config,
-    source: SourceArguments,
+    view: ViewArguments,
+    grouping: Option<GroupingArguments>,
     /// Of the command.
     matches: ArgMatches,
 }
@@ -123,7 +124,10 @@ impl Line {
         source.verbose = 0;
         source.timeout = source.timeout.min(PATIENCE);
         source.context = config.contexts(&source.context).unwrap_or_default();
-        Some(Line { config, source, matches })
+        let has_labels = matches.try_contains_id("app_label").is_ok();
+        let grouping = has_labels.then(|| GroupingArguments::from_arg_matches(&matches).ok()).flatten();
+        let view = ViewArguments { pdb: Pdb::Advisory, source };
+        Some(Line { config, view, grouping, matches })
     }
 
     fn namespace(&self) -> Option<String> {
@@ -141,17 +145,17 @@ impl Line {
             .config
             .fleets()
             .map(|(fleet, contexts)| CompletionCandidate::new(fleet).help(Some(contexts.join(", ").into())));
-        let contexts = source::contexts(&self.source).unwrap_or_default();
+        let contexts = source::contexts(&self.view.source).unwrap_or_default();
         contexts.into_iter().map(CompletionCandidate::new).chain(fleets).collect()
     }
 
     /// The names in the lists: of contexts, or of dumps.
     fn clusters(&self) -> Vec<CompletionCandidate> {
-        let names: Vec<String> = if self.source.from.is_empty() {
-            let members = source::members(&self.source).map(|it| it.members).unwrap_or_default();
+        let names: Vec<String> = if self.view.source.from.is_empty() {
+            let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
             members.into_iter().map(|member| member.name).collect()
         } else {
-            let dumps = source::dumps(&self.source).map(|it| it.snapshots).unwrap_or_default();
+            let dumps = source::dumps(&self.view.source).map(|it| it.snapshots).unwrap_or_default();
             dumps.iter().map(|snapshot| snapshot.name().to_owned()).collect()
         };
         names.into_iter().map(CompletionCandidate::new).collect()
@@ -202,15 +206,15 @@ impl Line {
     where
         F: Future<Output = Vec<String>> + Send + 'static,
     {
-        if !self.source.from.is_empty() {
-            return source::dumps(&self.source)
+        if !self.view.source.from.is_empty() {
+            return source::dumps(&self.view.source)
                 .map(|fleet| dumped(&fleet))
                 .unwrap_or_default()
                 .into_iter()
                 .collect();
         }
-        let Ok(Members { members, .. }) = source::members(&self.source) else { return BTreeSet::new() };
-        let words = source::each(members, self.source.timeout, move |cluster: Live| {
+        let Ok(Members { members, .. }) = source::members(&self.view.source) else { return BTreeSet::new() };
+        let words = source::each(members, self.view.source.timeout, move |cluster: Live| {
             let live = live.clone();
             async move {
                 let Ok(cluster) = cluster.connect().await else { return Vec::new() };
@@ -223,8 +227,9 @@ impl Line {
 
     fn apps(&self, current: &str) -> Vec<CompletionCandidate> {
         let namespace = self.namespace();
-        let asked = Asked { namespace: namespace.clone(), ..Asked::default() };
-        let Ok(fleet) = Fleet::read(&self.source, &asked) else { return Vec::new() };
+        let app_labels = self.grouping.as_ref().map(GroupingArguments::labels).unwrap_or_default();
+        let asked = Asked { namespace: namespace.clone(), app_labels, ..Asked::default() };
+        let Ok(fleet) = Fleet::read(&self.view, &asked) else { return Vec::new() };
         let AppList { apps, .. } = fleet.apps(&[]);
         let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);
         let apps: Vec<_> = apps.iter().filter(|app| inside(&app.app.namespace)).collect();

@@ -62,6 +62,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "The labels whose values name the apps of objects that no tool declares",
     ),
     one("rules", "rules", Of::Command("status"), "Whose rules decide in `taffrail status`"),
+    one("pdb", "pdb", Of::All, "What a PodDisruptionBudget means for the Deployment whose Pods it protects"),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {
         key: "pager",
@@ -77,6 +78,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one("output.tree", "output", Of::Command("tree"), "The form of `taffrail tree`"),
     one("output.events", "output", Of::Command("events"), "The form of `taffrail events`"),
     one("output.explain", "output", Of::Command("explain"), "The form of `taffrail explain`"),
+    one("output.trust", "output", Of::Command("trust"), "The form of `taffrail trust`"),
     one("output.status", "output", Of::Command("status"), "The form of `taffrail status`"),
     list("columns.apps", "columns", Of::List("apps"), "The columns of `taffrail get apps`"),
     list("columns.clusters", "columns", Of::List("clusters"), "The columns of `taffrail get clusters`"),

@@ -5,10 +5,11 @@ pub(crate) mod progress;
 pub(crate) mod table;
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::Color;
 
@@ -59,27 +60,43 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text that begins with `lead`, as [`printable`], broken between words where the screen ends; its further lines begin
-/// below the text. A word that is longer than a line, such as a path, stays whole. Without a screen it is one line.
-pub(crate) fn wrapped(lead: &str, text: &str, screen: Option<usize>) -> String {
-    let text = printable(text);
-    let Some(screen) = screen else { return format!("{lead}{text}") };
-    let indent = " ".repeat(lead.width());
-    let mut out = lead.to_owned();
-    let mut column = lead.width();
-    for word in text.split(' ') {
-        if column > indent.len() && column + 1 + word.width() > screen {
-            out.push('\n');
-            out.push_str(&indent);
-            column = indent.len();
-        } else if column > indent.len() {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.width();
+/// Fewer columns than this are no use to a text that is wrapped.
+const NARROWEST: usize = 20;
+
+/// Writes text in lines that fit the screen: the first begins with `lead`, the others under what follows it.
+pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
+    let below = " ".repeat(lead.width());
+    let lines = wrapped(&printable(text), screen(), lead.width());
+    for (at, line) in lines.iter().enumerate() {
+        writeln!(out, "{}{line}", if at == 0 { lead } else { &below })?;
     }
-    out
+    Ok(())
+}
+
+/// Text cut to a number of columns, if there is such a bound; what is cut ends with an ellipsis.
+pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
+    columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns))
+}
+
+/// Text in lines that fit a screen when each begins `indent` columns from the left; words are never cut. Where there is
+/// no screen there is one line, as it is.
+fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
+    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(NARROWEST)) else {
+        return vec![text.to_owned()];
+    };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
 }
 
 #[cfg(test)]
@@ -87,16 +104,14 @@ mod tests {
     use super::wrapped;
 
     #[test]
-    fn lines_end_between_words_and_begin_below_the_text() {
-        let text = "the node was low on memory";
-        assert_eq!(wrapped("  - ", text, Some(18)), "  - the node was\n    low on memory");
-        assert_eq!(wrapped("  - ", text, Some(200)), format!("  - {text}"));
-        assert_eq!(wrapped("  - ", text, None), format!("  - {text}"));
-        // Half of such a word is of no use to anybody.
+    fn words_are_wrapped_and_never_cut() {
+        let text = "one two three four five six seven";
+        assert_eq!(wrapped(text, None, 4), [text]);
+        assert_eq!(wrapped(text, Some(24), 4), ["one two three four", "five six seven"]);
         assert_eq!(
-            wrapped("  ", "see registry.example/web:2 there", Some(12)),
-            "  see\n  registry.example/web:2\n  there"
+            wrapped("averyveryveryverylongword it is", Some(20), 0),
+            ["averyveryveryverylongword", "it is"]
         );
-        assert_eq!(wrapped("  ", "", Some(12)), "  ");
+        assert_eq!(wrapped("", Some(20), 0), [""]);
     }
 }

@@ -123,6 +123,11 @@ impl<W: Write> Table<W> {
             }
         }
         self.leave_out(&widths);
+        // To a person a title over nothing says nothing; a program wants its columns.
+        let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
+        if self.screen.is_some() && self.waiting.len() < MEASURED && self.waiting.iter().all(is_blank) {
+            self.left_out.push(columns.saturating_sub(1));
+        }
         self.cut_at = self.cut.and_then(|title| self.header.iter().position(|other| *other == title));
         if let (Some(at), Some(screen)) = (self.cut_at, self.screen) {
             let used: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
@@ -259,6 +264,19 @@ mod tests {
         );
         assert_eq!(print(60).lines().last(), Some("web    stored artifact for revision   main@1e64"));
         assert_eq!(print(5).lines().last(), Some("web    stored ar…   main@1e64"));
+    }
+
+    #[test]
+    fn a_last_column_without_words_is_no_column_for_people() {
+        let print = |screen| {
+            let mut out = Vec::new();
+            let mut table = Table::new(&mut out, vec!["NAME", "MESSAGE"], screen);
+            table.row(vec![Cell::new("web"), Cell::blank()]).unwrap();
+            table.finish().unwrap();
+            String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
+        };
+        assert_eq!(print(Some(80)), "NAME\nweb\n");
+        assert_eq!(print(None), "NAME   MESSAGE\nweb\n");
     }
 
     #[test]

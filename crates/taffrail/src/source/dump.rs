@@ -14,18 +14,22 @@ use crate::input::{self, Chunks, Source};
 const SERVER: &str = "# server:";
 
 /// Reads the dumps that `paths` name: files, or folders of files.
-pub(super) fn read(paths: &[PathBuf], now: Timestamp) -> Result<(Vec<Snapshot>, Vec<Complaint>), Complaint> {
+pub(super) fn read(
+    paths: &[PathBuf],
+    now: Timestamp,
+    is_dated: bool,
+) -> Result<(Vec<Snapshot>, Vec<Complaint>), Complaint> {
     let (sources, mut complaints) = input::sources(paths, false);
     if sources.is_empty()
         && let Some(complaint) = complaints.pop()
     {
         return Err(complaint);
     }
-    let snapshots = sources.iter().map(|source| snapshot(source, now)).collect();
+    let snapshots = sources.iter().map(|source| snapshot(source, now, is_dated)).collect();
     Ok((snapshots, complaints))
 }
 
-fn snapshot(source: &Source, now: Timestamp) -> Snapshot {
+fn snapshot(source: &Source, now: Timestamp, is_dated: bool) -> Snapshot {
     let file = source.name();
     let name = match source {
         Source::Stdin => "stdin".to_owned(),
@@ -36,6 +40,9 @@ fn snapshot(source: &Source, now: Timestamp) -> Snapshot {
         Err(complaint) => return Snapshot::lost(name, "Unreadable", complaint.to_string()),
     };
     let mut snapshot = Snapshot::dump(name, now);
+    if !is_dated {
+        snapshot.set_undated();
+    }
     let mut parser = Parser::new();
     loop {
         let chunk = match chunks.next() {

@@ -15,8 +15,8 @@ use taffrail_apps::{
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
 };
-use taffrail_status::Taffrail;
 use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Choosing, Rules, Taffrail};
 
 use crate::cli::SourceArguments;
 use crate::complaint::Complaint;
@@ -223,6 +223,7 @@ pub(super) fn fleet(
     timeout: Duration,
     asked: Asked,
     now: Timestamp,
+    rules: Choosing<Taffrail>,
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
@@ -235,7 +236,7 @@ pub(super) fn fleet(
         let (live, asked, progress) = (Live { member, timeout }, asked.clone(), progress.clone());
         runtime.spawn(async move {
             let name = live.member.name.clone();
-            let answer = live.snapshot(&asked, now).await;
+            let answer = live.snapshot(&asked, now, &rules).await;
             progress.done(&name);
             answer
         })
@@ -255,7 +256,7 @@ pub(super) fn fleet(
             let asked = Asked { objects: [asked.objects.clone(), keys].concat(), ..(*asked).clone() };
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
-                    go_on(&mut snapshot, cluster, &asked).await;
+                    go_on(&mut snapshot, cluster, &asked, &rules).await;
                 }
                 (snapshot, cluster)
             })
@@ -267,10 +268,10 @@ pub(super) fn fleet(
 }
 
 /// Reads what the plan says is still to be read.
-async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked) {
+async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
-        let reads = next_reads(snapshot, asked, &Taffrail);
+        let reads = next_reads(snapshot, asked, rules);
         if reads.is_empty() {
             return;
         }
@@ -290,7 +291,12 @@ impl Live {
     }
 
     /// Reads all that is needed to show the apps.
-    pub(super) async fn snapshot(self, asked: &Asked, now: Timestamp) -> (Snapshot, Option<Cluster>) {
+    pub(super) async fn snapshot(
+        self,
+        asked: &Asked,
+        now: Timestamp,
+        rules: &dyn Rules,
+    ) -> (Snapshot, Option<Cluster>) {
         let lost = |failure: Failure| Snapshot::lost(&*self.member.name, failure.reason, failure.message);
         let cluster = match self.connect().await {
             Ok(cluster) => cluster,
@@ -300,7 +306,7 @@ impl Live {
         snapshot.add_server(cluster.server());
 
         // What declares apps has well-known names: it is asked for before discovery says that it is there.
-        let reads = next_reads(&snapshot, asked, &Taffrail);
+        let reads = next_reads(&snapshot, asked, rules);
         let (discovery, version, answers) =
             join3(cluster.discover(), cluster.version(), read_all(&cluster, &reads)).await;
         if let Ok(version) = version {
@@ -323,7 +329,10 @@ impl Live {
                 return (snapshot, Some(cluster));
             }
         }
-        go_on(&mut snapshot, &cluster, asked).await;
+        go_on(&mut snapshot, &cluster, asked, rules).await;
+        if let Some(ahead) = cluster.clock_ahead() {
+            snapshot.set_clock_ahead(ahead);
+        }
         (snapshot, Some(cluster))
     }
 }

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
-use taffrail_status::Taffrail;
+use taffrail_status::{Choosing, Taffrail};
 
-use crate::cli::{GroupingArguments, SourceArguments};
+use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
 pub(crate) use live::{Failure, Live, Members, More, chain, contexts, each, members};
@@ -28,6 +28,8 @@ pub(crate) struct Fleet {
     pub(crate) snapshots: Vec<Snapshot>,
     /// The time at which it is judged.
     pub(crate) now: Timestamp,
+    /// Who judges it.
+    pub(crate) rules: Choosing<Taffrail>,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
     pub(crate) complaints: Vec<Complaint>,
     /// The labels that name apps.
@@ -36,35 +38,44 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Reads what `asked` needs from where `arguments` say.
-    pub(crate) fn read(arguments: &SourceArguments, asked: &Asked) -> Result<Fleet, Complaint> {
+    pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<Fleet, Complaint> {
         Fleet::read_with(arguments, asked, &|_, _| Vec::new())
     }
 
     /// As [`Fleet::read`]; of live clusters then also what `more` wants when it sees what there is.
     pub(crate) fn read_with(
-        arguments: &SourceArguments,
+        arguments: &ViewArguments,
         asked: &Asked,
         more: More<'_>,
     ) -> Result<Fleet, Complaint> {
+        let rules = arguments.rules();
+        let arguments = &arguments.source;
         if !arguments.from.is_empty() {
-            return Ok(Fleet { labels: asked.app_labels.clone(), ..dumps(arguments)? });
+            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..dumps(arguments)? });
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let labels = asked.app_labels.clone();
-        let lives = live::fleet(members, arguments.timeout, asked, now, more)?;
+        let lives = live::fleet(members, arguments.timeout, asked, now, rules, more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
-        Ok(Fleet { snapshots, now, complaints, labels, _answering: Stopwatch::start(arguments.verbose) })
+        Ok(Fleet {
+            snapshots,
+            now,
+            rules,
+            complaints,
+            labels,
+            _answering: Stopwatch::start(arguments.verbose),
+        })
     }
 
     /// Its apps; where objects are declared on the command line, the app that they make instead.
     pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
         if objects.is_empty() {
-            apps_by(&self.labels, &self.clusters(), &Taffrail, self.now)
+            apps_by(&self.labels, &self.clusters(), &self.rules, self.now)
         } else {
-            declared(&self.clusters(), objects, &Taffrail, self.now)
+            declared(&self.clusters(), objects, &self.rules, self.now)
         }
     }
 
@@ -91,15 +102,11 @@ pub(crate) fn asked(
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let started = Instant::now();
-    let (snapshots, complaints) = dump::read(&arguments.from, now)?;
+    let (snapshots, complaints) = dump::read(&arguments.from, now, arguments.now.is_some())?;
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    Ok(Fleet {
-        snapshots,
-        now,
-        complaints,
-        labels: AppLabels::default(),
-        _answering: Stopwatch::start(arguments.verbose),
-    })
+    let rules = Choosing::default();
+    let labels = AppLabels::default();
+    Ok(Fleet { snapshots, now, rules, complaints, labels, _answering: Stopwatch::start(arguments.verbose) })
 }

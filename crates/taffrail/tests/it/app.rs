@@ -1,6 +1,6 @@
 //! `taffrail app` on dumps.
 
-use super::of_case;
+use super::{of_case, taffrail};
 
 #[test]
 fn three_sections_with_all_fields() {
@@ -53,6 +53,26 @@ fn an_app_that_is_well_but_not_in_sync_says_what_its_tool_says() {
         "{}",
         answer.stdout
     );
+}
+
+#[test]
+fn a_line_for_several_objects_is_of_their_kind() {
+    let set = |number: usize| {
+        format!(
+            "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web-{number}, namespace: shop, uid: r{number}, \
+             ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}}]}}, \
+             spec: {{replicas: 0}}, status: {{replicas: 0}}}}"
+        )
+    };
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: d, \
+                      labels: {app.kubernetes.io/instance: web}}, spec: {replicas: 0}, \
+                      status: {conditions: [{type: Available, status: 'True'}]}}";
+    let dump = ["", deployment, &set(1), &set(2), &set(3)].join("\n---\n");
+    let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+    std::fs::write(file.path(), dump).unwrap();
+    let answer = taffrail(&["app", "web", "--from", file.path().to_str().unwrap()], "");
+    let line = answer.stdout.lines().find(|line| line.contains("(3 ReplicaSets scaled to 0)"));
+    assert!(line.is_some_and(|line| line.starts_with("ReplicaSet ")), "{}{}", answer.stdout, answer.stderr);
 }
 
 #[test]

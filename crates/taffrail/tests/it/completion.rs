@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::bad_clusters::{hanging, kubeconfig};
-use super::{clean, command, get, run, taffrail};
+use super::{clean, command, get, run, skip, taffrail};
 
 /// A folder with the program under all its names.
 fn programs() -> tempfile::TempDir {
@@ -19,8 +19,7 @@ fn programs() -> tempfile::TempDir {
 
 fn shell(name: &str, folder: &Path, script: &str) -> Option<String> {
     if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
-        // On stderr a test that passes is not heard.
-        println!("skipped: {name} is not installed");
+        skip(&format!("{name} is not installed"));
         return None;
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -167,7 +166,7 @@ fn kubectl_takes_it_for_a_plugin() {
     assert_eq!(words, "pg\thelm, Ready\n:4\n");
 
     let Some(kubectl) = kubectl() else {
-        return println!("skipped: no kubectl was built; `cargo xtask kube up` builds one");
+        return skip("no kubectl was built; `cargo xtask kube up` builds one");
     };
     let mut command = Command::new(kubectl);
     clean(&mut command);

@@ -48,9 +48,76 @@ fn apps_and_objects_go_by_several_names() {
     // By its full name an object is looked up even where nothing of the kind is there.
     assert_eq!(worst("batch/Job/web/absent").as_deref(), Some("Job"));
     assert_eq!(worst("svc/web"), None);
-    let elsewhere = explain("argo-failures", &["deploy/web", "-n", "docs"]);
-    assert_eq!((elsewhere.code, elsewhere.stdout.as_str()), (3, ""));
-    assert!(elsewhere.stderr.contains("no app and no object 'deploy/web'"), "{}", elsewhere.stderr);
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_was_meant() {
+    for (arguments, says, hint) in [
+        (&["wbe"][..], "there is no app 'wbe'", "did you mean argo-application/argocd/web?"),
+        (&["deploy/web", "-n", "docs"], "there is no deploy 'web'", "there is one in namespace web"),
+        (&["deploy/nope"], "there is no deploy 'nope'", "-n NAMESPACE"),
+        (&["nosuch/web"], "there is no app 'nosuch/web'", "did you mean argo-application/argocd/web?"),
+        (&["a/"], "names neither an app nor an object", "KIND/NAME"),
+    ] {
+        let answer = explain("argo-failures", arguments);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
+        assert!(answer.stderr.contains(says) && answer.stderr.contains(hint), "{}", answer.stderr);
+    }
+    // What is there is explained all the same.
+    let answer = explain("argo-failures", &["wbe", "web"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stdout.starts_with("argo-application argocd/web is Failed"), "{}", answer.stdout);
+}
+
+#[test]
+fn a_name_of_several_apps_says_which_there_are() {
+    let answer = explain("label-groups", &["blog"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
+    assert!(answer.stderr.contains("label/web-staging/blog, label/web/blog"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("taffrail explain label/"), "{}", answer.stderr);
+    for (arguments, namespace) in
+        [(&["blog", "-n", "web"][..], "web"), (&["web-staging/blog"], "web-staging")]
+    {
+        let answer = explain("label-groups", &[arguments, &["-o", "json"]].concat()).json();
+        assert_eq!(answer["app"]["namespace"], namespace);
+    }
+}
+
+#[test]
+fn an_object_says_whose_it_is() {
+    let head = |case: &str, arguments: &[&str]| {
+        let answer = explain(case, arguments);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.stdout.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let app = "  belongs to argo-application argocd/web, from apps/web of https://git.example.com/acme/deploy.git, \
+               at 399be79a";
+    assert_eq!(head("argo-failures", &["svc/web", "-n", "web"]), ["Service web/web is Ready", app]);
+    assert_eq!(
+        head("argo-failures", &["pod/web-rh4wc9sqk-8vpjn"]),
+        [
+            "Pod web/web-rh4wc9sqk-8vpjn is Failed",
+            "  controlled by ReplicaSet web/web-rh4wc9sqk, which is controlled by Deployment web/web",
+            app,
+        ]
+    );
+    assert_eq!(
+        head("argo-failures", &["argoproj.io/Application/argocd/web"]),
+        ["Application argocd/web is Ready", "  declares argo-application argocd/web"]
+    );
+    let answer = explain("argo-failures", &["rs/web-rh4wc9sqk", "-o", "json"]).json();
+    assert_eq!(answer["owners"][0]["kind"], "Deployment");
+    assert_eq!(answer["belongsTo"][0]["name"], "web");
+    // An object of two apps belongs to both, and one of none to none.
+    assert_eq!(
+        explain("overlap", &["deploy/web", "-o", "json"]).json()["belongsTo"].as_array().unwrap().len(),
+        2
+    );
+    let alone = taffrail(
+        &["explain", "cm/one", "--from", "-"],
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: a, name: one}\n",
+    );
+    assert_eq!(alone.stdout, "ConfigMap a/one is Ready\n  belongs to no app that was found\n");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The golden cases of `apps` and `assess`, through the command line.
+//! The golden cases of `apps` and `assess`, and cases of our own in the same form, through the command line.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +12,16 @@ fn golden_assess() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../status/tests/golden/assess"))
 }
 
-fn cases(folder: &Path, at_least: usize) -> Vec<PathBuf> {
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert!(cases.len() >= at_least, "the golden cases are there");
-    cases
+/// The cases of the golden folder and of the one of our own, each with at least so many.
+fn cases(golden: (&Path, usize), own: (&str, usize)) -> Vec<PathBuf> {
+    let own = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(own.0), own.1);
+    let of = |(folder, at_least): (PathBuf, usize)| {
+        let mut cases: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        cases.sort();
+        assert!(cases.len() >= at_least, "{} cases in {}", cases.len(), folder.display());
+        cases
+    };
+    [(golden.0.to_owned(), golden.1), own].into_iter().flat_map(of).collect()
 }
 
 fn yaml(path: &Path) -> Value {
@@ -54,7 +59,7 @@ fn differences(expected: &Value, row: &Value) -> Vec<String> {
 #[test]
 fn get_apps_shows_the_rows_of_all_cases() {
     let mut wrong = Vec::new();
-    for case in cases(golden_apps(), 25) {
+    for case in cases((golden_apps(), 25), ("apps", 56)) {
         let name = case.file_name().unwrap().to_str().unwrap();
         let one = case.join("cluster.yaml");
         let from = if one.exists() { one } else { case.join("clusters") };
@@ -94,7 +99,7 @@ fn get_apps_shows_the_rows_of_all_cases() {
 fn explain_finds_the_cause_of_all_cases() {
     let folder = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
-    for path in cases(golden_assess(), 60) {
+    for path in cases((golden_assess(), 60), ("assess", 300)) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let case = yaml(&path);
         let file = folder.path().join("cluster.json");

@@ -3,6 +3,7 @@
 
 mod app;
 mod bad_clusters;
+mod budgets;
 mod completion;
 mod events;
 mod examples;
@@ -16,6 +17,7 @@ mod settings;
 mod status;
 mod terminal;
 mod tree;
+mod trust;
 
 use std::io::Write;
 use std::path::Path;
@@ -89,6 +91,12 @@ fn run(mut command: Command, input: &[u8]) -> Answer {
         stderr: String::from_utf8(output.stderr).unwrap(),
         code: output.status.code().unwrap(),
     }
+}
+
+/// Says why a test shows nothing here.
+fn skip(why: &str) {
+    // The test runner swallows what goes through `eprintln`.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// Runs taffrail with some input.

@@ -97,7 +97,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
         for what in ["apps", "clusters", "resources"] {
             compare(of_case(&["get", what], case, &["-o", "json"]));
         }
-        for command in ["explain", "events"] {
+        for command in ["explain", "events", "trust"] {
             compare(of_case(&[command], case, &["-o", "json"]));
         }
     }

@@ -74,3 +74,99 @@ fn options_that_contradict_each_other_are_refused() {
     assert_eq!(of_case(&["tree", "apps", "--compact", "--all"], "helmrelease-well", &[]).code, 2);
     assert_eq!(of_case(&["tree"], "helmrelease-well", &[]).code, 2);
 }
+
+/// A word of Graphviz' language.
+#[derive(Debug, PartialEq)]
+enum Word {
+    Id(String),
+    Sign(&'static str),
+}
+
+/// The words of a text in Graphviz' language, which must be nothing but words.
+fn words(text: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let sign = ["->", "{", "}", "[", "]", "=", ",", ";"].into_iter().find(|sign| rest.starts_with(sign));
+        let length = if let Some(sign) = sign {
+            words.push(Word::Sign(sign));
+            sign.len()
+        } else if let Some(quoted) = rest.strip_prefix('"') {
+            let mut escaped = false;
+            let end = quoted.find(|character| {
+                let is_end = character == '"' && !escaped;
+                escaped = character == '\\' && !escaped;
+                is_end
+            });
+            let end = end.unwrap_or_else(|| panic!("a string without end: {rest}"));
+            words.push(Word::Id(quoted[..end].to_owned()));
+            end + 2
+        } else {
+            let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(rest.len());
+            assert!(end > 0 && !rest.starts_with(|it: char| it.is_ascii_digit()), "no word: {rest}");
+            words.push(Word::Id(rest[..end].to_owned()));
+            end
+        };
+        rest = rest[length..].trim_start();
+    }
+    words
+}
+
+/// The labels of the nodes and the number of edges of a graph, which must keep to Graphviz' grammar.
+fn graph(text: &str) -> (Vec<String>, usize) {
+    let words = words(text);
+    let (mut nodes, mut labels, mut edges) = (Vec::new(), Vec::new(), 0);
+    let [Word::Id(digraph), Word::Id(_), Word::Sign("{"), inside @ .., Word::Sign("}")] = words.as_slice()
+    else {
+        panic!("no graph: {text}")
+    };
+    assert_eq!(digraph, "digraph");
+    let (last, statements) = inside.split_last().unwrap();
+    assert_eq!(*last, Word::Sign(";"));
+    for statement in statements.split(|word| *word == Word::Sign(";")) {
+        match statement {
+            [Word::Id(_), Word::Sign("="), Word::Id(_)] => {}
+            [Word::Id(one), Word::Sign("->"), Word::Id(other)] => {
+                assert!(nodes.contains(one) && nodes.contains(other), "an edge to nowhere: {statement:?}");
+                edges += 1;
+            }
+            [Word::Id(name), Word::Sign("["), attributes @ .., Word::Sign("]")] => {
+                for attribute in attributes.split(|word| *word == Word::Sign(",")) {
+                    let [Word::Id(key), Word::Sign("="), Word::Id(value)] = attribute else {
+                        panic!("no attribute: {attribute:?}")
+                    };
+                    if name != "node" && key == "label" {
+                        labels.push(value.clone());
+                        nodes.push(name.clone());
+                    }
+                }
+            }
+            _ => panic!("no statement: {statement:?}"),
+        }
+    }
+    (labels, edges)
+}
+
+#[test]
+fn what_graphviz_gets_keeps_to_its_grammar() {
+    for (case, app) in [("flux-bad-image", "shop"), ("argo-failures", "web"), ("helmrelease-well", "apps")] {
+        let (labels, edges) = graph(&of_case(&["tree", app], case, &["-o", "dot"]).stdout);
+        // It is a tree.
+        assert_eq!(edges + 1, labels.len(), "{case}");
+        assert!(labels.len() > 5, "{case}: {labels:?}");
+    }
+    // Names come from outside.
+    let hostile = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: a, name: "x\"]; bad [label=\"\\", labels: {app.kubernetes.io/instance: "q\"uote"}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: a, name: "line\nbreak\u001b[2J", labels: {app.kubernetes.io/instance: "q\"uote"}}
+"#;
+    let answer = super::taffrail(&["tree", "q\"uote", "--from", "-", "-o", "dot"], hostile);
+    let (labels, edges) = graph(&answer.stdout);
+    assert_eq!((labels.len(), edges), (3, 2), "{}", answer.stdout);
+    assert!(!answer.stdout.contains('\u{1b}'), "{}", answer.stdout);
+}

@@ -14,3 +14,4 @@ mod helm;
 mod noisy;
 mod rollout;
 mod status;
+mod trust;

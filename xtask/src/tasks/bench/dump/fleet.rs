@@ -198,7 +198,7 @@ impl List {
 
     fn deployment(&mut self, app: &App, name: &str) -> Result<()> {
         self.deployments += 1;
-        let broken = self.deployments % BROKEN == 0;
+        let broken = self.deployments.is_multiple_of(BROKEN);
         let (namespace, own, set) = (&app.namespace, self.uid(), self.uid());
         let template = json!({
             "metadata": {"labels": {"app": name}},
@@ -264,10 +264,9 @@ impl List {
     }
 
     fn kustomization(&mut self, app: &App, declared: &[[String; 4]]) -> Result<()> {
-        let version = |group: &str| if group.is_empty() { "v1" } else { "v1" };
         let entries: Vec<Value> = declared
             .iter()
-            .map(|[group, kind, namespace, name]| json!({"id": format!("{namespace}_{name}_{group}_{kind}"), "v": version(group)}))
+            .map(|[group, kind, namespace, name]| json!({"id": format!("{namespace}_{name}_{group}_{kind}"), "v": "v1"}))
             .collect();
         let (number, repo) = (self.uid(), self.random.usize(..10));
         let revision = format!("main@sha1:{COMMIT}");

@@ -1,0 +1,115 @@
+//! What tells whether nodes and controllers live, and what a custom resource could say: read only for who asks
+//! where green may be wrong.
+
+use std::collections::BTreeSet;
+
+use taffrail_status::json::{Kind, Value};
+
+use super::{Plan, Read, Target, list};
+use crate::delivery::Declarations;
+use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds::{self, KindCatalog};
+use crate::objects::{Body, Lookup, Objects};
+use crate::snapshot::Listed;
+
+/// The label of the workloads of Flux and Argo CD.
+const PART_OF: &str = "app.kubernetes.io/part-of";
+
+/// Workloads of controllers that carry no such label.
+const UNLABELLED: [(&str, &str); 2] = [
+    ("config-management-system", "reconciler-manager"),
+    ("resource-group-system", "resource-group-controller-manager"),
+];
+
+/// How many kinds are asked whether they have a status.
+const MOST: usize = 20;
+
+impl Plan<'_> {
+    /// Leases, the workloads of those who deliver, and the definitions of kinds that say nothing.
+    pub(super) fn liveness(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        if !self.asked.liveness {
+            return Vec::new();
+        }
+        let mut reads = Vec::new();
+        let leases = GroupKind::new("coordination.k8s.io", "Lease");
+        if let Some(served) = catalog.get(&leases).filter(|served| served.is_listable())
+            && self.snapshot.listed(&leases, None) == Listed::No
+        {
+            reads.push(list(served, None, None, Body::Whole));
+        }
+        for kind in ["Deployment", "StatefulSet"] {
+            let kind = GroupKind::new("apps", kind);
+            let Some(served) = catalog.get(&kind).filter(|served| served.is_listable()) else { continue };
+            let all = format!("{PART_OF} in (flux,argocd)");
+            // What belongs to a group of labels has been listed as that.
+            let others = self.asked.app_labels.beside(PART_OF, &all);
+            let lists: Vec<Read> = [Some(all), others]
+                .into_iter()
+                .flatten()
+                .map(|labels| list(served, None, Some(labels), Body::Whole))
+                .collect();
+            if lists.iter().any(|it| self.snapshot.was_selected(&kind, None, &it.target)) {
+                continue;
+            }
+            match self.snapshot.listed(&kind, None) {
+                Listed::No => reads.extend(lists.into_iter().next()),
+                Listed::Selected => reads.extend(lists.into_iter().nth(1)),
+                Listed::Done => {}
+            }
+        }
+        for (namespace, name) in UNLABELLED {
+            let key = ObjectKey::new("apps", "Deployment", namespace, name);
+            let is_used = found
+                .apps
+                .iter()
+                .any(|app| matches!(app.delivery, crate::Delivery::ConfigSync | crate::Delivery::Kpt));
+            if is_used && matches!(self.snapshot.get(&key), Lookup::Unobserved(_)) {
+                reads.extend(self.object(catalog, &key, Body::Whole));
+            }
+        }
+        reads.extend(self.definitions(catalog, found));
+        reads
+    }
+
+    /// The definitions of the custom resources that have no status.
+    fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let mute = objects.filter(|key| {
+            kinds::is_namespaced(&key.group, &key.kind).is_none()
+                && matches!(self.snapshot.get(key), Lookup::Found(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
+        });
+        let kinds: BTreeSet<GroupKind> = mute.map(ObjectKey::group_kind).collect();
+        let definition = |kind: GroupKind| {
+            let served = catalog.get(&kind)?;
+            let name = format!("{}.{}", served.plural, served.group);
+            let key = ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", name);
+            let is_unknown = matches!(self.snapshot.get(&key), Lookup::Unobserved(_));
+            is_unknown.then(|| self.object(catalog, &key, Body::Whole)).flatten()
+        };
+        kinds.into_iter().take(MOST).filter_map(definition).collect()
+    }
+
+    /// What controls the objects that are asked for by name, up to what nobody controls.
+    pub(super) fn owners(&self, catalog: &KindCatalog) -> Vec<Read> {
+        if !self.asked.owners {
+            return Vec::new();
+        }
+        let mut reads = Vec::new();
+        for key in &self.asked.objects {
+            let above = crate::owners::controllers(self.snapshot, key);
+            let unread = above.iter().find(|above| matches!(self.snapshot.get(above), Lookup::Unobserved(_)));
+            let read = unread.and_then(|above| self.object(catalog, above, Body::Whole));
+            reads.extend(read.filter(|read| !reads.contains(read)));
+        }
+        debug_assert!(reads.iter().all(|read: &Read| matches!(read.target, Target::Object(_))));
+        reads
+    }
+}
+
+fn is_empty(status: Value<'_>) -> bool {
+    match status.kind() {
+        Kind::Null => true,
+        Kind::Object => status.members().is_none_or(|mut members| members.next().is_none()),
+        _ => false,
+    }
+}

@@ -1,0 +1,39 @@
+//! Commands that a person can copy.
+
+/// `kubectl …`, in a namespace (if any) of the cluster of a context (if it must be named).
+pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+    placed("kubectl", words, namespace, context)
+}
+
+/// `taffrail …`, in a namespace (if any) of the cluster of a context (if it must be named).
+pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+    placed("taffrail", words, namespace, context)
+}
+
+fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>) -> String {
+    let mut line = vec![program];
+    line.extend(words);
+    if !namespace.is_empty() {
+        line.extend(["-n", namespace]);
+    }
+    if let Some(context) = context {
+        line.extend(["--context", context]);
+    }
+    line.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A kind as kubectl takes it: `pod`, `deployment.apps`.
+pub(super) fn resource(group: &str, kind: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{}{dot}{group}", kind.to_lowercase())
+}
+
+/// A word as a shell takes it. Names come from outside: a copied command must do what it seems to do.
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let visible: String = word.chars().filter(|character| !character.is_control()).collect();
+    format!("'{}'", visible.replace('\'', r"'\''"))
+}

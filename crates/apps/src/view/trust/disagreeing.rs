@@ -1,0 +1,307 @@
+//! Who says something else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Status};
+
+use super::ground::{Ground, found, is_well, number};
+use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use crate::apps::App;
+use crate::delivery;
+use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::kinds;
+use crate::objects::Scope;
+
+/// A Pod that was lost this short ago may not have been counted yet.
+const FRESH: SignedDuration = SignedDuration::from_mins(1);
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = pods(ground);
+    findings.extend(words(ground));
+    findings.extend(tools(ground));
+    findings.extend(groups(ground));
+    findings.extend(claims(ground));
+    findings
+}
+
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(DoubtCategory::Disagreeing, severity, reason)
+}
+
+/// Workloads that count more ready Pods than there are.
+fn pods(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (resource, observed, apps) in ground.resources() {
+        let key = match &*resource.key.kind {
+            "Deployment" | "ReplicaSet" | "StatefulSet" => "readyReplicas",
+            "DaemonSet" => "numberReady",
+            _ => continue,
+        };
+        let claimed = number(&observed.object, &["status", key]).unwrap_or(0);
+        if resource.key.group != "apps"
+            || !is_well(resource)
+            || claimed <= 0
+            || !ground.has_pods(&resource.key.namespace)
+        {
+            continue;
+        }
+        let Some(pods) = ground.pods(&observed) else { continue };
+        let (ready, others): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_ready(&pod.object));
+        let since =
+            |object: &Object<'_>| delivery::time(object.condition("Ready")?.get("lastTransitionTime"));
+        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| ground.age(at) < FRESH);
+        let counted = i64::try_from(ready.len()).unwrap_or(i64::MAX);
+        if counted >= claimed || is_fresh {
+            continue;
+        }
+        let message = format!(
+            "says that {} ready; {}",
+            count(usize::try_from(claimed).unwrap_or(usize::MAX), "Pod is", "Pods are"),
+            match (ready.len(), pods.len()) {
+                (_, 0) => "none of its Pods is there".to_owned(),
+                (0, _) => "none of its Pods is".to_owned(),
+                (ready, _) => format!("{ready} of its Pods {}", if ready == 1 { "is" } else { "are" }),
+            }
+        );
+        let since: Option<Timestamp> = others.iter().filter_map(|pod| since(&pod.object)).min();
+        let next = ground.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
+        let finding = finding(Severity::High, "PodsDiffer").object(&resource.key, since);
+        findings.push(finding.says(message).of(apps).next(next));
+    }
+    findings
+}
+
+fn is_ready(pod: &Object<'_>) -> bool {
+    pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
+}
+
+/// Fields in which kinds say how they are, and the words that mean no good.
+const FIELDS: [&[&str]; 6] =
+    [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
+
+const BAD_WORDS: [&str; 14] = [
+    "aborted",
+    "broken",
+    "crashed",
+    "critical",
+    "degraded",
+    "dead",
+    "error",
+    "errored",
+    "fail",
+    "failed",
+    "failing",
+    "failure",
+    "rejected",
+    "unhealthy",
+];
+
+/// Conditions that are bad when true, and those that are bad when false.
+const BAD_WHEN_TRUE: [&str; 7] =
+    ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
+const BAD_WHEN_FALSE: [&str; 9] = [
+    "Accepted",
+    "Available",
+    "Established",
+    "Healthy",
+    "Programmed",
+    "Reconciled",
+    "Succeeded",
+    "Synced",
+    "Valid",
+];
+
+/// Objects that are called Ready by a rule that does not read the place in which they say otherwise.
+fn words(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (resource, observed, apps) in ground.resources() {
+        let is_generic = !resource.rule.starts_with("builtin");
+        // Of the API's own kinds it is known what their words mean, but for these.
+        let is_own = kinds::is_namespaced(&resource.key.group, &resource.key.kind).is_some();
+        let is_judged = is_own && resource.key.kind != "PersistentVolume";
+        if !is_well(resource) || !is_generic || is_judged {
+            continue;
+        }
+        let Some((says, since)) = bad_word(&observed.object).or_else(|| bad_condition(&observed.object))
+        else {
+            continue;
+        };
+        let rule = &resource.rule;
+        let message = format!("is Ready by rule {rule}, which does not look at what it says: {says}");
+        let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
+        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+    }
+    findings
+}
+
+fn bad_word(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
+    let status = object.at(&["status"])?;
+    FIELDS.iter().find_map(|path| {
+        let word = status.at(path)?.as_str()?;
+        let is_bad = BAD_WORDS.contains(&&*word.to_ascii_lowercase());
+        is_bad.then(|| (format!("status.{} is {word}", path.join(".")), None))
+    })
+}
+
+fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
+    let mut conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
+    conditions.find_map(|condition| {
+        let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (name, status) = (text("type"), text("status"));
+        let is_bad = match &*status {
+            "True" => BAD_WHEN_TRUE.contains(&&*name),
+            "False" => BAD_WHEN_FALSE.contains(&&*name),
+            _ => false,
+        };
+        is_bad.then(|| {
+            let message = crate::view::text::line(&text("message"));
+            let message = if message.is_empty() { message } else { format!(", {message}") };
+            (format!("{name} is {status}{message}"), delivery::time(condition.get("lastTransitionTime")))
+        })
+    })
+}
+
+/// Tools that call an app well that is not, or the other way round.
+fn tools(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (place, app, observed) in ground.declared() {
+        let object = &observed.object;
+        let Some((tool, says, says_well)) = verdict(app, object) else { continue };
+        let own = app.effective();
+        let (severity, reason, message) = match (own, says_well) {
+            (Status::Current, false) => {
+                let message =
+                    format!("{tool} calls it {says}, and every object of it that was read is Ready");
+                (Severity::High, "ToolSaysUnwell", message)
+            }
+            (Status::Failed | Status::NotFound, true) => {
+                let worst =
+                    app.worst.as_ref().map(|key| format!("{} {}", key.kind, key.path())).unwrap_or_default();
+                let message =
+                    format!("{tool} calls it {says}, but {worst} is {own}: who reads {tool} sees green");
+                (Severity::Medium, "ToolSaysWell", message)
+            }
+            _ => continue,
+        };
+        let next = ground.taffrail(&["explain", &crate::find::full_name(&app.app)], "");
+        findings
+            .push(finding(severity, reason).object(observed.key, None).says(message).of([place]).next(next));
+    }
+    findings
+}
+
+/// What a tool says of the health of its app: its name, its word, whether that means well.
+fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
+    match app.app.delivery {
+        Delivery::ArgoApplication => {
+            let says = object.text(&["status", "health", "status"]).into_owned();
+            let is_well = match &*says {
+                "Healthy" => true,
+                "Degraded" | "Missing" => false,
+                _ => return None,
+            };
+            Some(("Argo CD", says, is_well))
+        }
+        Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
+            let ready = object.condition("Ready")?;
+            let is_true = ready.get("status").is_some_and(|it| it.is_str("True"));
+            is_true.then(|| ("Flux", "Ready".to_owned(), true))
+        }
+        _ => None,
+    }
+}
+
+/// Objects that a ResourceGroup calls something else than what is found.
+fn groups(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (place, app) in ground.apps() {
+        if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
+            continue;
+        }
+        let key = ObjectKey::new("kpt.dev", "ResourceGroup", &*app.app.namespace, &*app.app.name);
+        let Some(group) = found(ground.objects, &key) else { continue };
+        let statuses =
+            group.object.at(&["status", "resourceStatuses"]).and_then(Value::items).into_iter().flatten();
+        let bad: Vec<(ObjectKey, String)> = statuses
+            .filter_map(|entry| {
+                let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+                let says = text("status");
+                let own = ObjectKey::new(text("group"), text("kind"), text("namespace"), text("name"));
+                matches!(&*says, "Failed" | "NotFound" | "Terminating").then_some((own, says))
+            })
+            .collect();
+        let Some((first, says)) = bad.first() else { continue };
+        let others = match bad.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {} otherwise as well", count(others, "other", "others")),
+        };
+        let message = format!(
+            "the ResourceGroup calls {} {} {says}{others}; here all of it is Ready",
+            first.kind,
+            first.path()
+        );
+        let next = ground.describe(&key);
+        let objects = bad.iter().map(|(key, _)| (key.clone(), None)).collect();
+        let finding = Finding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
+        findings.push(finding.says(message).of([place]).next(next));
+    }
+    findings
+}
+
+/// Objects that several apps claim, and inventories that cannot be read.
+fn claims(ground: &Ground<'_>) -> Vec<Finding> {
+    let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
+    let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();
+    let mut malformed: BTreeMap<&ObjectKey, Vec<&str>> = BTreeMap::new();
+    for error in errors {
+        match (&*error.reason, &error.scope) {
+            ("Overlap", Scope::Object(key)) => {
+                let place = (ground.claimants(key), key.group_kind());
+                overlaps.entry(place).or_default().push((key.clone(), None));
+            }
+            ("Malformed", Scope::Object(key)) => malformed.entry(key).or_default().push(&error.message),
+            _ => {}
+        }
+    }
+    let overlaps = overlaps.into_iter().map(|((apps, kind), objects)| {
+        let names: BTreeSet<String> = apps
+            .iter()
+            .filter_map(|&place| ground.list.apps.get(place))
+            .map(|app| app.app.to_string())
+            .collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let who = match objects.len() {
+            1 => "is".to_owned(),
+            number => format!("{number} objects are"),
+        };
+        let message =
+            format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
+        let next = objects.first().map(|(key, _)| {
+            let resource = crate::view::command::resource(&key.group, &key.kind);
+            ground.kubectl(
+                &["get", &resource, &key.name, "--show-managed-fields", "-o", "yaml"],
+                &key.namespace,
+            )
+        });
+        let finding = Finding { next: next.into_iter().collect(), ..finding(Severity::Medium, "Overlap") };
+        finding.about(kind).objects(objects).says(message).of(apps)
+    });
+    let malformed = malformed.into_iter().map(|(key, messages)| {
+        let apps = ground.delivered_by(|app| app.declaring.as_ref() == Some(key));
+        let others = match messages.len() - 1 {
+            0 => String::new(),
+            others => format!(" (and {others} more)"),
+        };
+        let first = messages.first().copied().unwrap_or_default();
+        let first = first.strip_prefix(&format!("{} {}: ", key.kind, key.path())).unwrap_or(first);
+        let message = format!("{first}{others}: what it should name is not counted");
+        finding(Severity::Medium, "Malformed")
+            .object(key, None)
+            .says(message)
+            .of(apps)
+            .next(ground.describe(key))
+    });
+    overlaps.chain(malformed).collect()
+}

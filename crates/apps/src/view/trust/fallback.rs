@@ -1,0 +1,139 @@
+//! Kinds that no rule knows, and apps of which nobody says what belongs to them.
+
+use std::collections::BTreeMap;
+
+use taffrail_status::Object;
+use taffrail_status::json::{Kind, Value};
+
+use super::ground::{ByKind, Ground, is_well};
+use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use crate::identity::Delivery;
+use crate::kinds;
+use crate::reads;
+use crate::view::command;
+
+/// The rule of what no rule knows.
+pub(super) const FALLBACK: &str = "fallback";
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = kinds(ground);
+    findings.extend(empty(ground));
+    findings.extend(without_inventory(ground));
+    findings
+}
+
+/// Whether an object says anything of how it is.
+pub(super) fn has_status(object: &Object<'_>) -> bool {
+    let says = |status: Value<'_>| match status.kind() {
+        Kind::Null => false,
+        Kind::Object => status.members().is_some_and(|mut members| members.next().is_some()),
+        _ => true,
+    };
+    object.at(&["status"]).is_some_and(says)
+}
+
+/// Whether a custom resource's definition says that there is a status to be written; `None` where it was not read.
+pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
+    let definitions = ground.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
+    let mut own = definitions.filter(|definition| {
+        definition.object.text(&["spec", "group"]) == object.group()
+            && definition.object.text(&["spec", "names", "kind"]) == object.kind()
+    });
+    let definition = own.next()?.object;
+    let serves = |value: Value<'_>| value.at(&["subresources", "status"]).is_some_and(|it| !it.is_null());
+    let mut versions = definition.at(&["spec", "versions"]).and_then(Value::items).into_iter().flatten();
+    let version = versions.find(|it| it.get("name").is_some_and(|name| name.is_str(object.version())));
+    Some(version.is_some_and(serves) || definition.at(&["spec"]).is_some_and(serves))
+}
+
+/// Custom resources whose verdict is only that they are there.
+fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut mute: ByKind = BTreeMap::new();
+    let mut unread: ByKind = BTreeMap::new();
+    for (resource, observed, apps) in ground.resources() {
+        let key = &resource.key;
+        let is_custom = kinds::is_namespaced(&key.group, &key.kind).is_none();
+        if resource.rule != FALLBACK
+            || !is_well(resource)
+            || !is_custom
+            || reads::declares_apps(&key.group_kind())
+        {
+            continue;
+        }
+        let says = has_status(&observed.object);
+        // Who should say something and does not is told of as silent.
+        if !says && status_is_served(ground, &observed.object) == Some(true) {
+            continue;
+        }
+        let (objects, all) = if says { &mut unread } else { &mut mute }.entry(key.group_kind()).or_default();
+        objects.push((key.clone(), None));
+        all.extend(apps);
+    }
+    let unread = unread.into_iter().map(|(kind, (objects, apps))| {
+        let resource = command::resource(&kind.group, &kind.kind);
+        let next = match objects.as_slice() {
+            [(key, _)] => ground.kubectl(&["get", &resource, &key.name, "-o", "yaml"], &key.namespace),
+            _ => ground.kubectl(&["get", &resource, "-A", "-o", "yaml"], ""),
+        };
+        let message = format!(
+            "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means that {} there",
+            count(objects.len(), "object", "objects"),
+            they_are(&objects),
+        );
+        let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
+        Finding { objects, ..finding }.says(message).of(apps).next(next)
+    });
+    let mute = mute.into_iter().map(|(kind, (objects, apps))| {
+        let message = format!(
+            "{}: the kind has no status; Ready means that {} there",
+            count(objects.len(), "object", "objects"),
+            they_are(&objects),
+        );
+        let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
+        Finding { objects, ..finding }.says(message).of(apps)
+    });
+    unread.chain(mute).collect()
+}
+
+pub(super) fn they_are(objects: &Concerned) -> &'static str {
+    if objects.len() == 1 { "it is" } else { "they are" }
+}
+
+/// Apps that are green because nothing belongs to them.
+fn empty(ground: &Ground<'_>) -> Option<Finding> {
+    let is_empty = |place: &usize| {
+        let app = &ground.list.apps[*place];
+        app.in_reach && app.resources.is_empty() && is_green(app)
+    };
+    let places: Vec<usize> = ground.delivered_by(|_| true).into_iter().filter(is_empty).collect();
+    let objects: Vec<_> =
+        places.iter().filter_map(|&place| Some((ground.list.apps[place].declaring.clone()?, None))).collect();
+    if places.is_empty() {
+        return None;
+    }
+    let message = match places.len() {
+        1 => "declares no objects: Ready says nothing of what should run".to_owned(),
+        number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
+    };
+    let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "Empty").about("apps");
+    let next = ground.taffrail(&["get", "apps", "-o", "wide"], "");
+    Some(finding.objects(objects).says(message).of(places).next(next))
+}
+
+/// Apps that are known by labels alone.
+fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
+    let apps = ground.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
+    let apps: Vec<usize> = apps.map(|(place, _)| place).collect();
+    if apps.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "{} known by labels alone: nobody says what should be there, so what is missing is not missed",
+        match apps.len() {
+            1 => "1 app is".to_owned(),
+            number => format!("{number} apps are"),
+        }
+    );
+    let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoInventory").about("label");
+    Some(finding.says(message).of(apps))
+}

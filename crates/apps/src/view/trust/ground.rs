@@ -1,0 +1,285 @@
+//! What the findings of one cluster are looked for in.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Status};
+
+use super::{CheckedCluster, Concerned, TrustShape, is_green};
+use crate::apps::{App, AppList, Resource};
+use crate::delivery;
+use crate::identity::{GroupKind, ObjectKey};
+use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::owners::{controllers, dependents};
+use crate::view::{command, time};
+
+/// One cluster, its apps, and the time as of which it is judged.
+pub(super) struct Ground<'a> {
+    pub(super) objects: &'a dyn Objects,
+    pub(super) list: &'a AppList,
+    /// The time that whoever asks takes for now.
+    pub(super) asked_at: Timestamp,
+    /// The time at which the objects were read, as far as anybody knows.
+    pub(super) now: Timestamp,
+    /// The latest of all times that the objects name and that are not ahead of now.
+    pub(super) newest: Option<Timestamp>,
+    /// Times ahead of now: by how much and where the farthest of them is, and in how many objects.
+    pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
+    /// The apps that declare an object of this cluster.
+    claims: HashMap<&'a ObjectKey, Vec<usize>>,
+    context: Option<&'a str>,
+}
+
+/// Clocks of several machines differ by some seconds in the best of clusters.
+pub(super) const TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
+
+impl<'a> Ground<'a> {
+    pub(super) fn new(
+        objects: &'a dyn Objects,
+        list: &'a AppList,
+        asked_at: Timestamp,
+        shape: TrustShape,
+    ) -> Ground<'a> {
+        let mut claims: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        for (place, app) in list.apps.iter().enumerate() {
+            if app.in_reach && app.app.target == objects.name() {
+                for resource in &app.resources {
+                    claims.entry(&resource.key).or_default().push(place);
+                }
+            }
+        }
+        // What objects say is by the clocks of the cluster.
+        let ahead = objects.clock_ahead().filter(|ahead| ahead.abs() > TOLERANCE).unwrap_or_default();
+        let there = asked_at.saturating_add(ahead).unwrap_or(asked_at);
+        let latest = there.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
+        let (newest, future) = traces(objects, latest);
+        let now = if objects.is_dated() { there } else { newest.unwrap_or(there).min(there) };
+        Ground {
+            objects,
+            list,
+            asked_at,
+            now,
+            newest,
+            future,
+            claims,
+            context: shape.contexts.then(|| objects.name()),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        self.objects.name()
+    }
+
+    pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> String {
+        command::kubectl(words, namespace, self.context)
+    }
+
+    pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> String {
+        command::taffrail(words, namespace, self.context)
+    }
+
+    /// The command that shows an object and what happened to it.
+    pub(super) fn describe(&self, key: &ObjectKey) -> String {
+        let kind = command::resource(&key.group, &key.kind);
+        self.kubectl(&["describe", &kind, &key.name], &key.namespace)
+    }
+
+    /// The apps whose objects are in this cluster, with their places.
+    pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> + use<'a> {
+        let name = self.objects.name();
+        let apps = self.list.apps.iter().enumerate();
+        apps.filter(move |(_, app)| app.in_reach && app.app.target == name)
+    }
+
+    /// The apps whose declaring object is in this cluster and was read, with their places.
+    pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> + use<'a> {
+        let objects = self.objects;
+        let apps = self.list.apps.iter().enumerate().filter(move |(_, app)| app.app.home == objects.name());
+        apps.filter_map(move |(place, app)| {
+            let observed = found(objects, app.declaring.as_ref()?)?;
+            Some((place, app, observed))
+        })
+    }
+
+    /// The declared objects of this cluster that were read, each once with the apps that declare it.
+    pub(super) fn resources(&self) -> Vec<(&'a Resource, Observed<'a>, Vec<usize>)> {
+        let mut seen = BTreeSet::new();
+        let resources = self.apps().flat_map(|(_, app)| &app.resources);
+        let once = resources.filter(|resource| seen.insert(&resource.key));
+        let read = once.filter_map(|resource| {
+            let observed = found(self.objects, &resource.key)?;
+            let whole = observed.body == Body::Whole;
+            whole.then(|| (resource, observed, self.claimants(&resource.key)))
+        });
+        read.collect()
+    }
+
+    /// The apps that declare an object.
+    pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
+        self.claims.get(key).cloned().unwrap_or_default()
+    }
+
+    /// The apps that declare an object, or what controls it.
+    pub(super) fn owners_of(&self, key: &ObjectKey) -> Vec<usize> {
+        let own = self.claimants(key);
+        if !own.is_empty() {
+            return own;
+        }
+        let above = controllers(self.objects, key);
+        above.iter().map(|above| self.claimants(above)).find(|apps| !apps.is_empty()).unwrap_or_default()
+    }
+
+    /// The apps of this cluster whose delivery is one of these.
+    pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
+        let name = self.objects.name();
+        let apps = self.list.apps.iter().enumerate();
+        apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
+    }
+
+    /// How long ago something was, as of the time at which the cluster is judged.
+    pub(super) fn age(&self, at: Timestamp) -> SignedDuration {
+        self.now.duration_since(at)
+    }
+
+    /// Whether Pods of a namespace were read.
+    pub(super) fn has_pods(&self, namespace: &str) -> bool {
+        self.objects.of_kind_in("", "Pod", namespace).any(|pod| pod.body == Body::Whole)
+    }
+
+    /// The Pods that a workload controls, where it can be told which these are.
+    pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
+        let is_a = |group: &'static str, kind: &'static str| {
+            move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
+        };
+        let below = |owner: &Observed<'a>| dependents(self.objects, owner);
+        let pods: Vec<Observed<'a>> = if workload.key.kind == "Deployment" {
+            let sets: Vec<_> = below(workload).filter(is_a("apps", "ReplicaSet")).collect();
+            if sets.is_empty() {
+                return None;
+            }
+            sets.iter().flat_map(below).filter(is_a("", "Pod")).collect()
+        } else {
+            below(workload).filter(is_a("", "Pod")).collect()
+        };
+        let kind = GroupKind::new("", "Pod");
+        let known = self.objects.is_observed(&kind, Some(&workload.key.namespace))
+            && pods.iter().all(|pod| pod.body == Body::Whole)
+            && !workload.object.text(&["metadata", "uid"]).is_empty();
+        known.then_some(pods)
+    }
+
+    pub(super) fn checked(&self, asked: &BTreeSet<usize>) -> CheckedCluster {
+        let apps = self.apps().filter(|(place, _)| asked.contains(place));
+        let apps: Vec<&App> = apps.map(|(_, app)| app).collect();
+        CheckedCluster {
+            cluster: self.name().to_owned(),
+            apps: apps.len(),
+            green: apps.iter().filter(|app| is_green(app)).count(),
+            objects: apps.iter().map(|app| app.counts.total()).sum(),
+            pods: self.objects.of_kind("", "Pod").filter(|pod| pod.body == Body::Whole).count(),
+            leases: self.leases().count(),
+            as_of: time(self.now),
+        }
+    }
+
+    /// The leases that were read whole.
+    pub(super) fn leases(&self) -> impl Iterator<Item = Observed<'a>> + use<'a> {
+        let leases = self.objects.of_kind("coordination.k8s.io", "Lease");
+        leases.filter(|lease| lease.body == Body::Whole)
+    }
+}
+
+/// The object, if it was read.
+pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
+    match objects.get(key) {
+        Lookup::Found(observed) => Some(observed),
+        Lookup::Absent | Lookup::Unobserved(_) => None,
+    }
+}
+
+/// A number in an object.
+pub(super) fn number(object: &Object<'_>, path: &[&str]) -> Option<i64> {
+    object.at(path).and_then(Value::as_i64)
+}
+
+/// Whether a field of an object is true.
+pub(super) fn is_set(object: &Object<'_>, path: &[&str]) -> bool {
+    object.at(path).and_then(Value::as_bool) == Some(true)
+}
+
+/// A point in time in an object.
+pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    delivery::time(object.at(path))
+}
+
+/// Since when a field has its value, as far as the API server's notes of who wrote what tell.
+pub(super) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let managers = object.at(&["metadata", "managedFields"])?.items()?;
+    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
+    wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
+}
+
+/// When anything but the status of an object was last written.
+pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
+    let managers = object.at(&["metadata", "managedFields"])?.items()?;
+    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
+    wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
+}
+
+/// Whether an object is well by its rule alone.
+pub(super) fn is_well(resource: &Resource) -> bool {
+    resource.status == Status::Current
+}
+
+/// Objects by kind, with the apps that declare them.
+pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
+
+/// The newest of the times that objects name, up to `latest`; and what lies beyond.
+fn traces(
+    objects: &dyn Objects,
+    latest: Timestamp,
+) -> (Option<Timestamp>, Option<(Timestamp, ObjectKey, usize)>) {
+    let mut newest: Option<Timestamp> = None;
+    let mut future: Option<(Timestamp, ObjectKey, usize)> = None;
+    for observed in objects.all() {
+        let mut own: Option<Timestamp> = None;
+        times(&observed.object, &mut |at| own = own.max(Some(at)));
+        let Some(own) = own else { continue };
+        if own <= latest {
+            newest = newest.max(Some(own));
+            continue;
+        }
+        future = Some(match future {
+            Some((at, key, count)) if at >= own => (at, key, count + 1),
+            other => (own, observed.key.clone(), other.map_or(1, |(_, _, count)| count + 1)),
+        });
+    }
+    (newest, future)
+}
+
+/// The times at which somebody did something to an object, or said something of it.
+fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
+    const PLACES: [&[&str]; 8] = [
+        &["metadata", "creationTimestamp"],
+        &["spec", "renewTime"],
+        &["status", "startTime"],
+        &["status", "reconciledAt"],
+        &["lastTimestamp"],
+        &["eventTime"],
+        &["series", "lastObservedTime"],
+        &["deprecatedLastTimestamp"],
+    ];
+    PLACES.iter().filter_map(|path| moment(object, path)).for_each(&mut *each);
+    let lists = [
+        (&["metadata", "managedFields"], &["time"][..]),
+        (&["status", "conditions"], &["lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime"]),
+    ];
+    for (path, keys) in lists {
+        for entry in object.at(path).and_then(Value::items).into_iter().flatten() {
+            keys.iter().filter_map(|key| delivery::time(entry.get(key))).for_each(&mut *each);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! `trust`: every place where green may be wrong.
+//!
+//! A list of apps says what is known. This one says how well it is known: which verdicts fell back, what could not
+//! be read, who should speak and is silent, who says something else, what is switched off, and which clocks differ.
+//! Each finding tells how much green hangs on it and what to do next.
+
+mod disagreeing;
+mod fallback;
+mod ground;
+mod silent;
+mod skewed;
+mod suspended;
+mod unread;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_status::Status;
+
+use super::{API_VERSION, AppName, ErrorRow, time};
+use crate::apps::{self, App};
+use crate::fleet::Fleet;
+use crate::identity::{GroupKind, ObjectKey};
+use crate::objects::Objects;
+use ground::Ground;
+
+/// How many objects and apps a finding names; the others are counted.
+const NAMED: usize = 10;
+
+/// Where green may be wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustReport {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `TrustReport`.
+    pub kind: &'static str,
+    /// What was found: the worst first, then that on which most green hangs.
+    pub items: Vec<Doubt>,
+    /// What was looked at, cluster by cluster.
+    pub checked: Vec<CheckedCluster>,
+    /// What could not be read, cannot be right, or is claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// Why green may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DoubtCategory {
+    /// Somebody else says something else.
+    Disagreeing,
+    /// Who should speak does not.
+    Silent,
+    /// It could not be looked at.
+    Unread,
+    /// Clocks differ, or nobody knows when it was looked at.
+    Skewed,
+    /// People switched it off.
+    Suspended,
+    /// No rule knows the kind.
+    Fallback,
+}
+
+impl DoubtCategory {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [DoubtCategory; 6] = [
+        DoubtCategory::Disagreeing,
+        DoubtCategory::Silent,
+        DoubtCategory::Unread,
+        DoubtCategory::Skewed,
+        DoubtCategory::Suspended,
+        DoubtCategory::Fallback,
+    ];
+
+    /// The name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DoubtCategory::Disagreeing => "disagreeing",
+            DoubtCategory::Silent => "silent",
+            DoubtCategory::Unread => "unread",
+            DoubtCategory::Skewed => "skewed",
+            DoubtCategory::Suspended => "suspended",
+            DoubtCategory::Fallback => "fallback",
+        }
+    }
+}
+
+/// How much a finding says against green.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// There is a sign that green is wrong.
+    High,
+    /// Nothing proves that green is right.
+    Medium,
+    /// Green says less than it seems to: by somebody's choice, or by the nature of things.
+    Low,
+}
+
+impl Severity {
+    /// The name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::High => "high",
+            Severity::Medium => "medium",
+            Severity::Low => "low",
+        }
+    }
+}
+
+/// One place where green may be wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Doubt {
+    /// What sort of doubt it is.
+    pub category: DoubtCategory,
+    /// How much it says against green.
+    pub severity: Severity,
+    /// One word in CamelCase.
+    pub reason: &'static str,
+    /// The cluster.
+    pub cluster: String,
+    /// What it is about: `cluster`, a kind, or the key of an object.
+    pub scope: String,
+    /// What is not known or may be wrong, for people.
+    pub message: String,
+    /// Since when, where that is known; of several objects the longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The objects that it concerns: the first ten by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<DoubtObject>,
+    /// How many objects it concerns.
+    pub object_count: usize,
+    /// The apps that it concerns: the first ten, those that show green before the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<AppName>,
+    /// How many apps it concerns.
+    pub app_count: usize,
+    /// How many of these show green.
+    pub green: usize,
+    /// Commands that tell more, or mend it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
+}
+
+/// An object that a doubt concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DoubtObject {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// What was looked at in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckedCluster {
+    /// Its name.
+    pub cluster: String,
+    /// Its apps.
+    pub apps: usize,
+    /// Those that show green.
+    pub green: usize,
+    /// The objects that they declare.
+    pub objects: usize,
+    /// The Pods that were read.
+    pub pods: usize,
+    /// The leases that were read, by which nodes and controllers say that they live.
+    pub leases: usize,
+    /// The time as of which it was judged.
+    pub as_of: String,
+}
+
+/// Which of the findings are wanted, and how commands name the clusters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustShape {
+    /// Whether what concerns none of the apps that were asked for is left out.
+    pub only_apps: bool,
+    /// Whether commands must name the context of the cluster.
+    pub contexts: bool,
+}
+
+/// Objects that a finding concerns, each since when, where that is known.
+type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
+
+/// A finding while it is made.
+#[derive(Debug)]
+struct Finding {
+    category: DoubtCategory,
+    severity: Severity,
+    reason: &'static str,
+    scope: String,
+    message: String,
+    since: Option<Timestamp>,
+    objects: Concerned,
+    /// Places in the list of apps.
+    apps: BTreeSet<usize>,
+    next: Vec<String>,
+}
+
+impl Finding {
+    fn new(category: DoubtCategory, severity: Severity, reason: &'static str) -> Finding {
+        Finding {
+            category,
+            severity,
+            reason,
+            scope: "cluster".to_owned(),
+            message: String::new(),
+            since: None,
+            objects: Vec::new(),
+            apps: BTreeSet::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn about(self, scope: impl ToString) -> Finding {
+        Finding { scope: scope.to_string(), ..self }
+    }
+
+    fn object(mut self, key: &ObjectKey, since: Option<Timestamp>) -> Finding {
+        self.objects.push((key.clone(), since));
+        Finding { scope: key.to_string(), ..self }
+    }
+
+    fn objects(self, objects: Concerned) -> Finding {
+        let scope = match objects.as_slice() {
+            [(only, _)] => only.to_string(),
+            _ => self.scope.clone(),
+        };
+        Finding { objects, scope, ..self }
+    }
+
+    fn says(self, message: impl Into<String>) -> Finding {
+        Finding { message: message.into(), ..self }
+    }
+
+    fn since(self, since: Option<Timestamp>) -> Finding {
+        Finding { since, ..self }
+    }
+
+    fn of(self, apps: impl IntoIterator<Item = usize>) -> Finding {
+        Finding { apps: apps.into_iter().collect(), ..self }
+    }
+
+    fn next(mut self, command: String) -> Finding {
+        self.next.push(command);
+        self
+    }
+
+    /// The finding as far as it concerns these apps; what concerns no app at all concerns everybody, unless only
+    /// these apps are of interest.
+    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
+        let concerns_all = self.apps.is_empty() && !only_apps;
+        self.apps.retain(|place| asked.contains(place));
+        (concerns_all || !self.apps.is_empty()).then_some(self)
+    }
+
+    /// The finding as it is shown. What no green hangs on is worth less.
+    fn shown(mut self, cluster: &str, list: &apps::AppList) -> Doubt {
+        self.objects.sort();
+        self.objects.dedup();
+        let mut apps: Vec<&App> = self.apps.iter().filter_map(|&place| list.apps.get(place)).collect();
+        apps.sort_by_key(|app| !is_green(app));
+        let green = apps.iter().filter(|app| is_green(app)).count();
+        let since = self.since.or_else(|| self.objects.iter().filter_map(|(_, since)| *since).min());
+        let is_harmless = green == 0 && !apps.is_empty();
+        Doubt {
+            category: self.category,
+            severity: if is_harmless { Severity::Low } else { self.severity },
+            reason: self.reason,
+            cluster: cluster.to_owned(),
+            scope: self.scope,
+            message: self.message,
+            since: since.map(time),
+            object_count: self.objects.len(),
+            objects: self.objects.into_iter().take(NAMED).map(object).collect(),
+            app_count: apps.len(),
+            apps: apps.iter().take(NAMED).map(|app| AppName::from(&app.app)).collect(),
+            green,
+            next: self.next,
+        }
+    }
+}
+
+fn object((key, since): (ObjectKey, Option<Timestamp>)) -> DoubtObject {
+    let ObjectKey { group, kind, namespace, name } = key;
+    DoubtObject { group, kind, namespace, name, since: since.map(time) }
+}
+
+fn is_green(app: &App) -> bool {
+    app.effective() == Status::Current
+}
+
+impl TrustReport {
+    /// Where the green of `asked`, which are apps of `list`, which are those of `clusters`, may be wrong at the
+    /// time `now`.
+    pub fn new(
+        asked: &[&App],
+        list: &apps::AppList,
+        clusters: &[&dyn Objects],
+        now: Timestamp,
+        shape: TrustShape,
+    ) -> TrustReport {
+        let is_asked = |app: &App| asked.iter().any(|asked| std::ptr::eq(*asked, app));
+        let asked: BTreeSet<usize> =
+            list.apps.iter().enumerate().filter(|(_, app)| is_asked(app)).map(|(place, _)| place).collect();
+        let mut items = Vec::new();
+        let mut checked = Vec::new();
+        for member in Fleet::new(clusters).members {
+            let ground = Ground::new(member.objects, list, now, shape);
+            let looks = [
+                disagreeing::look,
+                silent::look,
+                unread::look,
+                skewed::look,
+                suspended::look,
+                fallback::look,
+            ];
+            let findings = folded(looks.into_iter().flat_map(|look| look(&ground)));
+            let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));
+            items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
+            checked.push(ground.checked(&asked));
+        }
+        let place = |doubt: &Doubt| {
+            let Doubt { severity, category, green, app_count, cluster, reason, scope, .. } = doubt;
+            let most_green = std::cmp::Reverse((*green, *app_count));
+            (*severity, most_green, *category, cluster.clone(), *reason, scope.clone())
+        };
+        items.sort_by_cached_key(place);
+        TrustReport {
+            api_version: API_VERSION,
+            kind: "TrustReport",
+            items,
+            checked,
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+/// Lets findings that say the same of several objects of a kind share one.
+fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
+    type Place = (DoubtCategory, Severity, &'static str, String, GroupKind);
+
+    let mut folded: Vec<Finding> = Vec::new();
+    let mut places: HashMap<Place, usize> = HashMap::new();
+    let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
+    for finding in findings {
+        let kind = match finding.objects.as_slice() {
+            [(only, _)] if only.to_string() == finding.scope => only.group_kind(),
+            _ => {
+                folded.push(finding);
+                continue;
+            }
+        };
+        let Finding { category, severity, reason, .. } = finding;
+        let place = (category, severity, reason, finding.message.clone(), kind.clone());
+        match places.get(&place) {
+            Some(&at) => {
+                folded[at].objects.extend(finding.objects);
+                folded[at].apps.extend(finding.apps);
+                several.insert(at, kind);
+            }
+            None => {
+                places.insert(place, folded.len());
+                folded.push(finding);
+            }
+        }
+    }
+    for (at, kind) in several {
+        let finding = &mut folded[at];
+        finding.message = format!("{} objects, each: {}", finding.objects.len(), finding.message);
+        finding.scope = kind.to_string();
+    }
+    folded
+}
+
+/// `3 Pods`, `1 Pod`.
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

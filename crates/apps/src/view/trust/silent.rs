@@ -1,0 +1,440 @@
+//! Who should speak and does not: nodes, controllers, and those who deliver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
+use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
+use super::{Concerned, DoubtCategory, Finding, Severity};
+use crate::apps::App;
+use crate::delivery::{self, flux};
+use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::objects::Observed;
+use crate::sync::{SyncState, shorten};
+use crate::view::command;
+
+/// A lease is renewed several times before it expires; that one or two renewals came late is no news.
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long a controller may take to look at a change, or at something new.
+const SLOW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Argo CD compares each Application every two to three minutes, unless it is told otherwise.
+const ARGO: SignedDuration = SignedDuration::from_mins(30);
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = control_plane(ground);
+    findings.extend(nodes(ground));
+    findings.extend(deliverers(ground));
+    findings.extend(generations(ground));
+    findings.extend(without_status(ground));
+    findings.extend(flux_apps(ground));
+    findings.extend(argo_apps(ground));
+    findings
+}
+
+fn finding(reason: &'static str) -> Finding {
+    Finding::new(DoubtCategory::Silent, Severity::High, reason)
+}
+
+/// When a lease was last renewed, if that is too long ago.
+fn expired(ground: &Ground<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
+    let renewed = moment(&lease.object, &["spec", "renewTime"])?;
+    let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
+    (ground.age(renewed) > SignedDuration::from_secs(lasts) + LATE).then_some(renewed)
+}
+
+/// What stands still when a controller of Kubernetes does.
+const CONTROL_PLANE: [(&str, &str); 2] = [
+    (
+        "kube-controller-manager",
+        "nobody keeps the statuses of Deployments, ReplicaSets, Nodes and the like up to date: all of them may be old",
+    ),
+    ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
+];
+
+fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
+    let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-system");
+    let dead = leases.filter_map(|lease| {
+        let (name, means) = CONTROL_PLANE.iter().find(|(name, _)| lease.key.name == *name)?;
+        let since = expired(ground, &lease)?;
+        let message = format!("{name} does not renew its lease: {means}");
+        let next = ground.kubectl(&["get", "pods", "-l", &format!("component={name}")], "kube-system");
+        let apps = ground.apps().map(|(place, _)| place);
+        Some(finding("ControlPlane").object(lease.key, Some(since)).says(message).of(apps).next(next))
+    });
+    dead.collect()
+}
+
+/// Nodes whose kubelet says nothing, while nobody has marked their Pods yet.
+fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
+    let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
+    let lost: BTreeMap<&str, (&ObjectKey, Timestamp)> = leases
+        .filter_map(|lease| Some((lease.key.name.as_str(), (lease.key, expired(ground, &lease)?))))
+        .collect();
+    if lost.is_empty() {
+        return Vec::new();
+    }
+    let mut ready: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    for pod in ground.objects.of_kind("", "Pod") {
+        let node = pod.object.text(&["spec", "nodeName"]);
+        let Some((&node, _)) = lost.get_key_value(&*node) else { continue };
+        let is_ready = pod
+            .object
+            .condition("Ready")
+            .is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")));
+        if is_ready {
+            let (pods, apps) = ready.entry(node).or_default();
+            *pods += 1;
+            apps.extend(ground.owners_of(pod.key));
+        }
+    }
+    let made = |(node, (_, since)): (&str, (&ObjectKey, Timestamp))| {
+        let (pods, apps) = ready.remove(node).unwrap_or_default();
+        let key = ObjectKey::new("", "Node", "", node);
+        let next = ground.describe(&key);
+        let still = match pods {
+            0 => "no Pod on it is called ready".to_owned(),
+            1 => "1 Pod on it is still called ready".to_owned(),
+            pods => format!("{pods} Pods on it are still called ready"),
+        };
+        let message = format!("its kubelet does not renew its lease; {still}");
+        let severity = if pods == 0 { Severity::Low } else { Severity::High };
+        let finding = Finding { severity, ..finding("Node") };
+        finding.object(&key, Some(since)).says(message).of(apps).next(next)
+    };
+    lost.into_iter().map(made).collect()
+}
+
+/// A controller that delivers apps: how to know it, and whose apps it delivers.
+struct Deliverer {
+    name: &'static str,
+    of: &'static [Delivery],
+    means: &'static str,
+}
+
+const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
+
+const DELIVERERS: [Deliverer; 7] = [
+    Deliverer {
+        name: "source-controller",
+        of: FLUX,
+        means: "nobody fetches sources: what is pushed is not seen",
+    },
+    Deliverer {
+        name: "kustomize-controller",
+        of: &[Delivery::FluxKustomization],
+        means: "nobody reconciles Kustomizations: what they say of themselves is old",
+    },
+    Deliverer {
+        name: "helm-controller",
+        of: &[Delivery::FluxHelmRelease],
+        means: "nobody reconciles HelmReleases: what they say of themselves is old",
+    },
+    Deliverer {
+        name: "argocd-application-controller",
+        of: &[Delivery::ArgoApplication],
+        means: "nobody compares Applications: what they say of themselves is old",
+    },
+    Deliverer {
+        name: "argocd-repo-server",
+        of: &[Delivery::ArgoApplication],
+        means: "nobody fetches what Applications want: a new revision is not seen",
+    },
+    Deliverer {
+        name: "reconciler-manager",
+        of: &[Delivery::ConfigSync],
+        means: "nobody looks after the reconcilers of RootSyncs and RepoSyncs",
+    },
+    Deliverer {
+        name: "resource-group-controller-manager",
+        of: &[Delivery::ConfigSync, Delivery::Kpt],
+        means: "nobody keeps the statuses of ResourceGroups",
+    },
+];
+
+/// Controllers that deliver apps and do not run, by their workloads and by their leases.
+fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for deliverer in &DELIVERERS {
+        let apps = ground.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
+        if apps.is_empty() {
+            continue;
+        }
+        let stopped =
+            ["Deployment", "StatefulSet"].into_iter().flat_map(|kind| ground.objects.of_kind("apps", kind));
+        let stopped = stopped.filter(|observed| observed.key.name == deliverer.name).find_map(|observed| {
+            let object = &observed.object;
+            let available = number(object, &["status", "availableReplicas"]).unwrap_or(0);
+            let wanted = number(object, &["spec", "replicas"]).unwrap_or(1);
+            let is_read = observed.body == crate::objects::Body::Whole;
+            (is_read && (wanted == 0 || available == 0)).then(|| {
+                let unavailable =
+                    object.condition("Available").and_then(|it| delivery::time(it.get("lastTransitionTime")));
+                let how = if wanted == 0 { "is scaled to 0" } else { "has no Pod that is available" };
+                (observed.key.clone(), unavailable, how)
+            })
+        });
+        let lease = || {
+            let leases = ground.leases().filter(|lease| {
+                lease.key.namespace != "kube-node-lease"
+                    && lease.key.name.starts_with(deliverer.name)
+                    && lease.key.name.ends_with("leader-election")
+            });
+            // One of several that share the work may have been taken away for good.
+            let leases: Vec<_> = leases.collect();
+            let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
+            let newest = renewed?.into_iter().max()?;
+            let key = leases.first().map(|lease| lease.key.clone())?;
+            Some((key, Some(newest), "does not renew its lease"))
+        };
+        if let Some((key, since, how)) = stopped.or_else(lease) {
+            let message = format!("{} {how}: {}", deliverer.name, deliverer.means);
+            let next = match &*key.kind {
+                "Lease" => ground.kubectl(&["get", "pods"], &key.namespace),
+                _ => ground.describe(&key),
+            };
+            findings.push(finding("Deliverer").object(&key, since).says(message).of(apps).next(next));
+        }
+    }
+    findings
+}
+
+/// Objects whose controller has not looked at them since they were changed.
+fn generations(ground: &Ground<'_>) -> Vec<Finding> {
+    type Found = (BTreeSet<usize>, Concerned, bool);
+
+    let mut behind: BTreeMap<GroupKind, Found> = BTreeMap::new();
+    let declaring = ground.declared().filter(|(_, app, _)| !app.suspended);
+    let declaring =
+        declaring.map(|(place, app, observed)| (observed, vec![place], super::is_green(app), "builtin"));
+    let declared = ground.resources().into_iter().map(|(resource, observed, apps)| {
+        (observed, apps, is_well(resource), if resource.rule.starts_with("builtin") { "builtin" } else { "" })
+    });
+    let mut seen = BTreeSet::new();
+    for (observed, apps, is_green, rule) in declared.chain(declaring) {
+        let object = &observed.object;
+        if !seen.insert(observed.key)
+            || is_set(object, &["spec", "suspend"])
+            || is_set(object, &["spec", "paused"])
+        {
+            continue;
+        }
+        let Some(generation) = number(object, &["metadata", "generation"]) else { continue };
+        // Flux counts for the object as a whole what succeeded only. Where nothing is said of the whole, conditions
+        // may say it.
+        let is_flux = observed.key.group.ends_with(".toolkit.fluxcd.io");
+        let looked = number(object, &["status", "observedGeneration"]).filter(|_| !is_flux);
+        let is_known = rule == "builtin" && !is_flux;
+        let looked = looked.or_else(|| if is_known { None } else { newest_of_conditions(object) });
+        if looked.is_none_or(|looked| looked >= generation) {
+            continue;
+        }
+        let since = changed(object);
+        if since.is_some_and(|since| ground.age(since) < SLOW) {
+            continue;
+        }
+        let (all, objects, any_green) = behind.entry(observed.key.group_kind()).or_default();
+        all.extend(apps);
+        objects.push((observed.key.clone(), since));
+        *any_green |= is_green;
+    }
+    let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
+        let who = match objects.len() {
+            1 => "was changed, and its controller has not looked at it since".to_owned(),
+            number => {
+                format!("{number} objects were changed, and their controller has not looked at them since")
+            }
+        };
+        let message = if is_green { format!("{who}: Ready is said of what was there before") } else { who };
+        let next = objects.first().map(|(key, _)| ground.describe(key));
+        let severity = if is_green { Severity::High } else { Severity::Low };
+        let finding = Finding { severity, next: next.into_iter().collect(), ..finding("NotObserved") };
+        finding.about(kind).objects(objects).says(message).of(apps)
+    };
+    behind.into_iter().map(made).collect()
+}
+
+/// The newest generation that any condition of an object is of, if they say that.
+fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
+    conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
+}
+
+/// Custom resources of which nobody ever said anything, though their definition has a place for it.
+fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut mute: super::ground::ByKind = BTreeMap::new();
+    for (resource, observed, apps) in ground.resources() {
+        let object = &observed.object;
+        if resource.rule != FALLBACK || !is_well(resource) || has_status(object) {
+            continue;
+        }
+        let created = moment(object, &["metadata", "creationTimestamp"]);
+        let is_old = created.is_none_or(|created| ground.age(created) >= SLOW);
+        if is_old && status_is_served(ground, object) == Some(true) {
+            let (objects, all) = mute.entry(resource.key.group_kind()).or_default();
+            objects.push((resource.key.clone(), created));
+            all.extend(apps);
+        }
+    }
+    let made = |(kind, (objects, apps)): (GroupKind, (Concerned, BTreeSet<usize>))| {
+        let whose = match objects.len() {
+            1 => "it".to_owned(),
+            number => format!("any of these {number} objects"),
+        };
+        let message = format!(
+            "no controller has ever written a status of {whose}: Ready means that {} there",
+            they_are(&objects)
+        );
+        let resource = command::resource(&kind.group, &kind.kind);
+        let next = ground.kubectl(&["get", &resource, "-A"], "");
+        let finding = Finding { severity: Severity::Medium, ..finding("NoFirstStatus") };
+        finding.about(kind).objects(objects).says(message).of(apps).next(next)
+    };
+    mute.into_iter().map(made).collect()
+}
+
+/// Why an object of Flux looks as if its controller had forgotten it.
+struct Forgotten {
+    reason: &'static str,
+    since: Timestamp,
+    message: String,
+}
+
+fn flux_apps(ground: &Ground<'_>) -> Vec<Finding> {
+    let is_flux =
+        |app: &App| matches!(app.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+    let apps = ground.declared().filter(|(_, app, _)| is_flux(app) && !app.suspended);
+    let forgotten = apps.filter_map(|(place, app, observed)| {
+        let forgotten = unheard(ground, &observed)
+            .or_else(|| overdue(ground, &observed))
+            .or_else(|| untried(ground, app, &observed))?;
+        let kind = command::resource(&observed.key.group, &observed.key.kind);
+        let next = ground.kubectl(&["get", &kind, &observed.key.name, "-o", "yaml"], &observed.key.namespace);
+        let finding = finding(forgotten.reason).object(observed.key, Some(forgotten.since));
+        Some(finding.says(forgotten.message).of([place]).next(next))
+    });
+    forgotten.collect()
+}
+
+/// Somebody asked for a reconciliation, and nobody heard it.
+fn unheard(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
+    let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
+    let since: Timestamp = asked.parse().ok()?;
+    let is_handled = observed.object.text(&["status", "lastHandledReconcileAt"]) == asked;
+    (!is_handled && ground.age(since) > SLOW).then(|| Forgotten {
+        reason: "RequestUnheard",
+        since,
+        message: "somebody asked for a reconciliation, and its controller has not answered".to_owned(),
+    })
+}
+
+/// The last reconciliation is longer ago than the interval allows.
+fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
+    let object = &observed.object;
+    let history = object.at(&["status", "history"]).and_then(Value::items)?;
+    let last = history.filter_map(|entry| delivery::time(entry.get("lastReconciled"))).max()?;
+    let interval = span(&object.text(&["spec", "interval"]))?;
+    let allowed = interval.saturating_mul(2).saturating_add(SLOW);
+    (ground.age(last) > allowed).then(|| Forgotten {
+        reason: "Overdue",
+        since: last,
+        message: format!(
+            "was last reconciled longer ago than its interval of {} allows",
+            object.text(&["spec", "interval"])
+        ),
+    })
+}
+
+/// The source has something new, and nobody has tried it.
+fn untried(ground: &Ground<'_>, app: &App, observed: &Observed<'_>) -> Option<Forgotten> {
+    let is_ready = observed
+        .object
+        .condition("Ready")
+        .is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")));
+    let desired = app.sync.desired.as_ref()?;
+    if app.sync.state != SyncState::OutOfSync || !is_ready {
+        return None;
+    }
+    let source = flux::sources(ground.objects, observed).pop()?;
+    let since = moment(&found(ground.objects, &source)?.object, &["status", "artifact", "lastUpdateTime"])?;
+    (ground.age(since) > SLOW * 2).then(|| Forgotten {
+        reason: "RevisionUntried",
+        since,
+        message: format!(
+            "{} {} has {}, and its controller has not tried it",
+            source.kind,
+            source.path(),
+            shorten(desired)
+        ),
+    })
+}
+
+fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
+    let apps = ground
+        .declared()
+        .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);
+    let old = apps.filter_map(|(place, _, observed)| {
+        let at = moment(&observed.object, &["status", "reconciledAt"])?;
+        (ground.age(at) > ARGO).then(|| (place, observed.key.clone(), at))
+    });
+    let old: Vec<_> = old.collect();
+    let Some((_, first, _)) = old.first() else { return Vec::new() };
+    let message = match old.len() {
+        1 => "Argo CD has not compared it with its source since".to_owned(),
+        number => format!("Argo CD has not compared {number} Applications with their sources since"),
+    };
+    let next = ground.kubectl(&["get", "pods"], &first.namespace);
+    let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();
+    let objects = old.into_iter().map(|(_, key, at)| (key, Some(at))).collect();
+    vec![
+        finding("NotCompared")
+            .about("argoproj.io/Application")
+            .objects(objects)
+            .says(message)
+            .of(apps)
+            .next(next),
+    ]
+}
+
+/// A span of time as Go writes it: `1h30m`, `10m0s`, `500ms`.
+fn span(text: &str) -> Option<SignedDuration> {
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
+        let (number, other) = rest.split_at(digits);
+        let unit = other.find(|character: char| character.is_ascii_digit()).unwrap_or(other.len());
+        let (unit, other) = other.split_at(unit);
+        let seconds = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            "us" | "µs" => 0.000_001,
+            "ns" => 0.000_000_001,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * seconds;
+        rest = other;
+    }
+    SignedDuration::try_from_secs_f64(sum).ok().filter(|span| *span > SignedDuration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_go_writes_them() {
+        for (text, seconds) in [("10m0s", 600), ("1h", 3600), ("1h30m", 5400), ("90s", 90), ("1500ms", 1)] {
+            assert_eq!(span(text).map(|span| span.as_secs()), Some(seconds), "{text}");
+        }
+        for wrong in ["", "10", "m", "1d", "ten minutes", "1h-3m", "1e400h"] {
+            assert_eq!(span(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Clocks that differ, and times that nobody knows.
+
+use jiff::SignedDuration;
+
+use super::ground::{Ground, TOLERANCE};
+use super::{DoubtCategory, Finding, Severity, count};
+use crate::freshness::FreshnessState;
+use crate::view::text;
+
+/// A dump that is not older than this may as well be of now.
+const OLD: SignedDuration = SignedDuration::from_mins(10);
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let found = [undated(ground), server(ground), future(ground), stale(ground)];
+    found.into_iter().flatten().collect()
+}
+
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(DoubtCategory::Skewed, severity, reason)
+}
+
+/// A dump that is judged as if it were of now.
+fn undated(ground: &Ground<'_>) -> Option<Finding> {
+    let newest = ground.newest.filter(|_| !ground.objects.is_dated())?;
+    let age = ground.asked_at.duration_since(newest);
+    if age <= OLD {
+        return None;
+    }
+    let message = format!(
+        "nobody says when the dump was made, and the newest time in it is {}: all of it may be as old as that; silence is \
+         judged as of then (--now sets the time)",
+        text::ago(newest, ground.asked_at)
+    );
+    let apps = ground.apps().map(|(place, _)| place);
+    Some(finding(Severity::Medium, "Undated").says(message).since(Some(newest)).of(apps))
+}
+
+/// An API server whose clock is not the reader's.
+fn server(ground: &Ground<'_>) -> Option<Finding> {
+    let ahead = ground.objects.clock_ahead()?;
+    if ahead.abs() <= TOLERANCE {
+        return None;
+    }
+    let side = if ahead.is_negative() { "behind" } else { "ahead of" };
+    let message = format!(
+        "the API server's clock is {} {side} that of this machine: ages, deadlines and leases are judged wrongly by that \
+         much",
+        text::span(ahead.abs().as_secs())
+    );
+    let apps = ground.apps().map(|(place, _)| place);
+    Some(finding(Severity::Medium, "ServerClock").says(message).of(apps))
+}
+
+/// Objects that name times that are yet to come.
+fn future(ground: &Ground<'_>) -> Option<Finding> {
+    let (at, key, objects) = ground.future.as_ref()?;
+    let far = text::span(at.duration_since(ground.asked_at).as_secs());
+    let others = objects.saturating_sub(1);
+    let others = match others {
+        0 => String::new(),
+        others => format!(" ({} as well)", count(others, "other object", "other objects")),
+    };
+    let message = format!(
+        "names a time that is {far} ahead of now{others}: a clock is wrong, there or here, and ages and deadlines with it"
+    );
+    let apps = ground.apps().map(|(place, _)| place);
+    Some(
+        finding(Severity::Medium, "FutureTime")
+            .object(key, None)
+            .says(message)
+            .of(apps)
+            .next(ground.describe(key)),
+    )
+}
+
+/// What was seen some time ago and is no longer watched.
+fn stale(ground: &Ground<'_>) -> Option<Finding> {
+    let freshness = ground.objects.freshness();
+    let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
+    let message = format!("was last seen {}: what is shown is of then", text::ago(at, ground.asked_at));
+    let apps = ground.apps().map(|(place, _)| place);
+    Some(finding(Severity::Medium, "Stale").says(message).since(Some(at)).of(apps))
+}

@@ -1,0 +1,230 @@
+//! What people switched off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_status::json::Value;
+
+use super::ground::{Ground, found, is_set, is_well, written};
+use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
+use crate::delivery::flux;
+use crate::identity::{Delivery, ObjectKey};
+use crate::sync::SyncState;
+use crate::view::command;
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = apps(ground);
+    findings.extend(sources(ground));
+    findings.extend(objects(ground));
+    findings.extend(argo(ground));
+    findings
+}
+
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(DoubtCategory::Suspended, severity, reason)
+}
+
+/// Apps that their tool was told to leave alone.
+fn apps(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned)> = BTreeMap::new();
+    for (place, app, observed) in ground.declared().filter(|(_, app, _)| app.suspended) {
+        let since = written(&observed.object, &["spec", "suspend"]);
+        let (places, objects) = suspended.entry(app.app.delivery).or_default();
+        places.push(place);
+        objects.push((observed.key.clone(), since));
+    }
+    let made = |(delivery, (places, objects)): (Delivery, (Vec<usize>, Concerned))| {
+        let message = match places.len() {
+            1 => "is suspended: what changes at its source, or by hand in the cluster, is not put right"
+                .to_owned(),
+            number => format!(
+                "{number} apps are suspended: what changes at their sources, or by hand in the cluster, is not put right"
+            ),
+        };
+        let next = ground.taffrail(&["get", "apps", "--suspended", "--delivery", delivery.as_str()], "");
+        finding(Severity::Low, "Suspended")
+            .about(delivery)
+            .objects(objects)
+            .says(message)
+            .of(places)
+            .next(next)
+    };
+    suspended.into_iter().map(made).collect()
+}
+
+/// Sources that do not fetch: no list of apps shows that.
+fn sources(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut suspended: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
+    for (place, _, declaring) in ground.declared().filter(|(_, app, _)| !app.suspended) {
+        if !declaring.key.group.ends_with(".toolkit.fluxcd.io") {
+            continue;
+        }
+        for key in flux::sources(ground.objects, &declaring) {
+            let source = found(ground.objects, &key);
+            if source.is_some_and(|source| is_set(&source.object, &["spec", "suspend"])) {
+                suspended.entry(key).or_default().insert(place);
+            }
+        }
+    }
+    let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
+        let source = found(ground.objects, &key);
+        let since = source.and_then(|source| written(&source.object, &["spec", "suspend"]));
+        let message = format!(
+            "is suspended: nobody fetches it, so {} Synced whatever was pushed",
+            if apps.len() == 1 {
+                "its app stays".to_owned()
+            } else {
+                format!("its {} apps stay", apps.len())
+            }
+        );
+        let kind = command::resource(&key.group, &key.kind);
+        let next = ground.kubectl(&["get", &kind, &key.name], &key.namespace);
+        finding(Severity::Medium, "SourceSuspended").object(&key, since).says(message).of(apps).next(next)
+    };
+    suspended.into_iter().map(made).collect()
+}
+
+/// What is switched off in a declared object: why it is called well nevertheless.
+struct Switch {
+    reason: &'static str,
+    kind: &'static str,
+    message: &'static str,
+    path: &'static [&'static str],
+}
+
+const SWITCHES: [Switch; 3] = [
+    Switch {
+        reason: "Paused",
+        kind: "Deployment",
+        message: "is paused: a changed template is not rolled out",
+        path: &["spec", "paused"],
+    },
+    Switch {
+        reason: "CronJobSuspended",
+        kind: "CronJob",
+        message: "is suspended: no Job is started",
+        path: &["spec", "suspend"],
+    },
+    Switch {
+        reason: "JobSuspended",
+        kind: "Job",
+        message: "is suspended: it does not run",
+        path: &["spec", "suspend"],
+    },
+];
+
+/// Annotations and labels by which people keep a tool away from one object.
+const KEPT_AWAY: [(&str, &str, &str); 5] = [
+    ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply it any more"),
+    ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply it any more"),
+    ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", "Flux made it and does not apply changes to it"),
+    (
+        "helm.toolkit.fluxcd.io/driftDetection",
+        "disabled",
+        "Flux does not look whether it was changed by hand",
+    ),
+    ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
+];
+
+fn objects(ground: &Ground<'_>) -> Vec<Finding> {
+    type Found = (BTreeSet<usize>, Concerned, String);
+
+    let mut off: BTreeMap<(&'static str, String), Found> = BTreeMap::new();
+    for (resource, observed, apps) in ground.resources() {
+        let object = &observed.object;
+        let is_well = is_well(resource);
+        let switched = SWITCHES
+            .iter()
+            .filter(|switch| is_well && switch.kind == resource.key.kind && is_set(object, switch.path));
+        let switched = switched.map(|switch| (switch.reason, switch.message, written(object, switch.path)));
+        let kept_away = KEPT_AWAY.iter().filter(|(key, value, _)| {
+            ["annotations", "labels"].iter().any(|place| object.text(&["metadata", place, key]) == *value)
+        });
+        let kept_away = kept_away
+            .map(|(key, _, message)| (*key, *message, written(object, &["metadata", "annotations", key])));
+        let kept_away = kept_away.map(|(_, message, since)| ("NotApplied", message, since));
+        let idle = is_well && is_idle(object);
+        let idle = idle.then_some(("ScalingDisabled", "does not scale: what it scales is at 0", None));
+        for (reason, message, since) in switched.chain(kept_away).chain(idle) {
+            let place = (reason, format!("{}{message}", resource.key.group_kind()));
+            let (all, objects, says) = off.entry(place).or_default();
+            message.clone_into(says);
+            all.extend(&apps);
+            objects.push((resource.key.clone(), since));
+        }
+    }
+    let made = |((reason, _), (apps, objects, message)): ((&'static str, String), Found)| {
+        let kind = objects.first().map(|(key, _)| key.group_kind());
+        let message = match objects.len() {
+            1 => message,
+            number => format!("{number} objects, each: {message}"),
+        };
+        let next = match objects.as_slice() {
+            [(key, _)] => {
+                let kind = command::resource(&key.group, &key.kind);
+                ground.kubectl(&["get", &kind, &key.name, "-o", "yaml"], &key.namespace)
+            }
+            _ => {
+                let kind = kind.as_ref().map(|kind| command::resource(&kind.group, &kind.kind));
+                ground.kubectl(&["get", &kind.unwrap_or_default(), "-A"], "")
+            }
+        };
+        let scope = kind.map(|kind| kind.to_string()).unwrap_or_default();
+        finding(Severity::Low, reason).about(scope).objects(objects).says(message).of(apps).next(next)
+    };
+    off.into_iter().map(made).collect()
+}
+
+/// Whether an autoscaler rests because its target has no Pods.
+fn is_idle(object: &taffrail_status::Object<'_>) -> bool {
+    object.kind() == "HorizontalPodAutoscaler"
+        && object.condition("ScalingActive").is_some_and(|it| {
+            let is = |key: &str, text: &str| it.get(key).is_some_and(|value| value.is_str(text));
+            is("status", "False") && is("reason", "ScalingDisabled")
+        })
+}
+
+/// What Argo CD was told not to do.
+fn argo(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (place, app, observed) in ground.declared() {
+        if app.app.delivery != Delivery::ArgoApplication || app.suspended {
+            continue;
+        }
+        let object = &observed.object;
+        let automated = object.at(&["spec", "syncPolicy", "automated"]).filter(|it| !it.is_null());
+        let is_off = automated.is_none_or(|it| it.get("enabled").and_then(Value::as_bool) == Some(false));
+        if is_off && app.sync.state == SyncState::OutOfSync && is_green(app) {
+            let message = "is OutOfSync and not synced by itself: what is Ready is not what is wanted";
+            let next = ground.taffrail(&["app", &app.app.name], &app.app.namespace);
+            findings.push(
+                finding(Severity::Medium, "ManualSync")
+                    .object(observed.key, None)
+                    .says(message)
+                    .of([place])
+                    .next(next),
+            );
+        }
+        let ignored = object.at(&["spec", "ignoreDifferences"]).and_then(Value::items).into_iter().flatten();
+        let ignored: Vec<String> = ignored.map(ignored_fields).collect();
+        if !ignored.is_empty() {
+            let message = format!("is Synced whatever is in these fields: {}", ignored.join("; "));
+            findings.push(
+                finding(Severity::Low, "IgnoreDifferences")
+                    .object(observed.key, None)
+                    .says(message)
+                    .of([place]),
+            );
+        }
+    }
+    findings
+}
+
+/// The fields that a rule of `ignoreDifferences` names.
+fn ignored_fields(rule: Value<'_>) -> String {
+    let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
+    let lists = ["jsonPointers", "jqPathExpressions", "managedFieldsManagers"];
+    let fields = lists.iter().filter_map(|key| rule.get(key)?.items()).flatten();
+    let fields: Vec<String> = fields.filter_map(|field| field.as_str().map(|it| it.into_owned())).collect();
+    let name = if text("name").is_empty() { String::new() } else { format!(" {}", text("name")) };
+    format!("{}{name} {}", text("kind"), fields.join(" "))
+}

@@ -1,0 +1,260 @@
+//! What could not be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_status::Status;
+
+use super::ground::{Ground, found, is_well, number};
+use super::{Concerned, DoubtCategory, Finding, Severity, count};
+use crate::delivery::{self, flux};
+use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds;
+use crate::objects::{Scope, ScopeError};
+use crate::reads;
+use crate::view::command;
+
+/// How many kinds a finding names.
+const NAMED: usize = 6;
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = scopes(ground);
+    findings.extend(not_served(ground));
+    findings.extend(without_evidence(ground));
+    findings.extend(sources(ground));
+    findings
+}
+
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(DoubtCategory::Unread, severity, reason)
+}
+
+/// Reasons of errors that are told of as something else.
+const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
+
+/// Kinds that are evidence: without them an object is what it says of itself.
+const EVIDENCE: [(&str, &str); 6] = [
+    ("", "Event"),
+    ("", "Node"),
+    ("", "Pod"),
+    ("apps", "ReplicaSet"),
+    ("batch", "Job"),
+    ("coordination.k8s.io", "Lease"),
+];
+
+/// What the reader was refused, or could not get.
+fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
+    type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
+
+    let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
+    let errors = errors
+        .filter(|error| !(NOT_UNREAD.contains(&&*error.reason) && matches!(error.scope, Scope::Object(_))));
+    let mut kinds: BTreeMap<(&str, bool, Vec<usize>), Kinds<'_>> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for error in errors {
+        match &error.scope {
+            Scope::Kind { kind, namespace } => {
+                let hides = reads::declares_apps(kind);
+                let apps = concerned(ground, kind, namespace.as_deref());
+                let place = (&*error.reason, hides, if hides { Vec::new() } else { apps });
+                kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
+            }
+            Scope::Cluster => {
+                let message = format!("nothing of it is known: {}", error.message);
+                let next = ground.kubectl(&["get", "--raw", "/readyz"], "");
+                findings.push(finding(Severity::Medium, "ClusterLost").says(message).next(next));
+            }
+            Scope::Group(group) => {
+                let of_group = |app: &crate::apps::App| app.resources.iter().any(|it| it.key.group == *group);
+                let apps = ground.apps().filter(|(_, app)| of_group(app)).map(|(place, _)| place);
+                let next = ground.kubectl(&["get", "apiservices"], "");
+                let finding =
+                    finding(Severity::Medium, "GroupBroken").about(&error.scope).says(&error.message);
+                findings.push(finding.of(apps).next(next));
+            }
+            Scope::Object(key) => {
+                let speaks = |app: &crate::apps::App| {
+                    app.declaring.as_ref() == Some(key) || app.worst.as_ref() == Some(key)
+                };
+                let apps = ground.claimants(key).into_iter().chain(ground.delivered_by(speaks));
+                let next = match &*error.reason {
+                    "Forbidden" => can_i(ground, "get", &key.group_kind(), Some(&key.namespace)),
+                    _ => ground.describe(key),
+                };
+                let finding =
+                    finding(Severity::Medium, "ObjectUnread").object(key, None).says(&error.message);
+                findings.push(finding.of(apps).next(next));
+            }
+            Scope::Input(_) => {
+                let message = format!("{}: what is missing may have been there", error.message);
+                let apps = ground.apps().map(|(place, _)| place);
+                findings.push(
+                    finding(Severity::Medium, "InputUnread").about(&error.scope).says(message).of(apps),
+                );
+            }
+        }
+    }
+    for ((reason, hides, apps), of) in kinds {
+        findings.push(kinds_unread(ground, reason, hides, apps, &of));
+    }
+    findings
+}
+
+fn kinds_unread(
+    ground: &Ground<'_>,
+    reason: &str,
+    hides: bool,
+    apps: Vec<usize>,
+    of: &[(&GroupKind, Option<&str>, &ScopeError)],
+) -> Finding {
+    let mut names: Vec<String> = of.iter().map(|(kind, namespace, _)| named(kind, *namespace)).collect();
+    names.sort();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let (last, others) =
+        names.split_last().map(|(last, others)| (last.clone(), others.join(", "))).unwrap_or_default();
+    let names = if others.is_empty() { last } else { format!("{others} and {last}") };
+    let how = if reason == "Forbidden" {
+        "may not be listed".to_owned()
+    } else {
+        format!("could not be read ({reason})")
+    };
+    let only_evidence = of.iter().all(|(kind, _, _)| EVIDENCE.contains(&(&*kind.group, &*kind.kind)));
+    let means = match (hides, only_evidence) {
+        (true, _) => "apps may be there that nobody sees here",
+        (false, true) if of.iter().all(|(kind, _, _)| kind.kind == "Lease") => {
+            "whether nodes and controllers live is not known"
+        }
+        (false, true) => "objects are what they say of themselves, and nothing stands behind it",
+        (false, false) => "how they are is not known",
+    };
+    let message = format!("{names} {how}: {means}");
+    let scope = match of {
+        [(_, _, error)] => error.scope.to_string(),
+        _ => count(of.len(), "kind", "kinds"),
+    };
+    let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
+    let next = of.first().map(|(kind, namespace, _)| can_i(ground, "list", kind, *namespace));
+    let finding = Finding { next: next.into_iter().collect(), ..finding };
+    // Who may not see what declares apps cannot say which apps that concerns.
+    finding.about(scope).says(message).of(apps)
+}
+
+fn named(kind: &GroupKind, namespace: Option<&str>) -> String {
+    let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+    format!("{}{place}", crate::view::text::plural(&kind.kind))
+}
+
+fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&str>) -> String {
+    let resource = command::resource(&kind.group, &kind.kind);
+    let mut words = vec!["auth", "can-i", verb, &*resource];
+    let namespace = namespace.unwrap_or_default();
+    if namespace.is_empty() && verb == "list" {
+        words.push("-A");
+    }
+    ground.kubectl(&words, namespace)
+}
+
+/// The apps whose verdict would be better founded if a kind could be read.
+fn concerned(ground: &Ground<'_>, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
+    let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
+    let is_inside = |key: &ObjectKey| namespace.is_none_or(|namespace| key.namespace == namespace);
+    let is_concerned = |key: &ObjectKey| {
+        is_inside(key) && ((is_evidence && is_workload(&key.group, &key.kind)) || key.group_kind() == *kind)
+    };
+    let apps = ground.apps().filter(|(_, app)| app.resources.iter().any(|it| is_concerned(&it.key)));
+    apps.map(|(place, _)| place).collect()
+}
+
+fn is_workload(group: &str, kind: &str) -> bool {
+    let of_apps = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];
+    (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
+}
+
+/// Declared objects of kinds that nothing in the cluster knows.
+fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
+    for (place, app) in ground.apps() {
+        for resource in app.resources.iter().filter(|resource| resource.status == Status::NotFound) {
+            let key = &resource.key;
+            let is_known = ground.objects.is_namespaced(&key.group, &key.kind).is_some();
+            if !is_known && kinds::is_namespaced(&key.group, &key.kind).is_none() {
+                let (apps, objects) = unknown.entry(key.group_kind()).or_default();
+                apps.insert(place);
+                objects.push((key.clone(), None));
+            }
+        }
+    }
+    let made = |(kind, (apps, objects)): (GroupKind, (BTreeSet<usize>, Concerned))| {
+        let number = count(objects.len(), "object is", "objects are");
+        let message =
+            format!("{number} declared of a kind that the cluster does not serve: its definition is missing");
+        let next = ground.kubectl(&["api-resources", "--api-group", &kind.group], "");
+        let finding = finding(Severity::Low, "NotServed").about(kind);
+        Finding { objects, ..finding }.says(message).of(apps).next(next)
+    };
+    unknown.into_iter().map(made).collect()
+}
+
+/// Workloads that say that they have Pods, in namespaces of which no Pods were read.
+fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
+    // Who was refused them is told so by the scope.
+    let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
+    let is_told = |error: &ScopeError| matches!(&error.scope, Scope::Kind { kind, .. } if is_pod(kind));
+    if ground.objects.errors().iter().any(is_told) {
+        return None;
+    }
+    let mut objects = Vec::new();
+    let mut apps = BTreeSet::new();
+    for (resource, observed, of) in ground.resources() {
+        let says = |key| number(&observed.object, &["status", key]) > Some(0);
+        let says = says("readyReplicas") || says("numberReady");
+        if says
+            && is_well(resource)
+            && is_workload(&resource.key.group, &resource.key.kind)
+            && !ground.has_pods(&resource.key.namespace)
+        {
+            objects.push((resource.key.clone(), None));
+            apps.extend(of);
+        }
+    }
+    if objects.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "{} of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves",
+        count(objects.len(), "workload speaks", "workloads speak")
+    );
+    let finding = finding(Severity::Medium, "NoPods").about("/Pod");
+    Some(Finding { objects, ..finding }.says(message).of(apps))
+}
+
+/// Sources that cannot be fetched, of apps that are Synced with what was fetched before.
+fn sources(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut failed: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
+    for (place, app, declaring) in ground.declared() {
+        if !super::is_green(app) || !declaring.key.group.ends_with(".toolkit.fluxcd.io") {
+            continue;
+        }
+        for key in flux::sources(ground.objects, &declaring) {
+            let ready = found(ground.objects, &key).and_then(|source| source.object.condition("Ready"));
+            if ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False"))) {
+                failed.entry(key).or_default().insert(place);
+            }
+        }
+    }
+    let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
+        let source = found(ground.objects, &key);
+        let ready = source.as_ref().and_then(|source| source.object.condition("Ready"));
+        let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
+        let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
+        let why = crate::view::text::line(&why);
+        let message = format!("cannot be fetched, so what is wanted may be newer than what is Ready: {why}");
+        let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
+        finding.of(apps).next(ground.describe(&key))
+    };
+    failed.into_iter().map(made).collect()
+}

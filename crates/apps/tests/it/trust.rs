@@ -1,0 +1,282 @@
+//! Where green may be wrong: cases in `tests/trust`, and what depends on how a cluster was read.
+
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use taffrail_apps::view::{Doubt, TrustReport, TrustShape};
+use taffrail_apps::{App, Asked, GroupKind, Objects, Scope, ScopeError, Snapshot, apps};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, documents, holding};
+use super::server::Server;
+
+fn report(clusters: &[&dyn Objects], now: Timestamp, shape: TrustShape) -> TrustReport {
+    let list = apps(clusters, &Taffrail, now);
+    let asked: Vec<&App> = list.apps.iter().collect();
+    TrustReport::new(&asked, &list, clusters, now, shape)
+}
+
+fn doubts(cluster: &Snapshot) -> Vec<Doubt> {
+    report(&[cluster], NOW, TrustShape::default()).items
+}
+
+/// A finding in one line, as the cases have it.
+fn line(doubt: &Doubt) -> String {
+    let Doubt { category, severity, reason, scope, green, app_count, message, .. } = doubt;
+    let since = doubt.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
+    format!(
+        "{} {}/{reason} {scope} {green}/{app_count}{since} {message}",
+        severity.as_str(),
+        category.as_str()
+    )
+}
+
+/// Whether a line is the expected one, of whose message a part is enough.
+fn is_like(line: &str, expected: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let (line, expected) = (words(line), words(expected));
+    // Severity, what, scope and numbers; then since, if it is there.
+    let head = if expected.get(4).is_some_and(|word| word == "since") { 6 } else { 4 };
+    line.get(..head) == expected.get(..head)
+        && (head == 6) == (line.get(4).is_some_and(|word| word == "since"))
+        && line[head..].join(" ").contains(&expected[head..].join(" "))
+}
+
+#[test]
+fn every_case_has_its_findings_and_no_other() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for file in ["silent", "said"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/trust/{file}.yaml"));
+        let cases = documents(&std::fs::read_to_string(path).unwrap()).remove(0);
+        for case in cases.as_array().unwrap() {
+            seen += 1;
+            let objects = case["objects"].as_array().unwrap();
+            let found: Vec<String> = doubts(&holding("cluster", objects)).iter().map(line).collect();
+            let expected: Vec<&str> =
+                case["expect"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+            let missing = expected.iter().filter(|wanted| !found.iter().any(|line| is_like(line, wanted)));
+            let extra = found.iter().filter(|line| !expected.iter().any(|wanted| is_like(line, wanted)));
+            let name = case["case"].as_str().unwrap();
+            wrong.extend(missing.map(|it| format!("{name}: lacks {it}")));
+            wrong.extend(extra.map(|it| format!("{name}: also {it}")));
+        }
+    }
+    assert!(seen >= 20, "{seen} cases");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_dump_that_nobody_dated_is_judged_as_of_its_newest_time() {
+    let lease = |name: &str, at: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-node-lease", "name": name},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": at},
+        })
+    };
+    let objects = [lease("one", "2026-02-01T12:00:00.000000Z"), lease("two", "2026-02-01T11:00:00.000000Z")];
+    let mut dump = holding("cluster", &objects);
+    let scopes = |doubts: &[Doubt]| {
+        doubts.iter().map(|doubt| format!("{} {}", doubt.reason, doubt.scope)).collect::<Vec<_>>()
+    };
+    assert_eq!(scopes(&doubts(&dump)), ["Node /Node"]);
+    dump.set_undated();
+    let found = doubts(&dump);
+    assert_eq!(scopes(&found), ["Undated cluster", "Node /Node//two"]);
+    assert_eq!(found[0].since.as_deref(), Some("2026-02-01T12:00:00Z"));
+}
+
+#[test]
+fn clocks_that_differ_are_told_and_do_not_accuse_nodes() {
+    let renewed = |at: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-node-lease", "name": "one"},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": at},
+        })
+    };
+    let reasons = |at: &str, ahead: Option<i64>| {
+        let mut cluster = holding("cluster", &[renewed(at)]);
+        if let Some(ahead) = ahead {
+            cluster.set_clock_ahead(SignedDuration::from_secs(ahead));
+        }
+        doubts(&cluster).iter().map(|doubt| doubt.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons("2026-03-01T12:00:10Z", None), [""; 0]);
+    assert_eq!(reasons("2026-03-01T12:10:00Z", None), ["FutureTime"]);
+    assert_eq!(reasons("2026-03-01T12:10:00Z", Some(600)), ["ServerClock"]);
+    assert_eq!(reasons("2026-03-01T11:50:00Z", Some(-600)), ["ServerClock"]);
+    assert_eq!(reasons("2026-03-01T11:50:00Z", Some(2)), ["Node"]);
+}
+
+#[test]
+fn scopes_that_could_not_be_read_are_told_with_the_apps_that_need_them() {
+    let web = |namespace: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "namespace": namespace, "name": "web", "generation": 1, "labels": {"app.kubernetes.io/instance": "web"},
+            },
+            "spec": {"replicas": 1},
+            "status": {
+                "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+                "conditions": [{"type": "Available", "status": "True"}],
+            },
+        })
+    };
+    let mut cluster = holding("cluster", &[web("one"), web("two")]);
+    let refused = |group: &str, kind: &str, namespace: Option<&str>, reason: &str| ScopeError {
+        scope: Scope::Kind { kind: GroupKind::new(group, kind), namespace: namespace.map(str::to_owned) },
+        reason: reason.to_owned(),
+        message: "no".to_owned(),
+    };
+    for kind in ["ReplicaSet", "Deployment"] {
+        cluster.report(refused("apps", kind, Some("one"), "Forbidden"));
+    }
+    cluster.report(refused("", "Pod", None, "Timeout"));
+    cluster.report(refused("argoproj.io", "Application", None, "Forbidden"));
+    let found: Vec<String> = doubts(&cluster).iter().map(line).collect();
+    assert_eq!(
+        found,
+        [
+            "medium unread/KindUnread /Pod 2/2 Pods could not be read (Timeout): objects are what they say of themselves, \
+             and nothing stands behind it",
+            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: how they are \
+             is not known",
+            "medium unread/Forbidden argoproj.io/Application 0/0 Applications may not be listed: apps may be there that \
+             nobody sees here",
+            "low fallback/NoInventory label 2/2 2 apps are known by labels alone: nobody says what should be there, so \
+             what is missing is not missed",
+        ]
+    );
+
+    let lost = Snapshot::lost("gone", "Timeout", "no answer within 5s");
+    let found = doubts(&lost);
+    assert_eq!(
+        line(&found[0]),
+        "medium unread/ClusterLost cluster 0/0 nothing of it is known: no answer within 5s"
+    );
+}
+
+#[test]
+fn commands_name_the_cluster_where_it_must_be_named() {
+    let objects = [json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-node-lease", "name": "one"},
+        "spec": {"leaseDurationSeconds": 40, "renewTime": "2026-03-01T11:00:00Z"},
+    })];
+    let next = |contexts| {
+        let cluster = holding("it's prod", &objects);
+        let shape = TrustShape { contexts, ..TrustShape::default() };
+        report(&[&cluster], NOW, shape).items[0].next.clone()
+    };
+    assert_eq!(next(false), ["kubectl describe node one"]);
+    assert_eq!(next(true), [r"kubectl describe node one --context 'it'\''s prod'"]);
+}
+
+#[test]
+fn equal_findings_share_one_with_their_number() {
+    let settings: Vec<Value> = (0..30)
+        .map(|number| {
+            json!({
+                "apiVersion": "acme.dev/v1", "kind": "Setting",
+                "metadata": {
+                    "namespace": "shop", "name": format!("s{number:02}"),
+                    "labels": {"app.kubernetes.io/instance": format!("app{:02}", number / 2)},
+                },
+            })
+        })
+        .collect();
+    let found = doubts(&holding("cluster", &settings));
+    let mute = found.iter().find(|doubt| doubt.reason == "NoStatus").unwrap();
+    assert_eq!((mute.object_count, mute.objects.len(), mute.app_count, mute.apps.len()), (30, 10, 15, 10));
+    assert_eq!(mute.objects[0].name, "s00");
+}
+
+#[test]
+fn what_is_said_alike_of_several_objects_is_said_once() {
+    let lease = |name: &str, at: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-node-lease", "name": name},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": at},
+        })
+    };
+    let leases = [lease("one", "2026-03-01T11:50:00Z"), lease("two", "2026-03-01T11:40:00Z")];
+    let found = doubts(&holding("cluster", &leases));
+    assert_eq!(
+        found.iter().map(line).collect::<Vec<_>>(),
+        [
+            "low silent/Node /Node 0/0 since 2026-03-01T11:40:00Z 2 objects, each: its kubelet does not renew its lease; no Pod \
+          on it is called ready"
+        ]
+    );
+    assert_eq!(found[0].object_count, 2);
+}
+
+#[test]
+fn one_app_hears_only_of_what_concerns_it() {
+    let setting = |app: &str, kind: &str| {
+        json!({
+            "apiVersion": "acme.dev/v1", "kind": kind, "status": {"size": 1},
+            "metadata": {"namespace": "shop", "name": app, "labels": {"app.kubernetes.io/instance": app}},
+        })
+    };
+    let mut cluster = holding("cluster", &[setting("one", "Gear"), setting("two", "Wheel")]);
+    cluster.report(ScopeError {
+        scope: Scope::Group("metrics.acme.dev".to_owned()),
+        reason: "DiscoveryFailed".to_owned(),
+        message: "down".to_owned(),
+    });
+    let list = apps(&[&cluster], &Taffrail, NOW);
+    let scopes = |name: Option<&str>| {
+        let asked: Vec<&App> =
+            list.apps.iter().filter(|app| name.is_none_or(|name| app.app.name == name)).collect();
+        let shape = TrustShape { only_apps: name.is_some(), ..TrustShape::default() };
+        let report = TrustReport::new(&asked, &list, &[&cluster], NOW, shape);
+        assert_eq!(report.checked[0].apps, asked.len());
+        report.items.iter().map(|doubt| format!("{} {}", doubt.scope, doubt.app_count)).collect::<Vec<_>>()
+    };
+    assert_eq!(scopes(Some("one")), ["acme.dev/Gear 1", "label 1"]);
+    assert_eq!(scopes(None), ["acme.dev/Gear 1", "acme.dev/Wheel 1", "group metrics.acme.dev 0", "label 2"]);
+}
+
+#[test]
+fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
+    let server = Server::new(vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "namespace": "flux-system", "name": "source-controller",
+                "labels": {"app.kubernetes.io/part-of": "flux"},
+            },
+        }),
+        json!({
+            "apiVersion": "acme.dev/v1", "kind": "Setting",
+            "metadata": {"namespace": "shop", "name": "one", "labels": {"app.kubernetes.io/instance": "shop"}},
+        }),
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "settings.acme.dev"},
+        }),
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-node-lease", "name": "one"},
+        }),
+    ]);
+    let asks = |asked: &Asked| {
+        let (_, log) = server.read("cluster", asked);
+        log.assert_no_repetition();
+        let paths: Vec<String> = log.all().map(taffrail_apps::Read::path).collect();
+        let has = |path: &str| paths.iter().any(|own| own == path);
+        (
+            has("/apis/coordination.k8s.io/v1/leases"),
+            has("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/settings.acme.dev"),
+        )
+    };
+    assert_eq!(asks(&Asked::default()), (false, false));
+    assert_eq!(asks(&Asked { liveness: true, ..Asked::default() }), (true, true));
+}

@@ -1,0 +1,254 @@
+//! `taffrail trust`: every place where green may be wrong.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+use taffrail_apps::view::{CheckedCluster, Doubt, Severity, TrustReport, TrustShape, text};
+use taffrail_apps::{App, Asked, Dependents};
+
+use super::{get, named};
+use crate::cli::{ListOutput, TrustArguments, TrustOutput};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::table::{Cell, Table};
+use crate::output::{answer, indented, printable};
+use crate::source::Fleet;
+
+pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
+    let TrustArguments { name, which, view, .. } = arguments;
+    let asked = Asked {
+        namespace: which.namespace.clone(),
+        // Who counts Pods must have seen them, whatever their workloads say.
+        dependents: Dependents::All,
+        liveness: which.namespace.is_none(),
+        ..Asked::default()
+    };
+    let fleet = Fleet::read(view, &asked)?;
+    get::check_clusters(&which.cluster, &fleet)?;
+    let list = fleet.apps(&[]);
+    let found: Vec<&App> = match name {
+        Some(name) => named::find("trust", name, which, &list)?,
+        None => named::inside(which, &list),
+    };
+    let errors = match name {
+        Some(_) => named::concerning(&list, &found),
+        None => list.errors.clone(),
+    };
+    let source = &view.source;
+    let shape = TrustShape {
+        only_apps: name.is_some(),
+        contexts: source.from.is_empty() && (source.all_contexts || !source.context.is_empty()),
+    };
+    let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
+    report.errors = errors.iter().map(Into::into).collect();
+    let wanted = |cluster: &String| which.cluster.is_empty() || which.cluster.contains(cluster);
+    report.checked.retain(|checked| wanted(&checked.cluster));
+    report.items.retain(|doubt| {
+        let categories = &arguments.category;
+        wanted(&doubt.cluster) && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
+    });
+
+    written(match arguments.output {
+        TrustOutput::Json => get::document(ListOutput::Json, &report),
+        TrustOutput::Yaml => get::document(ListOutput::Yaml, &report),
+        TrustOutput::Name => names(&report.items),
+        TrustOutput::Wide => table(arguments, &report.items, &fleet),
+        TrustOutput::Table => people(arguments, &report, &fleet),
+    })?;
+    // What could not be read is among the findings.
+    let mut exit = get::tell(&fleet, &errors, false);
+    let is_doubtful = |doubt: &Doubt| doubt.severity != Severity::Low && doubt.green > 0;
+    if arguments.exit_status && report.items.iter().any(is_doubtful) {
+        exit = exit.max(Exit::No);
+    }
+    Ok(exit)
+}
+
+fn names(doubts: &[Doubt]) -> io::Result<()> {
+    let mut out = answer::programs();
+    doubts.iter().try_for_each(|doubt| {
+        let Doubt { category, reason, cluster, scope, .. } = doubt;
+        writeln!(out, "{}/{reason}/{cluster}/{scope}", category.as_str())
+    })
+}
+
+fn colour(severity: Severity) -> Style {
+    match severity {
+        Severity::High => AnsiColor::Red.on_default(),
+        Severity::Medium => AnsiColor::Yellow.on_default(),
+        Severity::Low => Style::new(),
+    }
+}
+
+fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
+    let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
+    Some(text::ago(since, now))
+}
+
+/// What a finding is about, as people call it.
+fn subject(doubt: &Doubt) -> String {
+    match doubt.objects.as_slice() {
+        [only] if doubt.object_count == 1 => {
+            let slash = if only.namespace.is_empty() { "" } else { "/" };
+            format!("{} {}{slash}{}", only.kind, only.namespace, only.name)
+        }
+        _ => match doubt.scope.split_once('/') {
+            // A kind of the core group has nothing before its slash.
+            Some(("", kind)) if !kind.contains('/') => kind.to_owned(),
+            Some((group, kind)) if !kind.contains('/') && !group.contains(' ') => format!("{kind}.{group}"),
+            _ => doubt.scope.clone(),
+        },
+    }
+}
+
+fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Result<()> {
+    let mut columns = vec![
+        "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
+    ];
+    if fleet.snapshots.len() <= 1 {
+        columns.retain(|column| *column != "CLUSTER");
+    }
+    let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
+    let mut table = Table::new(answer::people(), header, None);
+    for doubt in doubts {
+        let cell = |column: &&str| match *column {
+            "SEVERITY" => Cell::styled(doubt.severity.as_str(), colour(doubt.severity)),
+            "CATEGORY" => Cell::new(doubt.category.as_str()),
+            "REASON" => Cell::new(doubt.reason),
+            "CLUSTER" => Cell::new(&doubt.cluster),
+            "ABOUT" => Cell::new(subject(doubt)),
+            "GREEN" => Cell::new(doubt.green.to_string()),
+            "APPS" => Cell::new(doubt.app_count.to_string()),
+            "SINCE" => Cell::new(since(doubt, fleet.now).unwrap_or_default()),
+            "MESSAGE" => Cell::new(&doubt.message),
+            _ => Cell::new(doubt.next.join("; ")),
+        };
+        table.row(columns.iter().map(cell).collect())?;
+    }
+    table.finish()
+}
+
+fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let mut out = answer::people();
+    let several = fleet.snapshots.len() > 1;
+    let is_idle = |doubt: &&Doubt| doubt.app_count > 0 && doubt.green == 0;
+    let of = |severity| move |doubt: &&Doubt| doubt.severity == severity && !is_idle(doubt);
+    let sections: [(&str, Vec<&Doubt>); 4] = [
+        ("Signs that green is wrong", report.items.iter().filter(of(Severity::High)).collect()),
+        ("Nothing proves that green is right", report.items.iter().filter(of(Severity::Medium)).collect()),
+        ("Green says less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
+        ("About apps that are not green anyway", report.items.iter().filter(is_idle).collect()),
+    ];
+    for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
+        writeln!(out, "{bold}{title}{bold:#}")?;
+        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.now))?;
+        writeln!(out)?;
+    }
+    if report.items.is_empty() {
+        let scope = if arguments.category.is_empty() { "" } else { " in the categories asked for" };
+        writeln!(out, "Nothing was found that speaks against green{scope}.\n")?;
+    }
+    checked(&mut out, &report.checked, several)?;
+    out.flush()
+}
+
+/// Where lines of a finding begin.
+const INDENT: &str = "    ";
+
+fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let style = colour(doubt.severity);
+    let place = if several { format!("{}: ", doubt.cluster) } else { String::new() };
+    let since = since(doubt, now).map(|since| format!(", since {since}")).unwrap_or_default();
+    let subject = printable(&subject(doubt)).into_owned();
+    let category = doubt.category.as_str();
+    writeln!(out, "  {style}{category:<11}{style:#} {}{bold}{subject}{bold:#}{since}", printable(&place))?;
+    let mut lines = vec![doubt.message.clone()];
+    if doubt.object_count > 1 {
+        let name = |object: &taffrail_apps::view::DoubtObject| {
+            let slash = if object.namespace.is_empty() { "" } else { "/" };
+            format!("{}{slash}{}", object.namespace, object.name)
+        };
+        let names = doubt.objects.iter().map(name);
+        lines.push(listed(names.collect(), doubt.object_count));
+    }
+    lines.extend(hanging(doubt));
+    for line in lines {
+        indented(out, INDENT, &line)?;
+    }
+    // Who copies a command wants it in one piece.
+    doubt.next.iter().try_for_each(|command| writeln!(out, "{INDENT}> {}", printable(command)))
+}
+
+/// The apps that a finding concerns.
+fn hanging(doubt: &Doubt) -> Option<String> {
+    if doubt.app_count == 0 {
+        return None;
+    }
+    let names = doubt.apps.iter().map(|app| {
+        let slash = if app.namespace.is_empty() { "" } else { "/" };
+        format!("{}{slash}{}", app.namespace, app.name)
+    });
+    let names = listed(names.collect(), doubt.app_count);
+    Some(match (doubt.green, doubt.app_count) {
+        (1, 1) => format!("Green app: {names}"),
+        (0, 1) => format!("App: {names}, which is not green"),
+        (0, _) => format!("Apps: {names}; none of them is green"),
+        (green, count) if green == count => format!("{count} green apps: {names}"),
+        (green, count) => format!("{count} apps, {green} of them green: {names}"),
+    })
+}
+
+/// How many names a line holds.
+const NAMED: usize = 5;
+
+fn listed(mut names: Vec<String>, all: usize) -> String {
+    names.truncate(NAMED);
+    let more = all.saturating_sub(names.len());
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}
+
+/// How many clusters are told of one by one.
+const CLUSTERS: usize = 10;
+
+fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {
+    let count =
+        |number: usize, one: &str, many: &str| format!("{number} {}", if number == 1 { one } else { many });
+    let words = |of: &dyn Fn(fn(&CheckedCluster) -> usize) -> usize| {
+        format!(
+            "{} ({} green), {}, {} and {}",
+            count(of(|it| it.apps), "app", "apps"),
+            of(|it| it.green),
+            count(of(|it| it.objects), "object", "objects"),
+            count(of(|it| it.pods), "Pod", "Pods"),
+            count(of(|it| it.leases), "lease", "leases"),
+        )
+    };
+    let mut lines: Vec<String> = if checked.len() > CLUSTERS {
+        let all = words(&|field| checked.iter().map(field).sum());
+        vec![format!("Checked {} clusters: {all}.", checked.len())]
+    } else {
+        let line = |it: &CheckedCluster| {
+            let place = if several { format!(" {}", it.cluster) } else { String::new() };
+            let at: Option<Timestamp> = it.as_of.parse().ok();
+            let at = at.map(|at| at.strftime(" as of %Y-%m-%d %H:%M:%S UTC").to_string()).unwrap_or_default();
+            format!("Checked{place}{at}: {}.", words(&|field| field(it)))
+        };
+        checked.iter().map(line).collect()
+    };
+    let without: Vec<String> =
+        checked.iter().filter(|it| it.leases == 0).map(|it| it.cluster.clone()).collect();
+    if !without.is_empty() {
+        let all = without.len();
+        let place = if several { format!(" of {}", listed(without, all)) } else { String::new() };
+        lines.push(format!("No leases{place} were read: whether nodes and controllers live is not known."));
+    }
+    for line in lines {
+        indented(out, "", &line)?;
+    }
+    Ok(())
+}

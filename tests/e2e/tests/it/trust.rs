@@ -1,0 +1,61 @@
+//! Where green may be wrong, on a real control plane.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Answer, CLUSTER, example, plane, taffrail};
+
+/// What the kubelet of a node that went away leaves behind.
+const LEASE: &str = "\
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {namespace: kube-node-lease, name: e2e-silent}
+spec: {holderIdentity: e2e-silent, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z'}
+";
+
+fn trust(kubeconfig: &Path, arguments: &[&str]) -> (Answer, Value) {
+    let answer = taffrail(kubeconfig, &[&["trust", "--context", CLUSTER, "-o", "json"], arguments].concat());
+    let report: Value =
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
+    assert_eq!(report["kind"], "TrustReport", "{answer}");
+    (answer, report)
+}
+
+fn has(report: &Value, reason: &str, message: &str, object: &str) -> bool {
+    let mut items = report["items"].as_array().into_iter().flatten();
+    items.any(|item| {
+        item["reason"] == reason
+            && item["message"].as_str().unwrap_or_default().contains(message)
+            && item["objects"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|it| it["name"] == object && it["since"].is_string())
+    })
+}
+
+#[test]
+fn what_is_silent_or_switched_off_is_told_with_since_when() {
+    let Some(plane) = plane() else { return };
+    example(plane, "reports");
+    plane.apply(CLUSTER, LEASE).expect("the lease is applied");
+    let (answer, report) = trust(plane.kubeconfig(), &[]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(has(&report, "Node", "its kubelet does not renew its lease", "e2e-silent"), "{answer}");
+    assert!(has(&report, "Suspended", "suspended", "reports"), "{answer}");
+    // The nodes of this cluster do renew theirs, and its clock is ours.
+    let reasons: Vec<&str> =
+        report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str()).collect();
+    assert!(!reasons.contains(&"ServerClock") && !reasons.contains(&"FutureTime"), "{answer}");
+    assert!(report["checked"][0]["leases"].as_u64().unwrap_or_default() > 3, "{answer}");
+}
+
+#[test]
+fn who_may_not_list_leases_is_told_that_nodes_may_be_dead() {
+    let Some(plane) = plane() else { return };
+    let (answer, report) = trust(plane.reader_kubeconfig(), &[]);
+    assert_eq!(answer.code, 3, "{answer}");
+    let unread = report["items"].as_array().into_iter().flatten().filter(|item| item["category"] == "unread");
+    assert!(unread.count() > 0, "{answer}");
+}
