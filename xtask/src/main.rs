@@ -25,6 +25,7 @@ enum Task {
     Try(tasks::tryout::Try),
     #[command(subcommand)]
     Bench(tasks::bench::Bench),
+    Docs(tasks::docs::Docs),
     Fuzz(tasks::fuzz::Fuzz),
     Test(tasks::test::Test),
     Tidy(tasks::tidy::Tidy),
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Task::Kube(task) => task.run(),
         Task::Try(task) => task.run(),
         Task::Bench(task) => task.run(),
+        Task::Docs(task) => task.run(),
         Task::Fuzz(task) => task.run(),
         Task::Test(task) => task.run(),
         Task::Tidy(task) => task.run(),

@@ -57,6 +57,30 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 20] = [
+        Reason::Timeout,
+        Reason::Unauthorized,
+        Reason::Forbidden,
+        Reason::NotFound,
+        Reason::CertificateInvalid,
+        Reason::CertificateExpired,
+        Reason::ConnectionRefused,
+        Reason::ConnectionLost,
+        Reason::ConnectionFailed,
+        Reason::NameNotResolved,
+        Reason::ProxyFailed,
+        Reason::ExecPluginFailed,
+        Reason::CredentialsInvalid,
+        Reason::NotJson,
+        Reason::UnexpectedAnswer,
+        Reason::ServerError,
+        Reason::TooManyRequests,
+        Reason::Gone,
+        Reason::BadRequest,
+        Reason::BadKubeconfig,
+    ];
+
     /// The word for this reason in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,9 +107,9 @@ impl Reason {
         }
     }
 
-    /// What a person may do about it, where there is something general to say.
-    fn hint(self) -> Option<&'static str> {
-        Some(match self {
+    /// What a person may do about it, as far as the reason alone tells.
+    pub fn hint(self) -> &'static str {
+        match self {
             Reason::Timeout => {
                 "is the server up and the network open? a longer timeout may help if it is only slow"
             }
@@ -93,7 +117,7 @@ impl Reason {
                 "the credentials of this context are missing, wrong or expired: log in again"
             }
             Reason::Forbidden => {
-                "ask for a role that allows `get` and `list` on this, or name a namespace you may read"
+                "ask for a role that allows `get` and `list` on this, or name a namespace you may read; what may not be listed is shown as Unknown"
             }
             Reason::NotFound => "is this kind installed in the cluster?",
             Reason::CertificateInvalid => {
@@ -116,13 +140,21 @@ impl Reason {
             Reason::NotJson => {
                 "does `server` in the kubeconfig point at an API server, or at a login page or load balancer?"
             }
+            Reason::UnexpectedAnswer => {
+                "is this an API server, and does nothing between here and there change its answers?"
+            }
             Reason::ServerError => {
                 "see the API server's log; an API service or webhook behind it may be down"
             }
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
-            Reason::UnexpectedAnswer | Reason::BadRequest | Reason::BadKubeconfig => return None,
-        })
+            Reason::BadRequest => {
+                "does the server serve this kind in this version? a selector or name may be wrong"
+            }
+            Reason::BadKubeconfig => {
+                "correct the place that is named, or log in anew, which often writes the kubeconfig"
+            }
+        }
     }
 }
 
@@ -390,11 +422,11 @@ impl ConnectError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
-            ConnectError::Timeout { phase: Phase::ExecPlugin, .. } => Reason::ExecPluginFailed.hint(),
+            ConnectError::Timeout { phase: Phase::ExecPlugin, .. } => Some(Reason::ExecPluginFailed.hint()),
             ConnectError::Transport { fault: Fault::NotTls, .. } => {
                 Some("should `server` begin with http:// here?")
             }
-            _ => self.reason().hint(),
+            _ => Some(self.reason().hint()),
         }
     }
 }
@@ -477,7 +509,7 @@ impl ReadError {
 
     /// What a person may do about it.
     pub fn hint(&self) -> Option<&str> {
-        self.reason().hint()
+        Some(self.reason().hint())
     }
 }
 
@@ -528,6 +560,13 @@ mod tests {
         assert_eq!(one_line(&format!("bad token \"{token}\" here"), 80), "bad token […] here");
         let account = "User \"system:serviceaccount:flux-system:kustomize-controller-2\" cannot list";
         assert_eq!(one_line(account, 80), account);
+    }
+
+    #[test]
+    fn every_reason_has_a_word_and_a_hint_of_its_own() {
+        let words: std::collections::BTreeSet<&str> = Reason::ALL.iter().map(|it| it.as_str()).collect();
+        assert_eq!(words.len(), Reason::ALL.len());
+        assert!(Reason::ALL.iter().all(|it| it.hint().len() > 10));
     }
 
     #[test]

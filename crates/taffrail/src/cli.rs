@@ -11,12 +11,48 @@ use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
 use taffrail_status::assess::{Budgets, Options};
 use taffrail_status::{Choosing, Taffrail};
 
+use crate::commands::completion::CompletionArguments;
+use crate::commands::config::ConfigArguments;
+
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
-#[command(name = "taffrail", version, max_term_width = 100)]
+#[command(
+    name = "taffrail",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  taffrail get apps                              the apps of the current context, and how they are
+  taffrail get apps --all-contexts               of every cluster you know, side by side
+  taffrail explain shop                          why is it not ready?
+  taffrail get apps --from dumps/                of files, without a cluster
+  taffrail COMMAND --help                        more examples
+
+Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 something that was asked for could
+not be read (the rest is still shown); 130 interrupted."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Read settings from this file [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// When to use colours; auto: on a terminal, as NO_COLOR and CLICOLOR_FORCE say
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Everywhere")]
+    pub(crate) color: Color,
+
+    /// Print long answers at once, without $PAGER
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub(crate) no_pager: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +64,35 @@ pub(crate) enum Command {
     Events(EventsArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
+    Config(ConfigArguments),
+    Completion(CompletionArguments),
+}
+
+impl Command {
+    /// Where it reads from.
+    pub(crate) fn source_mut(&mut self) -> Option<&mut SourceArguments> {
+        match self {
+            Command::Explain(arguments) => Some(&mut arguments.view.source),
+            Command::Get(arguments) => Some(&mut arguments.view.source),
+            Command::App(arguments) => Some(&mut arguments.view.source),
+            Command::Tree(arguments) => Some(&mut arguments.view.source),
+            Command::Events(arguments) => Some(&mut arguments.view.source),
+            Command::Trust(arguments) => Some(&mut arguments.view.source),
+            Command::Status(arguments) => Some(&mut arguments.source),
+            Command::Config(_) | Command::Completion(_) => None,
+        }
+    }
+
+    /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
+    pub(crate) fn is_paged(&self) -> bool {
+        match self {
+            Command::Completion(_) => false,
+            Command::Status(arguments) => {
+                !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// Where objects come from; the same for every command.
@@ -58,7 +123,7 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
     pub(crate) timeout: Duration,
 
-    /// Tell of each request on stderr
+    /// Tell on stderr how long it took; twice: each request; three times: what each was for
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -535,6 +600,18 @@ pub(crate) enum What {
     /// One row for each object of each app
     #[value(alias = "resource")]
     Resources,
+}
+
+impl What {
+    /// The word for what may be said in the singular too.
+    pub(crate) fn full_name(word: &str) -> &str {
+        match What::from_str(word, false) {
+            Ok(What::Apps) => "apps",
+            Ok(What::Clusters) => "clusters",
+            Ok(What::Resources) => "resources",
+            Err(_) => word,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fmt::Display;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// How a command ended. The greater of two wins, in the order: usage, incomplete, no, yes.
@@ -34,7 +33,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Complaint {
     pub(crate) exit: Exit,
     what: String,
-    hint: Option<String>,
+    pub(crate) hint: Option<String>,
 }
 
 impl Complaint {
@@ -79,13 +78,12 @@ impl Complaint {
     /// Tells it on stderr.
     pub(crate) fn print(&self) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
-        let mut stderr = anstream::stderr().lock();
-        // Nobody is left to be told that stderr is closed.
-        let _ = writeln!(stderr, "{style}error{style:#}: {}", crate::output::printable(&self.what));
+        let mut text = format!("{style}error{style:#}: {}\n", crate::output::printable(&self.what));
         if let Some(hint) = &self.hint {
             let style = anstyle::Style::new().bold();
-            let _ = writeln!(stderr, "{style} hint{style:#}: {hint}");
+            text.push_str(&format!("{style} hint{style:#}: {hint}\n"));
         }
+        crate::output::answer::tell(text);
     }
 }
 

@@ -3,36 +3,111 @@
 mod cli;
 mod commands;
 mod complaint;
+mod completion;
+mod config;
+#[cfg(test)]
+mod docs;
 mod input;
+mod interrupt;
 mod output;
+mod program;
+mod reasons;
 mod source;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ListOutput};
+use crate::complaint::{Complaint, Exit};
+use crate::config::Config;
+use crate::output::answer;
 
 /// Views of thousands of objects are made of small strings: with the allocator of glibc they take half as long again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = match cli.command {
-        Command::Explain(arguments) => commands::explain::run(&arguments),
-        Command::Get(arguments) => commands::get::run(&arguments),
-        Command::App(arguments) => commands::app::run(&arguments),
-        Command::Tree(arguments) => commands::tree::run(&arguments),
-        Command::Events(arguments) => commands::events::run(&arguments),
-        Command::Trust(arguments) => commands::trust::run(&arguments),
-        Command::Status(arguments) => commands::status::run(&arguments),
+    if completion::answer(program::command) {
+        return ExitCode::SUCCESS;
+    }
+    let exit = run().unwrap_or_else(|complaint| {
+        complaint.print();
+        complaint.exit
+    });
+    answer::finish();
+    exit.into()
+}
+
+fn run() -> Result<Exit, Complaint> {
+    let (cli, config) = read()?;
+    output::colour(cli.color);
+    interrupt::watch();
+    if !cli.no_pager
+        && cli.command.is_paged()
+        && let Some(pager) = config.get("pager")
+    {
+        answer::page_with(pager);
+    }
+    match &cli.command {
+        Command::Explain(arguments) => commands::explain::run(arguments),
+        Command::Get(arguments) => commands::get::run(arguments),
+        Command::App(arguments) => commands::app::run(arguments),
+        Command::Tree(arguments) => commands::tree::run(arguments),
+        Command::Events(arguments) => commands::events::run(arguments),
+        Command::Trust(arguments) => commands::trust::run(arguments),
+        Command::Status(arguments) => commands::status::run(arguments),
+        Command::Config(arguments) => commands::config::run(arguments, &config),
+        Command::Completion(arguments) => commands::completion::run(arguments),
+    }
+}
+
+/// Reads the command line, with what is set elsewhere as the defaults of its flags.
+fn read() -> Result<(Cli, Config), Complaint> {
+    let root = program::command();
+    // Which settings concern it is known when it has been read once.
+    let matches = root.clone().get_matches();
+    let file = matches.get_one::<PathBuf>("config");
+    // A script that sets completion up does not depend on what people set.
+    let config = match matches.subcommand_name() {
+        Some("completion") => Config::default(),
+        _ => Config::load(
+            &root,
+            file.map(PathBuf::as_path),
+            |name| std::env::var_os(name),
+            std::env::home_dir(),
+        )?,
     };
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(complaint) => {
-            complaint.print();
-            complaint.exit.into()
+    let (command, word) = match matches.subcommand() {
+        Some((command, inner)) => {
+            let word = inner.try_get_raw("what").ok().flatten().and_then(|mut words| words.next());
+            (command, word.and_then(|word| word.to_str()).map(cli::What::full_name))
+        }
+        None => ("", None),
+    };
+    let matches = config.apply(root, command, word).get_matches();
+    // What it cannot be read for, clap has said already.
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    settle(&mut cli, &matches, &config)?;
+    Ok((cli, config))
+}
+
+/// What a default cannot know by itself.
+fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Complaint> {
+    if let Command::Get(arguments) = &mut cli.command {
+        let inner = matches.subcommand_matches("get");
+        let set = inner.and_then(|inner| inner.value_source("columns"));
+        // Columns that are set once for tables are not asked of other forms.
+        if set == Some(ValueSource::DefaultValue)
+            && !matches!(arguments.output, ListOutput::Table | ListOutput::Wide)
+        {
+            arguments.columns.clear();
         }
     }
+    if let Some(source) = cli.command.source_mut() {
+        source.context = config.contexts(&source.context)?;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! One file a task.
 
 pub(crate) mod bench;
+pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod kube;
 pub(crate) mod test;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::scenes::Kind;
+use super::watch::World;
 
 /// How an app is, by one version of its object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,13 +35,6 @@ pub(super) enum Opinion {
     WrongAmber,
 }
 
-/// What stands behind the apps at one time: ReplicaSets and Pods.
-#[derive(Default)]
-pub(super) struct Surroundings {
-    pub(super) sets: Vec<Arc<Value>>,
-    pub(super) pods: Vec<Arc<Value>>,
-}
-
 /// Waiting reasons that do not go away by waiting.
 const HARD: [&str; 6] = [
     "CrashLoopBackOff",
@@ -51,10 +45,13 @@ const HARD: [&str; 6] = [
     "CreateContainerError",
 ];
 
-pub(super) fn state(kind: Kind, object: Option<&Value>, around: &Surroundings) -> State {
-    match (kind, object) {
+/// How the app that an object is was in a world.
+pub(super) fn state(kind: Kind, name: &str, world: &World) -> State {
+    match (kind, world.get(kind, name)) {
         (_, None) => State::Absent,
-        (Kind::Deployment, Some(object)) => deployment(object, around),
+        (Kind::Deployment, Some(object)) => {
+            deployment(object, world.of_kind(Kind::ReplicaSet), world.of_kind(Kind::Pod))
+        }
         (Kind::Job, Some(object)) => job(object),
         (Kind::ReplicaSet | Kind::Pod, Some(_)) => State::Underway("no app is one".to_owned()),
     }
@@ -72,7 +69,11 @@ fn is_true(object: &Value, name: &str) -> bool {
     condition(object, name).is_some_and(|condition| condition["status"] == "True")
 }
 
-fn deployment(deployment: &Value, around: &Surroundings) -> State {
+fn deployment<'w>(
+    deployment: &Value,
+    sets: impl Iterator<Item = &'w Arc<Value>> + Clone,
+    mut pods: impl Iterator<Item = &'w Arc<Value>>,
+) -> State {
     let wanted = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
     let underway = |why: String| State::Underway(why);
     if deployment["metadata"]["generation"].as_i64() > deployment["status"]["observedGeneration"].as_i64() {
@@ -87,12 +88,11 @@ fn deployment(deployment: &Value, around: &Surroundings) -> State {
     let revision =
         |object: &Value| object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
     let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
-    let mut sets = around.sets.iter().filter(|set| owner(set) == deployment["metadata"]["uid"]);
+    let mut sets = sets.filter(|set| owner(set) == deployment["metadata"]["uid"]);
     // What Pods of an older template do is over.
     let newest = sets.clone().find(|set| revision(set) == revision(deployment));
-    let mut pods =
-        around.pods.iter().filter(|pod| newest.is_some_and(|set| owner(pod) == set["metadata"]["uid"]));
-    if let Some(why) = pods.find_map(|pod| hard(pod)) {
+    let of_newest = |pod: &&Arc<Value>| newest.is_some_and(|set| owner(pod) == set["metadata"]["uid"]);
+    if let Some(why) = pods.find_map(|pod| if of_newest(&pod) { hard(pod) } else { None }) {
         return State::Failed(why);
     }
     let [replicas, updated, available] =
@@ -172,8 +172,7 @@ mod tests {
 
     #[test]
     fn a_deployment_is_complete_when_kubectl_rollout_status_ends() {
-        let told =
-            |status: &Value| deployment(&web(&json!({"replicas": 3}), status), &Surroundings::default());
+        let told = |status: &Value| deployment(&web(&json!({"replicas": 3}), status), [].iter(), [].iter());
         let is_underway = |status: &Value| matches!(told(status), State::Underway(_));
         let all =
             json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
@@ -190,7 +189,7 @@ mod tests {
             json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
         assert!(matches!(told(&late), State::Failed(_)));
         let zero = web(&json!({"replicas": 0}), &json!({"observedGeneration": 2}));
-        assert_eq!(deployment(&zero, &Surroundings::default()), State::Complete);
+        assert_eq!(deployment(&zero, [].iter(), [].iter()), State::Complete);
     }
 
     #[test]
@@ -199,10 +198,8 @@ mod tests {
         let status = json!({"observedGeneration": 2, "replicas": 2, "availableReplicas": 2});
         let paused = web(&json!({"replicas": 2, "paused": true}), &status);
         let told = |sets: &[Value]| {
-            deployment(
-                &paused,
-                &Surroundings { sets: sets.iter().cloned().map(Arc::new).collect(), pods: Vec::new() },
-            )
+            let sets: Vec<_> = sets.iter().cloned().map(Arc::new).collect();
+            deployment(&paused, sets.iter(), [].iter())
         };
         assert_eq!(told(&[set(2), set(0)]), State::Complete);
         assert!(matches!(told(&[set(1), set(1)]), State::Underway(_)));
@@ -221,9 +218,8 @@ mod tests {
         let told = |owner: &str| {
             let waiting = json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]);
             let pod = json!({"metadata": {"ownerReferences": [{"uid": owner}]}, "status": {"containerStatuses": waiting}});
-            let around =
-                Surroundings { sets: vec![set("old", "1"), set("new", "2")], pods: vec![Arc::new(pod)] };
-            deployment(&web, &around)
+            let sets = [set("old", "1"), set("new", "2")];
+            deployment(&web, sets.iter(), [Arc::new(pod)].iter())
         };
         assert_eq!(told("new"), State::Failed("ErrImagePull".to_owned()));
         assert!(matches!(told("old"), State::Underway(_)));

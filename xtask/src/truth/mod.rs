@@ -1,8 +1,8 @@
 //! Looks at noisy apps once a second, and compares every look with what Kubernetes itself said then.
 //!
-//! Before and after a look the same objects are read by kubectl, and a watch fills in what they were in between. A look is
-//! right if what it shows was true at some moment between the two; so there is nothing to argue about a state that
-//! changed while somebody looked, and nothing to excuse one that did not.
+//! Before and after a look the same objects are read by kubectl, and watches fill in what they, their ReplicaSets and their
+//! Pods were at each moment in between. A look is right if what it shows was true at one of them; so there is nothing to
+//! argue about a state that changed while somebody looked, and nothing to excuse one that did not.
 
 mod judge;
 mod scenes;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use self::judge::{Opinion, State, Surroundings, judge, state};
-use self::scenes::{ALL, Kind, NAMESPACE, Scene};
-use self::watch::{Watch, version};
+use self::judge::{Opinion, State, judge, state};
+use self::scenes::{ALL, Kind, NAMESPACE};
+use self::watch::{Watch, World, version};
 use crate::kube::ControlPlane;
 
 /// How often somebody looks.
@@ -70,11 +70,12 @@ struct Row {
 pub fn look(options: &Options<'_>) -> Result<Report> {
     let Options { plane, context, seconds, .. } = *options;
     scenes::start(plane, context, seconds)?;
-    let watch = Watch::start(plane, context, &[Kind::Deployment, Kind::Job, Kind::ReplicaSet, Kind::Pod])?;
+    let mut watch =
+        Watch::start(plane, context, &[Kind::Deployment, Kind::Job, Kind::ReplicaSet, Kind::Pod])?;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let noise = scope.spawn(|| disturb(plane, context, seconds, &is_over));
-        let report = observe(options, &watch);
+        let report = observe(options, &mut watch);
         is_over.store(true, Ordering::Relaxed);
         noise.join().unwrap_or_else(|_| Err(anyhow!("the noise ended in a panic")))?;
         report
@@ -99,7 +100,7 @@ fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBo
     Ok(())
 }
 
-fn observe(options: &Options<'_>, watch: &Watch) -> Result<Report> {
+fn observe(options: &Options<'_>, watch: &mut Watch) -> Result<Report> {
     let log =
         File::create(options.log).with_context(|| format!("cannot create {}", options.log.display()))?;
     let mut log = BufWriter::new(log);
@@ -109,18 +110,21 @@ fn observe(options: &Options<'_>, watch: &Watch) -> Result<Report> {
     let mut next = Duration::ZERO;
     while next < Duration::from_secs(options.seconds) {
         std::thread::sleep(next.saturating_sub(started.elapsed()));
-        let before = Record::read(options, watch)?;
+        let before = Record::read(options)?;
         let at = jiff::Timestamp::now();
         let looked = Instant::now();
         let shown = shown(options)?;
         let took = looked.elapsed();
-        let after = Record::read(options, watch)?;
+        let after = Record::read(options)?;
 
         report.looks += 1;
         report.times.push(took);
+        let worlds = worlds(&before, &after, watch)?;
         let mut apps = serde_json::Map::new();
         for (scene, row) in ALL.iter().zip(&mut report.rows) {
-            let states = states(scene, &before, &after, watch)?;
+            let mut states: Vec<State> =
+                worlds.iter().map(|world| state(scene.kind, scene.name, world)).collect();
+            states.dedup();
             let app = shown.iter().find(|app| app["name"] == scene.name);
             let health = app.and_then(|app| app["effective"].as_str());
             let opinion = judge(health, &states);
@@ -164,59 +168,57 @@ fn shown(options: &Options<'_>) -> Result<Vec<Value>> {
     Ok(list["items"].as_array().cloned().unwrap_or_default())
 }
 
-/// The apps' objects as the API server gives them, and what the watch knows to stand behind them.
+/// The apps' objects as the API server gives them.
 struct Record {
     objects: Vec<(Kind, Value)>,
-    around: Surroundings,
+    /// The resource versions of the lists.
+    versions: Vec<u64>,
 }
 
 impl Record {
-    fn read(options: &Options<'_>, watch: &Watch) -> Result<Self> {
-        let list = |kind: Kind| -> Result<Vec<(Kind, Value)>> {
+    fn read(options: &Options<'_>) -> Result<Self> {
+        let list = |kind: Kind| -> Result<Value> {
             let text = options.plane.kubectl(options.context, &["get", "--raw", &kind.path()])?;
-            let mut list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
-            let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
-            Ok(items.into_iter().map(|item| (kind, item)).collect())
+            serde_json::from_str(&text).context("the API server wrote no JSON")
         };
         let (deployments, jobs) = std::thread::scope(|scope| {
             let deployments = scope.spawn(|| list(Kind::Deployment));
             let jobs = list(Kind::Job);
             (deployments.join().unwrap_or_else(|_| Err(anyhow!("a list ended in a panic"))), jobs)
         });
-        let objects = deployments?.into_iter().chain(jobs?).collect();
-        let around = Surroundings { sets: watch.latest(Kind::ReplicaSet), pods: watch.latest(Kind::Pod) };
-        Ok(Self { objects, around })
+        let mut record = Self { objects: Vec::new(), versions: Vec::new() };
+        for (kind, mut list) in [(Kind::Deployment, deployments?), (Kind::Job, jobs?)] {
+            record.versions.push(version(&list).context("a list without version")?);
+            if let Value::Array(items) = list["items"].take() {
+                record.objects.extend(items.into_iter().map(|item| (kind, item)));
+            }
+        }
+        Ok(record)
     }
 
-    fn find(&self, scene: &Scene) -> Option<&Value> {
-        let is_it =
-            |(kind, object): &&(Kind, Value)| *kind == scene.kind && object["metadata"]["name"] == scene.name;
-        self.objects.iter().find(is_it).map(|(_, object)| object)
+    /// Whether a world has come to what is here.
+    fn is_in(&self, world: &World) -> bool {
+        self.objects.iter().all(|(kind, object)| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            world.get(*kind, name).and_then(|known| version(known)) >= version(object)
+        })
     }
 }
 
-/// All states that an app had from one record to the other.
-fn states(scene: &Scene, before: &Record, after: &Record, watch: &Watch) -> Result<Vec<State>> {
-    let (first, last) = (before.find(scene), after.find(scene));
-    let mut states = vec![
-        state(scene.kind, first, &before.around),
-        state(scene.kind, last, &after.around),
-        // Its surroundings may have changed before it did.
-        state(scene.kind, first, &after.around),
-    ];
-    if let (Some(from), Some(to)) = (first.and_then(version), last.and_then(version)) {
-        let started = Instant::now();
-        while to > from && !watch.has(scene.kind, scene.name, to) {
-            ensure!(started.elapsed() < Duration::from_secs(30), "the watch lost {}", scene.name);
-            std::thread::sleep(Duration::from_millis(5));
+/// The world at each moment from one record to the other.
+fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<World>> {
+    let started = Instant::now();
+    let first = before.versions.iter().min().copied().unwrap_or_default();
+    let last = after.versions.iter().max().copied().unwrap_or_default();
+    loop {
+        // What is on its way has left the API server long before.
+        std::thread::sleep(Duration::from_millis(20));
+        let worlds = watch.between(first, last);
+        if worlds.last().is_some_and(|world| after.is_in(world)) {
+            return Ok(worlds);
         }
-        for object in watch.between(scene.kind, scene.name, from, to) {
-            states.push(state(scene.kind, object.as_deref(), &before.around));
-            states.push(state(scene.kind, object.as_deref(), &after.around));
-        }
+        ensure!(started.elapsed() < Duration::from_secs(30), "the watch stopped");
     }
-    states.dedup();
-    Ok(states)
 }
 
 impl Row {

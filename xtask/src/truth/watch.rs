@@ -1,6 +1,6 @@
 //! Every version of the watched objects, so that what was true for a moment between two lists is known too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,18 +11,54 @@ use serde_json::Value;
 use super::scenes::Kind;
 use crate::kube::ControlPlane;
 
-/// Of each object the versions, where `None` is that of its end.
-type Versions = BTreeMap<(Kind, String), BTreeMap<u64, Option<Arc<Value>>>>;
+type Key = (Kind, String);
 
-/// Watches the objects of the kinds until it is dropped. Of ReplicaSets and Pods it keeps the last version only.
+/// The objects as they were at one resource version.
+#[derive(Clone, Default)]
+pub(super) struct World(BTreeMap<Key, Arc<Value>>);
+
+impl World {
+    pub(super) fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Value>> {
+        self.0.get(&(kind, name.to_owned()))
+    }
+
+    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Arc<Value>> + Clone {
+        self.0.iter().filter(move |((own, _), _)| *own == kind).map(|(_, object)| object)
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change.object {
+            Some(object) => self.0.insert(change.key, object),
+            None => self.0.remove(&change.key),
+        };
+    }
+}
+
+/// An object's new version; `None` is its end.
+#[derive(Clone)]
+struct Change {
+    version: u64,
+    key: Key,
+    object: Option<Arc<Value>>,
+}
+
+/// Watches the objects of some kinds until it is dropped.
 pub(super) struct Watch {
     children: Vec<Child>,
-    versions: Arc<Mutex<Versions>>,
+    changes: Arc<Mutex<Vec<Change>>>,
+    /// What was, up to where somebody asked.
+    world: World,
+    waiting: VecDeque<Change>,
 }
 
 impl Watch {
     pub(super) fn start(plane: &ControlPlane, context: &str, kinds: &[Kind]) -> Result<Self> {
-        let mut watch = Self { children: Vec::new(), versions: Arc::default() };
+        let mut watch = Self {
+            children: Vec::new(),
+            changes: Arc::default(),
+            world: World::default(),
+            waiting: VecDeque::new(),
+        };
         for kind in kinds.iter().copied() {
             let path = format!("{}?watch=true", kind.path());
             let mut child = plane
@@ -35,48 +71,38 @@ impl Watch {
                 .context("kubectl cannot be run")?;
             let output = child.stdout.take().context("kubectl has no output")?;
             watch.children.push(child);
-            let versions = Arc::clone(&watch.versions);
+            let changes = Arc::clone(&watch.changes);
             // It ends with the child.
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     let Ok(mut event) = serde_json::from_str::<Value>(&line) else { continue };
                     let object = event["object"].take();
                     let Some(version) = version(&object) else { continue };
-                    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                    let key = (kind, object["metadata"]["name"].as_str().unwrap_or_default().to_owned());
                     let object = (event["type"] != "DELETED").then(|| Arc::new(object));
-                    let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
-                    let versions = versions.entry((kind, name)).or_default();
-                    if matches!(kind, Kind::ReplicaSet | Kind::Pod) {
-                        versions.clear();
-                    }
-                    versions.insert(version, object);
+                    let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                    changes.push(Change { version, key, object });
                 }
             });
         }
         Ok(watch)
     }
 
-    /// The versions of an object after `first` and before `last`.
-    pub(super) fn between(&self, kind: Kind, name: &str, first: u64, last: u64) -> Vec<Option<Arc<Value>>> {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(versions) = versions.get(&(kind, name.to_owned())) else { return Vec::new() };
-        let after = versions.range(first.saturating_add(1)..);
-        after.take_while(|(version, _)| **version < last).map(|(_, object)| object.clone()).collect()
-    }
-
-    /// The objects of a kind as they are now.
-    pub(super) fn latest(&self, kind: Kind) -> Vec<Arc<Value>> {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_kind = versions.iter().filter(|((own, _), _)| *own == kind);
-        of_kind.filter_map(|(_, versions)| versions.last_key_value()?.1.clone()).collect()
-    }
-
-    /// Whether the watch has come to this version of the object.
-    pub(super) fn has(&self, kind: Kind, name: &str, version: u64) -> bool {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        versions
-            .get(&(kind, name.to_owned()))
-            .is_some_and(|versions| versions.range(version..).next().is_some())
+    /// The world at the version `first`, and as it became by each change after it up to `last`.
+    pub(super) fn between(&mut self, first: u64, last: u64) -> Vec<World> {
+        self.waiting.extend(self.changes.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
+        // Each watch is in order; together they are not.
+        self.waiting.make_contiguous().sort_by_key(|change| change.version);
+        while self.waiting.front().is_some_and(|change| change.version <= first) {
+            self.waiting.pop_front().into_iter().for_each(|change| self.world.apply(change));
+        }
+        let mut worlds = vec![self.world.clone()];
+        for change in self.waiting.iter().take_while(|change| change.version <= last) {
+            let mut world = worlds.last().cloned().unwrap_or_default();
+            world.apply(change.clone());
+            worlds.push(world);
+        }
+        worlds
     }
 }
 
@@ -89,7 +115,7 @@ impl Drop for Watch {
     }
 }
 
-/// The resource version: those of one cluster's objects can be compared, since Kubernetes 1.35 by promise.
+/// The resource version: those of one cluster's objects and lists can be compared, since Kubernetes 1.35 by promise.
 pub(super) fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_status::assess::assess;
+use taffrail_status::assess::assess_dependent;
 use taffrail_status::{Rules, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, text, time};
@@ -333,7 +333,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
-            let assessment = assess(&observed.object, evidence, rules, now, &rules.options());
+            let assessment = assess_dependent(&observed.object, evidence, rules, now, &rules.options());
             (assessment.verdict.status, assessment.message, assessment.since)
         } else {
             (Status::Unknown, "only its metadata was read".to_owned(), None)

@@ -176,6 +176,26 @@ pub fn assess(
     finding.into_assessment(Flags::of(object))
 }
 
+/// Assesses what a controller made, to be shown beside its owner: as [`assess`], but a Pod that ended badly has failed.
+///
+/// To the owner such a Pod may be noise, and alone it is `Current`, because nothing more will happen to it; who sees it in
+/// a list wants to know how it ended.
+pub fn assess_dependent(
+    object: &Object<'_>,
+    evidence: &dyn Evidence,
+    rules: &dyn Rules,
+    now: Timestamp,
+    options: &Options,
+) -> Assessment {
+    let assessment = assess(object, evidence, rules, now, options);
+    let is_pod = (object.group(), object.kind()) == ("", "Pod");
+    if is_pod && assessment.verdict.status == Status::Current && pod::is_in_phase(object, "Failed") {
+        return pod::failed(&Case::new(evidence, rules, now, options), object)
+            .into_assessment(Flags::of(object));
+    }
+    assessment
+}
+
 /// Assesses an object by its name: one that is absent is NotFound, one that was not observed Unknown.
 pub fn assess_named(
     name: &ObjectName,

@@ -12,7 +12,7 @@ use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{indented, printable, screen, style};
+use crate::output::{answer, indented, printable, screen, style};
 
 pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
     let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
             let shown = found.iter().zip(&details.items).enumerate();
             shown.into_iter().try_for_each(|(number, (app, detail))| {
                 if number > 0 {
-                    writeln!(anstream::stdout(), "\n")?;
+                    writeln!(answer::people(), "\n")?;
                 }
                 print(app, detail, several, fleet.now)
             })
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
 
 fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = anstream::stdout().lock();
+    let mut out = answer::people();
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
     let colour = style(app.effective());
     let health = text::health(app, now);

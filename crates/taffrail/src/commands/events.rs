@@ -9,8 +9,8 @@ use taffrail_apps::{App, AppList};
 use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::screen;
 use crate::output::table::{Cell, Table};
+use crate::output::{answer, screen};
 
 pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
     let EventsArguments { name, which, .. } = arguments;
@@ -47,7 +47,7 @@ fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Ti
     });
     let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
     let spare = &["FIRST SEEN", "APP", "COUNT"];
-    let mut table = Table::new(anstream::stdout().lock(), header, screen()).spare(spare);
+    let mut table = Table::new(answer::people(), header, screen()).spare(spare);
     let ago = |at: &Option<String>| {
         let at: Option<Timestamp> = at.as_deref().and_then(|at| at.parse().ok());
         at.map(|at| text::ago(at, now)).unwrap_or_default()

@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{fitting, indented, printable, screen, style};
+use crate::output::{answer, fitting, indented, printable, screen, style};
 use crate::source::{Fleet, asked};
 
 use super::get::{self, complaints};
@@ -293,7 +293,7 @@ fn document(
             serialized(form, &ExplanationList::new(explanations, errors))?
         }
     };
-    io::stdout().write_all(text.as_bytes())
+    answer::programs().write_all(text.as_bytes())
 }
 
 fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result<String> {
@@ -308,7 +308,7 @@ fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: b
         return if is_all { writeln!(io::stderr(), "Nothing found that is not ready.") } else { Ok(()) };
     }
     let several = fleet.snapshots.len() > 1;
-    let mut out = anstream::stdout().lock();
+    let mut out = answer::people();
     for (place, (subject, explanation)) in explanations.iter().enumerate() {
         if place > 0 {
             writeln!(out)?;

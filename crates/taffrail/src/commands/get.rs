@@ -13,7 +13,9 @@ use taffrail_status::Status;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{screen, style};
+use crate::output::{answer, screen, style};
+use crate::program;
+use crate::reasons;
 use crate::source::{Fleet, asked};
 
 pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
@@ -84,7 +86,7 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
         let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
             let complaint = Complaint::usage(format!("{option} is about objects, not {}", noun(*what)));
-            return Err(complaint.hint(format!("taffrail get resources {option} …")));
+            return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
         }
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
@@ -129,19 +131,31 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     if !matches!(arguments.output, ListOutput::Table | ListOutput::Wide) {
         return Err(Complaint::usage("--columns is for tables; other forms have all fields"));
     }
-    let [narrow, wide] = [false, true].map(|wide| columns(arguments.what, wide));
-    let more = narrow.into_iter().filter(|column| !wide.contains(column));
-    let all: Vec<&'static str> = wide.iter().copied().chain(more).collect();
-    let plain = |name: &str| name.trim().to_uppercase().replace(['-', '_'], " ");
     let chosen = |name: &String| {
-        let column = all.iter().copied().find(|column| *column == plain(name));
-        column.ok_or_else(|| {
-            let names: Vec<String> = all.iter().map(|name| name.to_lowercase().replace(' ', "-")).collect();
+        column(arguments.what, name).ok_or_else(|| {
             let complaint = Complaint::usage(format!("{} have no column '{name}'", noun(arguments.what)));
-            complaint.hint(format!("there are: {}", names.join(", ")))
+            complaint.hint(format!("there are: {}", column_names(arguments.what).join(", ")))
         })
     };
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
+}
+
+/// The column that people mean by a name.
+pub(crate) fn column(what: What, name: &str) -> Option<&'static str> {
+    let plain = name.trim().to_uppercase().replace(['-', '_'], " ");
+    all_columns(what).into_iter().find(|column| *column == plain)
+}
+
+/// The columns there are, by the names that people write.
+pub(crate) fn column_names(what: What) -> Vec<String> {
+    all_columns(what).iter().map(|name| name.to_lowercase().replace(' ', "-")).collect()
+}
+
+fn all_columns(what: What) -> Vec<&'static str> {
+    let [narrow, mut all] = [false, true].map(|wide| columns(what, wide));
+    let more: Vec<&'static str> = narrow.into_iter().filter(|column| !all.contains(column)).collect();
+    all.extend(more);
+    all
 }
 
 fn columns(what: What, wide: bool) -> Vec<&'static str> {
@@ -208,7 +222,7 @@ impl Shown<'_> {
     }
 
     fn names(&self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = answer::programs();
         match self.arguments.what {
             What::Apps => self.list.apps.iter().try_for_each(|app| writeln!(out, "{}", full_name(&app.app))),
             What::Clusters => {
@@ -254,7 +268,7 @@ impl Shown<'_> {
         let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
         let screen = if wide { None } else { screen() };
         let spare = if is_chosen { &[] } else { SPARE };
-        let mut table = Table::new(anstream::stdout().lock(), header, screen).spare(spare);
+        let mut table = Table::new(answer::people(), header, screen).spare(spare);
         for row in rows {
             let cell = |column: &&str| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""));
             table.row(columns.iter().map(cell).collect())?;
@@ -269,7 +283,7 @@ pub(super) fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()
         ListOutput::Yaml => serde_saphyr::to_string(list).map_err(io::Error::other)?,
         _ => serde_json::to_string_pretty(list)? + "\n",
     };
-    io::stdout().write_all(text.as_bytes())
+    answer::programs().write_all(text.as_bytes())
 }
 
 fn noun(what: What) -> &'static str {
@@ -409,15 +423,24 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
         };
         complaints.push(complaint(cluster, reason, &message));
     }
+    told_once(complaints)
+}
+
+/// What is to be done is said below the last of those of which it is true.
+fn told_once(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
+    let mut told = BTreeSet::new();
+    for complaint in complaints.iter_mut().rev() {
+        complaint.hint.take_if(|hint| !told.insert(hint.clone()));
+    }
     complaints
 }
 
 fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
     let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+    let complaint = complaint.maybe_hint(reasons::hint(reason).map(str::to_owned));
     match reason {
         // These were read well enough; that they are wrong is no failure to read.
         "Malformed" | "Overlap" => complaint.harmless(),
-        "Forbidden" => complaint.hint("objects of kinds that may not be listed are shown as Unknown"),
         _ => complaint,
     }
 }

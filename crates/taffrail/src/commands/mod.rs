@@ -1,6 +1,8 @@
 //! The commands, a file each.
 
 pub(crate) mod app;
+pub(crate) mod completion;
+pub(crate) mod config;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;

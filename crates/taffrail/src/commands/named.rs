@@ -5,6 +5,7 @@ use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindErr
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
+use crate::program;
 use crate::source::Fleet;
 
 /// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
@@ -55,7 +56,8 @@ pub(super) fn find<'l>(
 pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
     match error {
         FindError::Ambiguous { candidates, .. } => {
-            let hint = candidates.first().map(|name| format!("say which: taffrail {command} {name}"));
+            let hint =
+                candidates.first().map(|name| format!("say which: {} {command} {name}", program::name()));
             Complaint::usage(error).maybe_hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
@@ -66,7 +68,7 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Compl
                 return Complaint::unreadable(hidden);
             }
             let hint = match nearest.as_slice() {
-                [] => "taffrail get apps -o name lists all".to_owned(),
+                [] => format!("'{} get apps -o name' lists all", program::name()),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             Complaint::usage(error).hint(hint)

@@ -11,7 +11,7 @@ use super::{get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{printable, screen, style};
+use crate::output::{answer, printable, screen, style};
 
 pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
     let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
 }
 
 fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
+    let mut out = answer::people();
     for (number, tree) in trees.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
@@ -141,7 +141,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
         add(&tree.root, None, &mut next, &mut text);
     }
     text.push_str("}\n");
-    io::stdout().write_all(text.as_bytes())
+    answer::programs().write_all(text.as_bytes())
 }
 
 /// A string of Graphviz.

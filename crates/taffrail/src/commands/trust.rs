@@ -11,7 +11,7 @@ use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{indented, printable};
+use crate::output::{answer, indented, printable};
 use crate::source::Fleet;
 
 pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
 }
 
 fn names(doubts: &[Doubt]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = answer::programs();
     doubts.iter().try_for_each(|doubt| {
         let Doubt { category, reason, cluster, scope, .. } = doubt;
         writeln!(out, "{}/{reason}/{cluster}/{scope}", category.as_str())
@@ -109,7 +109,7 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
         columns.retain(|column| *column != "CLUSTER");
     }
     let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
-    let mut table = Table::new(anstream::stdout().lock(), header, None);
+    let mut table = Table::new(answer::people(), header, None);
     for doubt in doubts {
         let cell = |column: &&str| match *column {
             "SEVERITY" => Cell::styled(doubt.severity.as_str(), colour(doubt.severity)),
@@ -130,7 +130,7 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
 
 fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = anstream::stdout().lock();
+    let mut out = answer::people();
     let several = fleet.snapshots.len() > 1;
     let is_idle = |doubt: &&Doubt| doubt.app_count > 0 && doubt.green == 0;
     let of = |severity| move |doubt: &&Doubt| doubt.severity == severity && !is_idle(doubt);

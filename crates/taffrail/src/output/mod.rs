@@ -1,5 +1,7 @@
 //! How answers look.
 
+pub(crate) mod answer;
+pub(crate) mod progress;
 pub(crate) mod table;
 
 use std::borrow::Cow;
@@ -8,6 +10,18 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
+
+use crate::cli::Color;
+
+/// Decides about colours, for stdout and stderr: what is set here comes before `NO_COLOR` and its like.
+pub(crate) fn colour(when: Color) {
+    match when {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
 
 /// The colour of a status: it supports the word, it never replaces it.
 pub(crate) fn style(status: Status) -> Style {
@@ -19,10 +33,12 @@ pub(crate) fn style(status: Status) -> Style {
     }
 }
 
-/// The width of the terminal that the answer goes to, or `None` when it goes elsewhere.
+/// The width that the answer has to fit: that of the terminal that it goes to, or `COLUMNS` where that is exported,
+/// as by `watch`; `None` where it has none.
 pub(crate) fn screen() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
-    Some(usize::from(width.0))
+    let exported = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    let terminal = terminal_size::terminal_size_of(std::io::stdout());
+    terminal.map(|(width, _)| usize::from(width.0)).or_else(exported)
 }
 
 /// Text from outside on one line, without control characters: a message must not move the cursor.

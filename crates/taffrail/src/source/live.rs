@@ -20,6 +20,7 @@ use taffrail_status::{Choosing, Rules, Taffrail};
 
 use crate::cli::SourceArguments;
 use crate::complaint::Complaint;
+use crate::output::progress::Progress;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -32,7 +33,9 @@ pub(crate) struct Failure {
 
 impl Failure {
     fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
-        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        // What the reason tells by itself is told once, below the answer.
+        let own = hint.filter(|hint| *hint != reason.hint());
+        let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
         Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
     }
 }
@@ -56,15 +59,56 @@ pub(crate) struct Members {
     pub(crate) complaints: Vec<Complaint>,
 }
 
-/// The contexts that the arguments name, or the current one.
-pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint> {
+fn kubeconfig(arguments: &SourceArguments) -> Result<Kubeconfig, Complaint> {
     let home = env::home_dir();
     let variable = env::var_os("KUBECONFIG");
-    let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), variable.as_deref(), home.as_deref())
-        .map_err(|error| {
-            let complaint = Complaint::unreadable("no cluster to ask").because(&error);
-            complaint.maybe_hint(error.hint())
-        })?;
+    Kubeconfig::load(arguments.kubeconfig.as_deref(), variable.as_deref(), home.as_deref()).map_err(|error| {
+        let complaint = Complaint::unreadable("no cluster to ask").because(&error);
+        complaint.maybe_hint(error.hint())
+    })
+}
+
+/// The names of all contexts there are.
+pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Complaint> {
+    Ok(kubeconfig(arguments)?.names().map(str::to_owned).collect())
+}
+
+/// The names with those of all contexts in place of a pattern such as `prod-*`.
+fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Complaint> {
+    let mut found = Vec::new();
+    for name in names {
+        if !name.contains('*') {
+            found.push(name.clone());
+            continue;
+        }
+        let before = found.len();
+        found.extend(kubeconfig.names().filter(|context| is_like(name, context)).map(str::to_owned));
+        if found.len() == before {
+            let complaint = Complaint::usage(format!("no context is called like '{name}'"));
+            let known: Vec<&str> = kubeconfig.names().take(10).collect();
+            return Err(complaint.hint(format!("there are: {}", known.join(", "))));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a name has the parts of a pattern between its stars, in their order.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// The contexts that the arguments name, or the current one.
+pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint> {
+    let kubeconfig = kubeconfig(arguments)?;
     let complaints = kubeconfig
         .problems()
         .iter()
@@ -78,7 +122,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
     let names: Vec<String> = if arguments.all_contexts {
         kubeconfig.names().map(str::to_owned).collect()
     } else {
-        arguments.context.clone()
+        matching(&arguments.context, &kubeconfig)?
     };
     if names.is_empty() {
         let context = kubeconfig.current().map_err(|error| {
@@ -123,6 +167,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
         .map_err(|error| Complaint::unreadable("cannot start").because(&error))
 }
 
+/// Tells the patient of whom is waited for.
+fn waiting(members: &[Member], verb: &str) -> Progress {
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let text = match names.len() {
+        1 => verb.to_owned(),
+        several => format!("{verb} {several} clusters"),
+    };
+    Progress::start(text, names)
+}
+
 /// Does the same with each member, all at once; the results come in the order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
@@ -134,7 +188,16 @@ where
     F: Future<Output = T> + Send + 'static,
 {
     let runtime = runtime()?;
-    let spawn = |member| runtime.spawn(work(Live { member, timeout }));
+    let progress = waiting(&members, "asking");
+    let spawn = |member: Member| {
+        let (name, progress) = (member.name.clone(), progress.clone());
+        let working = work(Live { member, timeout });
+        runtime.spawn(async move {
+            let result = working.await;
+            progress.done(&name);
+            result
+        })
+    };
     let results = finish(&runtime, members.into_iter().map(spawn).collect());
     // A name that does not resolve holds a thread that cannot be interrupted.
     runtime.shutdown_background();
@@ -168,9 +231,15 @@ pub(super) fn fleet(
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
+    let progress = waiting(&members, "asking");
     let first = |member| {
-        let (live, asked) = (Live { member, timeout }, asked.clone());
-        runtime.spawn(async move { live.snapshot(&asked, now, &rules).await })
+        let (live, asked, progress) = (Live { member, timeout }, asked.clone(), progress.clone());
+        runtime.spawn(async move {
+            let name = live.member.name.clone();
+            let answer = live.snapshot(&asked, now, &rules).await;
+            progress.done(&name);
+            answer
+        })
     };
     let lives = finish(&runtime, members.into_iter().map(first).collect());
     let lives = lives.and_then(|lives| {

@@ -1,10 +1,12 @@
-//! `-v`: what was asked of the clusters.
+//! `-v`, `-vv` and `-vvv`: what was asked of the clusters.
 
 use std::io::Write;
 
 use taffrail_cluster::{Cluster, Protocol};
 
-/// Tells of each cluster's requests on stderr: their sum and each of them.
+/// Tells of each cluster's requests on stderr: their sum; from 2 on each of them, from 3 on what it was for.
+///
+/// Neither headers nor bodies: those hold credentials and Secrets.
 pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a Cluster>) {
     if verbose == 0 {
         return;
@@ -29,11 +31,12 @@ pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a
             end.as_millis(),
             cluster.connecting().as_millis(),
         );
-        for record in &records {
+        for record in records.iter().filter(|_| verbose > 1) {
+            let purpose = if verbose > 2 { format!("  ({})", record.purpose) } else { String::new() };
             let status = record.status.map_or("no answer".to_owned(), |status| status.as_u16().to_string());
             let _ = writeln!(
                 stderr,
-                "  {:>2}  {:>5} ms  {} {}  {status}  {} B  {} ms",
+                "  {:>2}  {:>5} ms  {} {}  {status}  {} B  {} ms{purpose}",
                 record.round,
                 record.started.as_millis(),
                 record.method,

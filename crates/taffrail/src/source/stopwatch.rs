@@ -17,8 +17,7 @@ impl Stopwatch {
 
 impl Drop for Stopwatch {
     fn drop(&mut self) {
-        // Nobody is left to be told that stderr is closed.
-        let _ = writeln!(std::io::stderr(), "answered in {} ms", self.0.elapsed().as_millis());
+        crate::output::answer::tell(format!("answered in {} ms\n", self.0.elapsed().as_millis()));
     }
 }
 

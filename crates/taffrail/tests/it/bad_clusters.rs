@@ -22,7 +22,7 @@ fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
 }
 
 /// A server that answers every request with the same.
-fn answering(answer: &'static str) -> String {
+pub(super) fn answering(answer: &'static str) -> String {
     server(move |mut stream| {
         let mut buffer = [0; 8192];
         while let Ok(read @ 1..) = stream.read(&mut buffer) {
@@ -37,7 +37,7 @@ fn answering(answer: &'static str) -> String {
 }
 
 /// A server that accepts and never answers.
-fn hanging() -> String {
+pub(super) fn hanging() -> String {
     server(|mut stream| {
         let mut buffer = [0; 1024];
         while let Ok(1..) = stream.read(&mut buffer) {}
@@ -45,7 +45,7 @@ fn hanging() -> String {
 }
 
 /// A kubeconfig with a context for each server; the first is the current one.
-fn kubeconfig(servers: &[(&str, &str)]) -> String {
+pub(super) fn kubeconfig(servers: &[(&str, &str)]) -> String {
     let mut text = format!("apiVersion: v1\nkind: Config\ncurrent-context: {}\nclusters:\n", servers[0].0);
     for (name, server) in servers {
         text.push_str(&format!("- {{name: {name}, cluster: {{server: \"{server}\"}}}}\n"));

@@ -4,13 +4,18 @@
 mod app;
 mod bad_clusters;
 mod budgets;
+mod completion;
 mod events;
+mod examples;
 mod explain;
 mod filters;
 mod get;
 mod golden;
 mod manifests;
+mod output_docs;
+mod settings;
 mod status;
+mod terminal;
 mod tree;
 mod trust;
 
@@ -36,12 +41,38 @@ impl Answer {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
-    // Neither the clusters of whoever runs the tests nor their settings.
-    command.args(arguments).env_remove("KUBECONFIG").env("HOME", "/nowhere").env_remove("CLICOLOR_FORCE");
-    for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
-        command.env_remove(proxy);
-    }
+    command.args(arguments);
+    clean(&mut command);
     command
+}
+
+/// Neither the clusters of whoever runs the tests nor their settings.
+fn clean(command: &mut Command) {
+    command.env("HOME", "/nowhere");
+    for (name, _) in std::env::vars_os() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with("TAFFRAIL_"));
+        if is_ours {
+            command.env_remove(name);
+        }
+    }
+    for name in [
+        "KUBECONFIG",
+        "XDG_CONFIG_HOME",
+        "PAGER",
+        "LESS",
+        "COLUMNS",
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    ] {
+        command.env_remove(name);
+    }
 }
 
 fn run(mut command: Command, input: &[u8]) -> Answer {
@@ -60,6 +91,12 @@ fn run(mut command: Command, input: &[u8]) -> Answer {
         stderr: String::from_utf8(output.stderr).unwrap(),
         code: output.status.code().unwrap(),
     }
+}
+
+/// Says why a test shows nothing here.
+fn skip(why: &str) {
+    // The test runner swallows what goes through `eprintln`.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// Runs taffrail with some input.

@@ -530,6 +530,11 @@ spec:
     );
     let text = broken.explain(&[]);
     assert!(text.stdout.contains("kubectl logs import-"), "{text}");
+    // kstatus calls a Pod that ended Current, however it ended; nobody should read Ready beside a Job that failed.
+    let app = ["app", "broken/failed-job", "--context", CLUSTER];
+    let app = taffrail(broken.plane.kubeconfig(), &app);
+    let pod = app.stdout.lines().find(|line| line.starts_with("Pod ")).unwrap_or_default();
+    assert!(pod.contains(" Failed ") && pod.contains("container import ended"), "{app}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What a Pod says of the workload above it.
 
-use super::{ROLLING, all, check, event, pod, pod_of};
+use taffrail_status::assess::{Options, assess_dependent};
+use taffrail_status::{Object, Status, Taffrail};
+
+use super::{ROLLING, all, check, dump, event, now, pod, pod_of, read};
 
 const CAUSE: &str = " < /Pod/shop/web-2-a";
 
@@ -262,4 +265,18 @@ fn a_bare_pod_that_failed_has_failed_and_an_owned_one_waits_for_its_owner() {
     check(&pod("web", failed), "Failed < /Pod/shop/web: The node was low on memory");
     check(&pod_of("ReplicaSet/web-2", "web", failed), "Current");
     check(&pod("web", "status: {phase: Succeeded}"), "Current");
+}
+
+#[test]
+fn beside_its_owner_a_pod_that_ended_badly_says_so() {
+    let shown = |phase: &str| {
+        let rest =
+            format!("status: {{phase: {phase}, reason: Evicted, message: The node was low on memory}}");
+        let objects = read(&pod_of("ReplicaSet/web-2", "gone", &rest));
+        let pod = Object::new((&objects[0]).into()).unwrap();
+        let told = assess_dependent(&pod, &dump(&objects), &Taffrail, now(), &Options::default());
+        (told.verdict.status, told.message)
+    };
+    assert_eq!(shown("Failed"), (Status::Failed, "The node was low on memory".to_owned()));
+    assert_eq!(shown("Succeeded").0, Status::Current);
 }

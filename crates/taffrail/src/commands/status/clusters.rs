@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use taffrail_apps::{Observed, Snapshot};
-use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest};
+use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status, Verdict};
 
@@ -12,6 +12,7 @@ use super::judge::{Answers, Judge, Row};
 use super::print::Printer;
 use crate::cli::StatusArguments;
 use crate::complaint::{Complaint, Exit};
+use crate::reasons;
 use crate::source::{self, Failure, Live, Members};
 
 /// A kind, and the name of one object of it or of none: all.
@@ -34,7 +35,7 @@ struct Asked {
 struct Found {
     objects: Vec<OwnedDocument>,
     absent: Vec<Row>,
-    failures: Vec<String>,
+    failures: Vec<Failure>,
 }
 
 pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
@@ -81,7 +82,8 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
 /// Prints what was found in a cluster; false when nobody reads it any more.
 fn print(printer: &mut Printer, judge: &Judge, cluster: &str, found: Found) -> Result<bool, Complaint> {
     for failure in found.failures {
-        printer.complain(Complaint::unreadable(format!("{cluster}: {failure}")));
+        let complaint = Complaint::unreadable(format!("{cluster}: {}", failure.message));
+        printer.complain(complaint.maybe_hint(reasons::hint(&failure.reason).map(str::to_owned)));
     }
     let judged = |document: &OwnedDocument| match Object::new(document.root()) {
         Ok(object) => Some(judge.object(cluster, object)),
@@ -131,15 +133,15 @@ async fn of_cluster(live: &Live, asked: &Asked) -> (Found, Option<Cluster>) {
     let mut found = Found::default();
     let cluster = match live.connect().await {
         Ok(cluster) => cluster,
-        Err(Failure { message, .. }) => {
-            found.failures.push(message);
+        Err(failure) => {
+            found.failures.push(failure);
             return (found, None);
         }
     };
     let discovery = match cluster.discover().await {
         Ok(discovery) => discovery,
         Err(error) => {
-            found.failures.push(source::chain(&error));
+            found.failures.push(of_read(&error));
             return (found, Some(cluster));
         }
     };
@@ -151,7 +153,7 @@ async fn of_cluster(live: &Live, asked: &Asked) -> (Found, Option<Cluster>) {
                 for text in objects {
                     match OwnedDocument::parse(text) {
                         Ok(document) => found.objects.push(document),
-                        Err(error) => found.failures.push(error.to_string()),
+                        Err(error) => found.failures.push(other(error.to_string())),
                     }
                 }
             }
@@ -167,9 +169,9 @@ async fn one(
     discovery: &Discovery,
     asked: &Asked,
     wanted: &Wanted,
-) -> Result<(Vec<Box<[u8]>>, Option<Row>), String> {
+) -> Result<(Vec<Box<[u8]>>, Option<Row>), Failure> {
     let Some(resource) = discovery.resolve(&wanted.kind) else {
-        return Err(format!("the server has no kind called {}", wanted.kind));
+        return Err(other(format!("the server has no kind called {}", wanted.kind)));
     };
     let namespace = match &asked.namespace {
         _ if asked.all_namespaces || !resource.namespaced => None,
@@ -182,20 +184,29 @@ async fn one(
             label_selector: asked.selector.as_deref(),
             ..ListRequest::all(&resource)
         };
-        let listing = cluster.list(&request).await.map_err(|error| source::chain(&error))?;
+        let listing = cluster.list(&request).await.map_err(|error| of_read(&error))?;
         return Ok((listing.objects, None));
     };
     if asked.all_namespaces && resource.namespaced {
-        return Err(format!(
+        return Err(other(format!(
             "{} {name}: an object of a name is in one namespace: say which with -n",
             wanted.kind
-        ));
+        )));
     }
     let object = cluster.get(&resource, namespace, name, Form::Body).await;
-    match object.map_err(|error| source::chain(&error))? {
+    match object.map_err(|error| of_read(&error))? {
         Some(object) => Ok((vec![object], None)),
         None => Ok((Vec::new(), Some(not_found(&resource, namespace, name)))),
     }
+}
+
+fn of_read(error: &ReadError) -> Failure {
+    Failure { reason: error.reason().as_str().to_owned(), message: source::chain(error) }
+}
+
+/// A failure that says itself what to do.
+fn other(message: String) -> Failure {
+    Failure { reason: String::new(), message }
 }
 
 fn not_found(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Row {
@@ -233,7 +244,12 @@ fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Found {
     use taffrail_apps::Objects;
 
     let mut found = Found::default();
-    found.failures.extend(snapshot.errors().iter().map(|error| error.message.clone()));
+    found.failures.extend(
+        snapshot
+            .errors()
+            .iter()
+            .map(|error| Failure { reason: error.reason.clone(), message: error.message.clone() }),
+    );
     for wanted in &asked.wanted {
         let before = found.objects.len();
         let chosen = snapshot.all().filter(|observed| {
@@ -250,7 +266,7 @@ fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Found {
         if found.objects.len() == before
             && let Some(name) = &wanted.name
         {
-            found.failures.push(format!("{}/{name} is not in the dump", wanted.kind));
+            found.failures.push(other(format!("{}/{name} is not in the dump", wanted.kind)));
         }
     }
     found

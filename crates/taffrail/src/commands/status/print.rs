@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use super::judge::{Answers, Miss, Row};
 use crate::cli::{StatusArguments, StatusOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::style;
 use crate::output::table::{Cell, Table};
+use crate::output::{answer, style};
 
 /// How many misses are told one by one; the rest is counted.
 const TOLD: usize = 20;
@@ -40,7 +40,7 @@ enum ItemStyle {
 impl Printer {
     pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
         let kind = if arguments.augment { "v1 List" } else { "cli.taffrail.dev/v1alpha1 StatusList" };
-        let raw = || Box::new(io::stdout()) as Out;
+        let raw = || Box::new(answer::programs()) as Out;
         let form = match arguments.output {
             StatusOutput::Table | StatusOutput::Wide => {
                 let wide = arguments.output == StatusOutput::Wide;
@@ -61,7 +61,7 @@ impl Printer {
                     header.insert(0, "CLUSTER");
                 }
                 let screen = if wide { None } else { crate::output::screen() };
-                Form::Table(Box::new(Table::new(Box::new(anstream::stdout()), header, screen)), wide, several)
+                Form::Table(Box::new(Table::new(Box::new(answer::people()), header, screen)), wide, several)
             }
             StatusOutput::Name => Form::Names(raw()),
             StatusOutput::Jsonl => Form::Lines(raw()),

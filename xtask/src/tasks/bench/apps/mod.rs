@@ -250,7 +250,7 @@ impl Side {
 
         let mut measured = Vec::new();
         for _ in 0..runs {
-            let run = Run::new(taffrail, kubeconfig, &["get", "apps", "-v"])?;
+            let run = Run::new(taffrail, kubeconfig, &["get", "apps", "-vv"])?;
             let row = run.stdout.lines().any(|line| line.starts_with("bench ") && line.contains(" Ready "));
             ensure!(run.code == Some(0) && row, "no row of the app, or a wrong one\n{run}");
             let requests = Requests::parse(&run.stderr, CLUSTER)?;

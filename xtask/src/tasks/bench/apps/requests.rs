@@ -1,4 +1,4 @@
-//! What `-v` says of the requests of a run.
+//! What `-vv` says of the requests of a run.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Reads what a run with `-v` wrote for the cluster of this context.
+    /// Reads what a run with `-vv` wrote for the cluster of this context.
     pub(super) fn parse(stderr: &str, context: &str) -> Result<Requests> {
         let mut lines = stderr.lines();
         let head = format!("{context}: ");
@@ -28,7 +28,7 @@ impl Requests {
         // `34 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)`
         let numbers: Vec<u64> = sum.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let &[_, rounds, size, _, connecting] = numbers.as_slice() else {
-            anyhow::bail!("not what -v writes: {sum}");
+            anyhow::bail!("not what -vv writes: {sum}");
         };
         let of_requests = lines.take_while(|line| line.starts_with("  "));
         let path =

@@ -1,0 +1,170 @@
+//! `taffrail config`: what is set, and where.
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::complaint::{Complaint, Exit, written};
+use crate::config::{Config, Origin};
+use crate::output::table::{Cell, Table};
+use crate::output::{answer, screen};
+
+/// Show what is set once for all commands.
+///
+/// Settings come from a file, ~/.config/taffrail/config.yaml, and from the environment. A flag wins over the
+/// environment, the environment over the file, the file over the default.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail config view                           all settings and their values
+  taffrail config view --show-origin             with the file and line, or the variable, of each
+  taffrail config view -o yaml                   as a file that sets the same
+
+A file:
+  context: [\"@prod\"]             # asked where no --context is given
+  timeout: 10s
+  fleets:
+    prod: [eu-1, us-1, \"edge-*\"] # taffrail get apps --context @prod
+  output:
+    apps: wide
+  columns:
+    resources: [cluster, kind, name, status, message]
+
+Each setting but the fleets has a variable: TAFFRAIL_TIMEOUT=10s, TAFFRAIL_OUTPUT_APPS=wide. TAFFRAIL_CONFIG and
+--config name another file. A setting that does not exist is an error.
+
+Exit codes: 0 shown; 2 something that is set makes no sense.")]
+pub(crate) struct ConfigArguments {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    View(ViewArguments),
+}
+
+/// Show all settings and their values.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail config view --show-origin
+  TAFFRAIL_TIMEOUT=10s taffrail config view --show-origin
+  taffrail config view -o yaml > ~/.config/taffrail/config.yaml
+
+Exit codes: 0 shown; 2 something that is set makes no sense.")]
+pub(crate) struct ViewArguments {
+    /// Say where each value comes from
+    #[arg(long)]
+    show_origin: bool,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ViewOutput::Table)]
+    output: ViewOutput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ViewOutput {
+    Table,
+    /// Always with the origins
+    Json,
+    /// As a file that sets the same
+    Yaml,
+}
+
+pub(crate) fn run(arguments: &ConfigArguments, config: &Config) -> Result<Exit, Complaint> {
+    let ConfigCommand::View(arguments) = &arguments.command;
+    written(match arguments.output {
+        ViewOutput::Table => table(arguments, config),
+        ViewOutput::Yaml => yaml(arguments, config),
+        ViewOutput::Json => json(config),
+    })?;
+    Ok(Exit::Yes)
+}
+
+fn table(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
+    let mut header = vec!["SETTING", "VALUE"];
+    if arguments.show_origin {
+        header.push("ORIGIN");
+    }
+    let mut table = Table::new(answer::people(), header, screen());
+    for value in &config.values {
+        let mut row = vec![Cell::new(&value.key), Cell::new(value.values.join(","))];
+        if arguments.show_origin {
+            row.push(Cell::new(value.origin.to_string()));
+        }
+        table.row(row)?;
+    }
+    table.finish()
+}
+
+/// The settings that have a value, as the file would have them.
+fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
+    let mut out = answer::programs();
+    let mut group = "";
+    for value in config.values.iter().filter(|value| !value.values.is_empty()) {
+        let (above, key) = value.key.split_once('.').unwrap_or(("", &value.key));
+        if above != group {
+            writeln!(out, "{above}:")?;
+            group = above;
+        }
+        let indent = if above.is_empty() { "" } else { "  " };
+        // JSON is YAML; words that need no quotes are nicer without.
+        let quoted =
+            |text: &String| match text.chars().all(|it| it.is_ascii_alphanumeric() || "-_./".contains(it)) {
+                true => text.clone(),
+                false => serde_json::Value::from(text.as_str()).to_string(),
+            };
+        let words: Vec<String> = value.values.iter().map(quoted).collect();
+        let words = if value.is_list { format!("[{}]", words.join(", ")) } else { words.join("") };
+        let origin = if arguments.show_origin { format!(" # {}", value.origin) } else { String::new() };
+        writeln!(out, "{indent}{}: {words}{origin}", quoted(&key.to_owned()))?;
+    }
+    out.flush()
+}
+
+fn json(config: &Config) -> io::Result<()> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Document<'c> {
+        api_version: &'static str,
+        kind: &'static str,
+        file: Option<String>,
+        items: Vec<Item<'c>>,
+    }
+
+    #[derive(Serialize)]
+    struct Item<'c> {
+        key: &'c str,
+        about: &'static str,
+        values: &'c [String],
+        origin: Place<'c>,
+    }
+
+    #[derive(Serialize)]
+    #[serde(tag = "from", rename_all = "camelCase")]
+    enum Place<'c> {
+        Default,
+        File { file: String, line: u64 },
+        Environment { variable: &'c str },
+    }
+
+    let items = config.values.iter().map(|value| Item {
+        key: &value.key,
+        about: value.about,
+        values: &value.values,
+        origin: match &value.origin {
+            Origin::Default => Place::Default,
+            Origin::File { file, line } => Place::File { file: file.display().to_string(), line: *line },
+            Origin::Environment(variable) => Place::Environment { variable },
+        },
+    });
+    let document = Document {
+        api_version: "cli.taffrail.dev/v1alpha1",
+        kind: "SettingList",
+        file: config.file.as_ref().map(|file| file.display().to_string()),
+        items: items.collect(),
+    };
+    super::get::document(crate::cli::ListOutput::Json, &document)
+}

@@ -1,0 +1,106 @@
+//! Answers to shells that ask what may follow.
+//!
+//! Whatever goes wrong, a shell gets fewer words and nobody an error: the screen belongs to a half-typed line.
+
+mod words;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::engine::complete;
+use clap_complete::env::Shells;
+
+use crate::complaint::Complaint;
+use crate::output::progress;
+
+/// Which shell asks; set by the scripts.
+const VARIABLE: &str = "_TAFFRAIL_COMPLETE";
+/// The name under which kubectl asks for the words of its plugin.
+const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
+
+/// Answers if a shell or kubectl asks; false for every other run.
+pub(crate) fn answer(root: impl Fn() -> Command) -> bool {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let shell = std::env::var(VARIABLE).ok().filter(|shell| !shell.is_empty());
+    let own = arguments.first().and_then(|own| Path::new(own).file_stem());
+    let for_kubectl = own.is_some_and(|own| own == FOR_KUBECTL);
+    if shell.is_none() && !for_kubectl {
+        return false;
+    }
+    progress::silence();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut answer = Vec::new();
+    let folder = std::env::current_dir().ok();
+    match shell {
+        Some(shell) if !for_kubectl => {
+            let begin =
+                arguments.iter().position(|argument| argument == "--").map_or(arguments.len(), |at| at + 1);
+            let asked = arguments.split_off(begin);
+            let mut command = attached(root(), &asked);
+            let shells = Shells::builtins();
+            let Some(shell) = shells.completer(&shell) else { return true };
+            if shell.write_complete(&mut command, asked, folder.as_deref(), &mut answer).is_err() {
+                return true;
+            }
+        }
+        _ => {
+            let mut command = attached(root(), &arguments);
+            let last = arguments.len().saturating_sub(1);
+            let found = complete(&mut command, arguments, last, folder.as_deref()).unwrap_or_default();
+            for candidate in found {
+                let value = candidate.get_value().to_string_lossy();
+                let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
+                let help = help.lines().next().unwrap_or_default();
+                let tab = if help.is_empty() { "" } else { "\t" };
+                answer.extend_from_slice(format!("{value}{tab}{help}\n").as_bytes());
+            }
+            // What kubectl's own completion expects at the end: no file names.
+            answer.extend_from_slice(b":4\n");
+        }
+    }
+    // A shell that went away needs no words.
+    let _ = std::io::stdout().write_all(&answer);
+    true
+}
+
+/// The command line that knows its words, for a line of which bash says where in it somebody types.
+fn attached(root: Command, line: &[OsString]) -> Command {
+    let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
+    let place: usize = place.unwrap_or(line.len().saturating_sub(1)).min(line.len());
+    let current = line.get(place).cloned().unwrap_or_default();
+    words::attach(root, &line[..place], &current)
+}
+
+/// The script that makes a shell ask.
+pub(crate) fn script(shell: &str) -> Result<String, Complaint> {
+    let unknown = || Complaint::usage(format!("no completions for '{shell}'"));
+    let shells = Shells::builtins();
+    let completer = shells.completer(shell).ok_or_else(unknown)?;
+    let own = std::env::args_os().next().unwrap_or_default();
+    let own = Path::new(&own);
+    // By its name it is found wherever it will be; by a path only where it is.
+    let program = if own.components().count() > 1 {
+        std::path::absolute(own).unwrap_or_else(|_| own.to_owned()).to_string_lossy().into_owned()
+    } else {
+        own.to_string_lossy().into_owned()
+    };
+    let mut text = Vec::new();
+    let written = completer.write_registration(VARIABLE, "taffrail", "taffrail", &program, &mut text);
+    written.map_err(|error| Complaint::unreadable("cannot write the script").because(&error))?;
+    String::from_utf8(text).map_err(|_| unknown())
+}
+
+/// How kubectl is told of its plugin, as a script.
+pub(crate) fn for_kubectl() -> String {
+    "\
+# Makes `kubectl taffrail` work, and its completion: two links in a folder of your PATH. Run it with
+#   taffrail completion kubectl | sh
+# kubectl completes its plugins since 1.26, where its own completion is set up: source <(kubectl completion bash)
+folder=$(dirname \"$(command -v taffrail)\")
+ln -sf taffrail \"$folder/kubectl-taffrail\"
+ln -sf taffrail \"$folder/kubectl_complete-taffrail\"
+"
+    .to_owned()
+}

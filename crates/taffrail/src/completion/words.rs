@@ -1,0 +1,340 @@
+//! What may stand for a value: asked of the kubeconfig, the clusters or the dumps that the line names so far.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use taffrail_apps::{AppList, Asked, Delivery, Objects, full_name};
+use taffrail_cluster::{Cluster, Discovery, Form, ListRequest};
+use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Object, Status};
+
+use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
+use crate::commands::get;
+use crate::config::Config;
+use crate::source::{self, Fleet, Live, Members};
+
+/// Longer nobody waits for a word.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Lets the arguments of all commands know their words; `before` is the line so far, `current` the word that is
+/// being typed.
+pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
+    let home = std::env::home_dir();
+    let words = Line::new(&root, before, home).map(Arc::new);
+    // As with kubectl, flags are for those who type a dash, or where nothing else can be said.
+    let hide = |command: Command| {
+        command.disable_help_flag(true).disable_version_flag(true).mut_args(|argument| {
+            let is_flag = argument.get_long().is_some();
+            if is_flag { argument.hide(true) } else { argument }
+        })
+    };
+    let is_flag = current.as_encoded_bytes().starts_with(b"-");
+    let root = if is_flag { root } else { hide(root).mut_subcommands(hide) };
+    let names: Vec<String> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    names.iter().fold(root, |root, name| {
+        root.mut_subcommand(name, |mut command| {
+            let ids: Vec<String> =
+                command.get_arguments().map(|argument| argument.get_id().as_str().to_owned()).collect();
+            for id in ids {
+                let Some(find) = words_of(name, &id) else { continue };
+                let words = words.clone();
+                let find = move |current: &OsStr| {
+                    let (Some(words), Some(current)) = (&words, current.to_str()) else { return Vec::new() };
+                    let mut found = find(words, current);
+                    found.retain(|candidate| {
+                        candidate.get_value().as_encoded_bytes().starts_with(current.as_bytes())
+                    });
+                    found
+                };
+                command = command.mut_arg(&id, |argument| argument.add(ArgValueCompleter::new(find)));
+            }
+            command
+        })
+    })
+}
+
+type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
+
+/// Who knows the words of an argument.
+fn words_of(command: &str, argument: &str) -> Option<Find> {
+    Some(match (command, argument) {
+        (_, "context") => |line, _| line.contexts(),
+        (_, "cluster") => |line, _| line.clusters(),
+        (_, "namespace") => |line, _| line.namespaces(),
+        (_, "kind") => |line, _| line.kinds(""),
+        (_, "name") => Line::apps,
+        ("explain", "what") => Line::apps_or_objects,
+        ("status", "objects") => Line::objects,
+        (_, "delivery") => {
+            |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
+        }
+        (_, "status") => |_, current| {
+            let (before, _) = current
+                .rsplit_once([',', '!'])
+                .map_or(("", current), |(before, rest)| (&current[..before.len() + 1], rest));
+            let all = [
+                Status::Failed,
+                Status::NotFound,
+                Status::Unknown,
+                Status::Terminating,
+                Status::InProgress,
+                Status::Current,
+            ];
+            all.iter().map(|status| CompletionCandidate::new(format!("{before}{}", status.word()))).collect()
+        },
+        ("get", "columns") => |line, _| {
+            let what = line.said("what").first().and_then(|what| What::from_str(what, false).ok());
+            let what = what.unwrap_or(What::Apps);
+            get::column_names(what).into_iter().map(CompletionCandidate::new).collect()
+        },
+        _ => return None,
+    })
+}
+
+/// What the line says so far.
+struct Line {
+    config: Config,
+    view: ViewArguments,
+    grouping: Option<GroupingArguments>,
+    /// Of the command.
+    matches: ArgMatches,
+}
+
+impl Line {
+    /// `None` where the line makes no sense, or says not enough.
+    fn new(root: &Command, before: &[OsString], home: Option<std::path::PathBuf>) -> Option<Line> {
+        let lenient = |root: Command| {
+            // An option whose value is being typed has none yet.
+            let matches = root.clone().ignore_errors(true).try_get_matches_from(before).ok()?;
+            matches.subcommand().map(|(name, matches)| (name.to_owned(), matches.clone()))
+        };
+        let (name, matches) = lenient(root.clone())?;
+        // Of a command that reads nothing nothing is to be told.
+        matches.try_contains_id("context").ok()?;
+        let file = matches.try_get_one::<std::path::PathBuf>("config").ok().flatten();
+        let config =
+            Config::load(root, file.map(std::path::PathBuf::as_path), |name| std::env::var_os(name), home);
+        let config = config.unwrap_or_default();
+        let (_, matches) = lenient(config.apply(root.clone(), &name, None))?;
+        let mut source = SourceArguments::from_arg_matches(&matches).ok()?;
+        source.verbose = 0;
+        source.timeout = source.timeout.min(PATIENCE);
+        source.context = config.contexts(&source.context).unwrap_or_default();
+        let has_labels = matches.try_contains_id("app_label").is_ok();
+        let grouping = has_labels.then(|| GroupingArguments::from_arg_matches(&matches).ok()).flatten();
+        let view = ViewArguments { pdb: Pdb::Advisory, source };
+        Some(Line { config, view, grouping, matches })
+    }
+
+    fn namespace(&self) -> Option<String> {
+        self.matches.try_get_one::<String>("namespace").ok().flatten().cloned()
+    }
+
+    /// What positional and other arguments of this name say so far.
+    fn said(&self, argument: &str) -> Vec<String> {
+        let said = self.matches.try_get_raw(argument).ok().flatten();
+        said.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    fn contexts(&self) -> Vec<CompletionCandidate> {
+        let fleets = self
+            .config
+            .fleets()
+            .map(|(fleet, contexts)| CompletionCandidate::new(fleet).help(Some(contexts.join(", ").into())));
+        let contexts = source::contexts(&self.view.source).unwrap_or_default();
+        contexts.into_iter().map(CompletionCandidate::new).chain(fleets).collect()
+    }
+
+    /// The names in the lists: of contexts, or of dumps.
+    fn clusters(&self) -> Vec<CompletionCandidate> {
+        let names: Vec<String> = if self.view.source.from.is_empty() {
+            let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
+            members.into_iter().map(|member| member.name).collect()
+        } else {
+            let dumps = source::dumps(&self.view.source).map(|it| it.snapshots).unwrap_or_default();
+            dumps.iter().map(|snapshot| snapshot.name().to_owned()).collect()
+        };
+        names.into_iter().map(CompletionCandidate::new).collect()
+    }
+
+    fn namespaces(&self) -> Vec<CompletionCandidate> {
+        let names: BTreeSet<String> = self.ask(
+            |fleet| {
+                let clusters = fleet.snapshots.iter();
+                clusters
+                    .flat_map(|it| it.all().map(|object| object.key.namespace.clone()).collect::<Vec<_>>())
+                    .collect()
+            },
+            |cluster, discovery| async move {
+                names(&cluster, &discovery, "namespaces", None).await.unwrap_or_default()
+            },
+        );
+        names.into_iter().filter(|name| !name.is_empty()).map(CompletionCandidate::new).collect()
+    }
+
+    /// The kinds there are, in small letters, with `after` behind each.
+    fn kinds(&self, after: &'static str) -> Vec<CompletionCandidate> {
+        let kinds: BTreeSet<String> = self.ask(
+            |fleet| {
+                let clusters = fleet.snapshots.iter();
+                clusters
+                    .flat_map(|it| it.all().map(|object| object.key.kind.to_lowercase()).collect::<Vec<_>>())
+                    .collect()
+            },
+            |_, discovery| async move {
+                discovery
+                    .resources()
+                    .iter()
+                    .filter(|it| it.can_list())
+                    .map(|it| it.kind.to_lowercase())
+                    .collect()
+            },
+        );
+        kinds.into_iter().map(|kind| CompletionCandidate::new(format!("{kind}{after}"))).collect()
+    }
+
+    /// Asks dumps or clusters for words, whichever the line names.
+    fn ask<F>(
+        &self,
+        dumped: impl Fn(&Fleet) -> Vec<String>,
+        live: impl Fn(Cluster, Discovery) -> F + Clone + Send + Sync + 'static,
+    ) -> BTreeSet<String>
+    where
+        F: Future<Output = Vec<String>> + Send + 'static,
+    {
+        if !self.view.source.from.is_empty() {
+            return source::dumps(&self.view.source)
+                .map(|fleet| dumped(&fleet))
+                .unwrap_or_default()
+                .into_iter()
+                .collect();
+        }
+        let Ok(Members { members, .. }) = source::members(&self.view.source) else { return BTreeSet::new() };
+        let words = source::each(members, self.view.source.timeout, move |cluster: Live| {
+            let live = live.clone();
+            async move {
+                let Ok(cluster) = cluster.connect().await else { return Vec::new() };
+                let Ok(discovery) = cluster.discover().await else { return Vec::new() };
+                live(cluster, discovery).await
+            }
+        });
+        words.unwrap_or_default().into_iter().flatten().collect()
+    }
+
+    fn apps(&self, current: &str) -> Vec<CompletionCandidate> {
+        let namespace = self.namespace();
+        let app_labels = self.grouping.as_ref().map(GroupingArguments::labels).unwrap_or_default();
+        let asked = Asked { namespace: namespace.clone(), app_labels, ..Asked::default() };
+        let Ok(fleet) = Fleet::read(&self.view, &asked) else { return Vec::new() };
+        let AppList { apps, .. } = fleet.apps(&[]);
+        let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);
+        let apps: Vec<_> = apps.iter().filter(|app| inside(&app.app.namespace)).collect();
+        let mut names = BTreeSet::new();
+        for app in &apps {
+            let others = apps.iter().filter(|other| {
+                other.app.name == app.app.name && full_name(&other.app) != full_name(&app.app)
+            });
+            let (short, full) = (app.app.name.clone(), full_name(&app.app));
+            let of_namespace = format!("{}/{}", app.app.namespace, app.app.name);
+            let name = match current.matches('/').count() {
+                0 if others.count() == 0 => short,
+                1 if of_namespace.starts_with(current) => of_namespace,
+                _ => full,
+            };
+            names.insert((name, format!("{}, {}", app.app.delivery, app.effective().word())));
+        }
+        names.into_iter().map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
+    }
+
+    fn apps_or_objects(&self, current: &str) -> Vec<CompletionCandidate> {
+        let apps = self.apps(current);
+        match current.split_once('/') {
+            Some((kind, _))
+                if apps
+                    .iter()
+                    .all(|app| !app.get_value().as_encoded_bytes().starts_with(current.as_bytes())) =>
+            {
+                self.names(kind)
+                    .into_iter()
+                    .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
+                    .collect()
+            }
+            _ => apps,
+        }
+    }
+
+    /// `KIND/NAME`, or `KIND` and then `NAME`.
+    fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
+        if let Some((kind, _)) = current.split_once('/') {
+            return self
+                .names(kind)
+                .into_iter()
+                .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
+                .collect();
+        }
+        match self.said("objects").first() {
+            Some(kind) if !kind.contains(['/', ',']) => {
+                self.names(kind).into_iter().map(CompletionCandidate::new).collect()
+            }
+            Some(_) => self.kinds("/"),
+            None => self.kinds(""),
+        }
+    }
+
+    /// The names of the objects of a kind.
+    fn names(&self, kind: &str) -> BTreeSet<String> {
+        let namespace = self.namespace();
+        let everywhere =
+            self.matches.try_get_one::<bool>("all_namespaces").ok().flatten().copied().unwrap_or_default();
+        let (of_dumps, of_clusters) = (kind.to_owned(), kind.to_owned());
+        let wanted = namespace.clone();
+        self.ask(
+            |fleet| {
+                let inside = |own: &str| own.is_empty() || namespace.as_deref().is_none_or(|it| it == own);
+                let named = |cluster: &taffrail_apps::Snapshot| -> Vec<String> {
+                    let all = cluster.all();
+                    all.filter(|it| {
+                        taffrail_apps::filter::is_kind(&of_dumps, it.key) && inside(&it.key.namespace)
+                    })
+                    .map(|it| it.key.name.clone())
+                    .collect()
+                };
+                fleet.snapshots.iter().flat_map(named).collect()
+            },
+            move |cluster, discovery| {
+                let (kind, wanted) = (of_clusters.clone(), wanted.clone());
+                async move {
+                    let namespace = match wanted {
+                        _ if everywhere => None,
+                        Some(namespace) => Some(namespace),
+                        None => Some(cluster.namespace().to_owned()),
+                    };
+                    names(&cluster, &discovery, &kind, namespace.as_deref()).await.unwrap_or_default()
+                }
+            },
+        )
+    }
+}
+
+/// The names of a cluster's objects of one kind.
+async fn names(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    kind: &str,
+    namespace: Option<&str>,
+) -> Option<Vec<String>> {
+    let resource = discovery.resolve(kind)?;
+    let namespace = namespace.filter(|_| resource.namespaced);
+    let request = ListRequest { namespace, form: Form::Metadata, ..ListRequest::all(&resource) };
+    let listing = cluster.list(&request).await.ok()?;
+    let name = |text: Box<[u8]>| {
+        let document = OwnedDocument::parse(text).ok()?;
+        let object = Object::new(document.root()).ok()?;
+        Some(object.name().to_string())
+    };
+    Some(listing.objects.into_iter().filter_map(name).collect())
+}

@@ -1,0 +1,218 @@
+//! The file with what people set once, as plain entries that know their lines.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+use taffrail_apps::yaml;
+
+use crate::complaint::Complaint;
+
+/// One value of the file: `output.apps` and what stands there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The keys on the way to it, joined by dots.
+    pub(super) key: String,
+    /// One value, or those of a list.
+    pub(super) values: Vec<String>,
+    /// Where its key stands, from 1.
+    pub(super) line: u64,
+}
+
+/// Where the file is looked for where nobody names one; `None` for somebody without a home.
+pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let folder = xdg.map(PathBuf::from).filter(|folder| folder.is_absolute());
+    Some(folder.or_else(|| Some(home?.join(".config")))?.join("taffrail").join("config.yaml"))
+}
+
+/// Reads a file that must be there.
+pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Complaint> {
+    let unreadable = || Complaint::usage(format!("cannot read the configuration {}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| unreadable().because(&error))?;
+    entries(&text).map_err(|(line, what)| {
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        Complaint::usage(format!("configuration {}{line}: {what}", file.display()))
+    })
+}
+
+/// What is wrong, and on which line.
+type Fault = (Option<u64>, String);
+
+fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
+    // A file of comments sets nothing.
+    let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if text.lines().all(is_empty) {
+        return Ok(Vec::new());
+    }
+    let root: Spanned<Node> = yaml::read(text).map_err(|error| (error.line, error.message))?;
+    let Node::Map(map) = root.value else {
+        return Err((Some(root.referenced.line().max(1)), "must be a list of KEY: VALUE".to_owned()));
+    };
+    let mut entries = Vec::new();
+    flatten("", map, &mut entries)?;
+    Ok(entries)
+}
+
+fn flatten(
+    above: &str,
+    map: Vec<(Spanned<String>, Spanned<Node>)>,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Fault> {
+    for (key, node) in map {
+        let line = key.referenced.line();
+        let dot = if above.is_empty() { "" } else { "." };
+        let key = format!("{above}{dot}{}", key.value);
+        if entries.iter().any(|entry| entry.key == key || entry.key.starts_with(&format!("{key}."))) {
+            return Err((Some(line), format!("'{key}' is set twice")));
+        }
+        let values = match node.value {
+            Node::Map(map) => {
+                flatten(&key, map, entries)?;
+                continue;
+            }
+            Node::Nothing => return Err((Some(line), format!("'{key}' has no value"))),
+            Node::Scalar(text) => vec![text],
+            Node::List(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for item in items {
+                    match item.value {
+                        Node::Scalar(text) => values.push(text),
+                        _ => {
+                            let line = item.referenced.line().max(line);
+                            return Err((Some(line), format!("'{key}' must be a list of words")));
+                        }
+                    }
+                }
+                values
+            }
+        };
+        entries.push(Entry { key, values, line });
+    }
+    Ok(())
+}
+
+/// YAML as it stands; numbers and truth values as their text.
+#[derive(Debug)]
+enum Node {
+    Nothing,
+    Scalar(String),
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Node;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value, a list or keys")
+            }
+
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Nothing)
+            }
+
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Nothing)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+                Ok(Node::Scalar(value.to_string()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.to_string()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.to_string()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.to_string()))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+                Ok(Node::Scalar(value.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::List(items))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Node::Map(entries))
+            }
+        }
+
+        deserializer.deserialize_any(Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_knows_its_line() {
+        let text = "\
+# what I always want
+timeout: 10s
+context: [a, b]
+
+output:
+  apps: wide
+fleets:
+  prod:
+    - eu
+    - us
+pager: false
+";
+        let found: Vec<String> = entries(text)
+            .unwrap()
+            .iter()
+            .map(|entry| format!("{}:{}={}", entry.line, entry.key, entry.values.join(",")))
+            .collect();
+        assert_eq!(
+            found,
+            ["2:timeout=10s", "3:context=a,b", "6:output.apps=wide", "8:fleets.prod=eu,us", "11:pager=false"]
+        );
+        assert_eq!(entries("# nothing yet\n\n").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_setting_is_told_with_its_line() {
+        let line = |text: &str| entries(text).unwrap_err().0;
+        assert_eq!(line("timeout: 5s\n\ntimeout: 6s\n"), Some(3));
+        assert_eq!(line("timeout: 5s\ncontext:\n"), Some(2));
+        assert_eq!(line("context:\n- a\n- {b: c}\n"), Some(3));
+        assert_eq!(line("just words\n"), Some(1));
+        assert!(line("timeout: [\n").is_some());
+    }
+
+    #[test]
+    fn the_usual_place_is_that_of_xdg() {
+        let place = |xdg: Option<&str>| {
+            usual_place(xdg.map(OsString::from), Some("/me".into())).unwrap().display().to_string()
+        };
+        assert_eq!(place(None), "/me/.config/taffrail/config.yaml");
+        assert_eq!(place(Some("/etc/xdg")), "/etc/xdg/taffrail/config.yaml");
+        // The specification says to pass over what is not absolute.
+        assert_eq!(place(Some("here")), "/me/.config/taffrail/config.yaml");
+        assert_eq!(usual_place(None, None), None);
+    }
+}

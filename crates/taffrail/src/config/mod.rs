@@ -1,0 +1,349 @@
+//! What people set once: in a file or in the environment, and where each value comes from.
+//!
+//! A setting stands in for a flag and is read as its value would be: it becomes the flag's default, so the flag wins.
+//! The environment wins over the file.
+
+mod file;
+
+use std::ffi::OsString;
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command, ValueEnum};
+
+use crate::cli::What;
+use crate::commands::get;
+use crate::complaint::Complaint;
+use crate::program;
+
+/// What may be set.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its name in the file; in the environment `TAFFRAIL_` and the same in capitals.
+    pub(crate) key: &'static str,
+    pub(crate) about: &'static str,
+    flag: Option<&'static str>,
+    of: Of,
+    is_list: bool,
+}
+
+/// Whose flag it stands in for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Every command that has it.
+    All,
+    /// This command.
+    Command(&'static str),
+    /// `get` with this word.
+    List(&'static str),
+}
+
+const fn one(key: &'static str, flag: &'static str, of: Of, about: &'static str) -> Setting {
+    Setting { key, about, flag: Some(flag), of, is_list: false }
+}
+
+const fn list(key: &'static str, flag: &'static str, of: Of, about: &'static str) -> Setting {
+    Setting { key, about, flag: Some(flag), of, is_list: true }
+}
+
+/// All settings, in the order in which they are shown.
+pub(crate) const SETTINGS: &[Setting] = &[
+    list(
+        "context",
+        "context",
+        Of::All,
+        "The contexts that are asked where no --context is given: names, @FLEET, prod-*",
+    ),
+    one("timeout", "timeout", Of::All, "How long a cluster may take to answer everything"),
+    list(
+        "app-label",
+        "app_label",
+        Of::All,
+        "The labels whose values name the apps of objects that no tool declares",
+    ),
+    one("rules", "rules", Of::Command("status"), "Whose rules decide in `taffrail status`"),
+    one("pdb", "pdb", Of::All, "What a PodDisruptionBudget means for the Deployment whose Pods it protects"),
+    one("color", "color", Of::All, "Colours: auto, always or never"),
+    Setting {
+        key: "pager",
+        about: "What shows answers that are longer than the screen; never: nothing [default: $PAGER, or less]",
+        flag: None,
+        of: Of::All,
+        is_list: false,
+    },
+    one("output.apps", "output", Of::List("apps"), "The form of `taffrail get apps`"),
+    one("output.clusters", "output", Of::List("clusters"), "The form of `taffrail get clusters`"),
+    one("output.resources", "output", Of::List("resources"), "The form of `taffrail get resources`"),
+    one("output.app", "output", Of::Command("app"), "The form of `taffrail app`"),
+    one("output.tree", "output", Of::Command("tree"), "The form of `taffrail tree`"),
+    one("output.events", "output", Of::Command("events"), "The form of `taffrail events`"),
+    one("output.explain", "output", Of::Command("explain"), "The form of `taffrail explain`"),
+    one("output.trust", "output", Of::Command("trust"), "The form of `taffrail trust`"),
+    one("output.status", "output", Of::Command("status"), "The form of `taffrail status`"),
+    list("columns.apps", "columns", Of::List("apps"), "The columns of `taffrail get apps`"),
+    list("columns.clusters", "columns", Of::List("clusters"), "The columns of `taffrail get clusters`"),
+    list("columns.resources", "columns", Of::List("resources"), "The columns of `taffrail get resources`"),
+];
+
+/// Before the name of a fleet.
+const FLEET: char = '@';
+
+impl Setting {
+    /// Its name in the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
+    }
+
+    /// The flag that it stands in for.
+    fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
+        let find = |command: &'c Command| {
+            command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
+        };
+        let has = |command: &&Command| match self.of {
+            Of::All => true,
+            Of::Command(name) => command.get_name() == name,
+            Of::List(_) => command.get_name() == "get",
+        };
+        find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
+    }
+
+    /// What is wrong with a value of it.
+    fn fault(&self, root: &Command, value: &str) -> Option<String> {
+        let argument = self.argument(root)?;
+        let possible: Vec<_> = argument.get_possible_values();
+        if !possible.is_empty() {
+            let names: Vec<&str> = possible.iter().map(clap::builder::PossibleValue::get_name).collect();
+            return (!names.contains(&value)).then(|| {
+                let nearest = nearest(value, names.iter().copied());
+                let meant = nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+                format!("'{value}' is none of {}{meant}", names.join(", "))
+            });
+        }
+        let alone = Arg::new("value").long("value").value_parser(argument.get_value_parser().clone());
+        let parsed = Command::new("value").no_binary_name(true).arg(alone);
+        let error = parsed.try_get_matches_from([format!("--value={value}")]).err()?;
+        let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("'{value}' is no value for it{why}"))
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File { file: PathBuf, line: u64 },
+    Environment(String),
+}
+
+impl Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { file, line } => write!(f, "{}:{line}", file.display()),
+            Origin::Environment(variable) => write!(f, "${variable}"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    pub(crate) key: String,
+    /// What it is good for.
+    pub(crate) about: &'static str,
+    /// None where nothing is set and there is no default.
+    pub(crate) values: Vec<String>,
+    pub(crate) is_list: bool,
+    pub(crate) origin: Origin,
+}
+
+/// All that is set.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// The file that was read.
+    pub(crate) file: Option<PathBuf>,
+    /// In the order of [`SETTINGS`], then the fleets.
+    pub(crate) values: Vec<Value>,
+}
+
+impl Config {
+    /// Reads the file `explicit`, or the one that `TAFFRAIL_CONFIG` names, or the usual one if it is there; and the
+    /// environment. `root` is the command line that it is for.
+    pub(crate) fn load(
+        root: &Command,
+        explicit: Option<&Path>,
+        environment: impl Fn(&str) -> Option<OsString>,
+        home: Option<PathBuf>,
+    ) -> Result<Config, Complaint> {
+        let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let named = explicit.map(Path::to_owned).or_else(|| set("TAFFRAIL_CONFIG").map(PathBuf::from));
+        let usual = || file::usual_place(set("XDG_CONFIG_HOME"), home).filter(|file| file.exists());
+        let file = named.or_else(usual);
+        let entries = file.as_deref().map(file::read).transpose()?.unwrap_or_default();
+
+        let mut values: Vec<Value> = SETTINGS.iter().map(|setting| default(root, setting)).collect();
+        let mut fleets = Vec::new();
+        for entry in entries {
+            // Entries come of a file.
+            let place = file.clone().unwrap_or_default();
+            let origin = Origin::File { file: place, line: entry.line };
+            let wrong = |what: String| Complaint::usage(format!("configuration {origin}: {what}"));
+            if let Some(name) = entry.key.strip_prefix("fleets.") {
+                if name.contains('.') {
+                    return Err(wrong(format!("'{}' must be a list of contexts", entry.key)));
+                }
+                let about = "The contexts that this name stands for";
+                fleets.push(Value { key: entry.key, about, values: entry.values, is_list: true, origin });
+                continue;
+            }
+            let Some(at) = SETTINGS.iter().position(|setting| setting.key == entry.key) else {
+                let complaint = wrong(format!("there is no setting '{}'", entry.key));
+                return Err(complaint.hint(known(&entry.key)));
+            };
+            check(root, &SETTINGS[at], &entry.values)
+                .map_err(|what| wrong(format!("'{}': {what}", entry.key)))?;
+            values[at] = Value { origin: origin.clone(), values: entry.values, ..values[at].clone() };
+        }
+        for (value, setting) in values.iter_mut().zip(SETTINGS) {
+            let variable = setting.variable();
+            let Some(text) = set(&variable) else { continue };
+            let wrong = |what: &str| Complaint::usage(format!("${variable}: {what}"));
+            let text = text.into_string().map_err(|_| wrong("is not text"))?;
+            value.values = if setting.is_list {
+                text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+            } else {
+                vec![text]
+            };
+            check(root, setting, &value.values).map_err(|what| wrong(&what))?;
+            value.origin = Origin::Environment(variable);
+        }
+        // What everybody's pager is, is ours as well.
+        for value in values.iter_mut().filter(|value| value.key == "pager" && value.origin == Origin::Default)
+        {
+            let pager = set("PAGER").and_then(|pager| pager.into_string().ok());
+            let is_set = pager.is_some();
+            value.values = vec![pager.unwrap_or_else(|| "less".to_owned())];
+            if is_set {
+                value.origin = Origin::Environment("PAGER".to_owned());
+            }
+        }
+        values.extend(fleets);
+        Ok(Config { file, values })
+    }
+
+    /// The one value of a setting, where it is set.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        let value = self.values.iter().find(|value| value.key == key)?;
+        value.values.first().map(String::as_str)
+    }
+
+    /// Makes what is set the default of the flags, for `command` and the word behind it.
+    pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
+        for (value, setting) in self.values.iter().zip(SETTINGS) {
+            let concerned = match setting.of {
+                Of::All => true,
+                Of::Command(name) => name == command,
+                Of::List(name) => command == "get" && word == Some(name),
+            };
+            let Some(flag) = setting.flag.filter(|_| concerned && value.origin != Origin::Default) else {
+                continue;
+            };
+            let has = |command: &Command| command.get_arguments().any(|it| it.get_id().as_str() == flag);
+            let set = |command: Command| {
+                command.mut_arg(flag, |argument| argument.default_values(value.values.iter().cloned()))
+            };
+            if has(&root) {
+                root = set(root);
+            } else if root.find_subcommand(command).is_some_and(has) {
+                root = root.mut_subcommand(command, set);
+            }
+        }
+        root
+    }
+
+    /// The names of the fleets, with their `@`.
+    pub(crate) fn fleets(&self) -> impl Iterator<Item = (String, &[String])> {
+        self.values.iter().filter_map(|value| {
+            Some((format!("{FLEET}{}", value.key.strip_prefix("fleets.")?), value.values.as_slice()))
+        })
+    }
+
+    /// Contexts, with those of the fleets in place of their names.
+    pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, Complaint> {
+        let mut contexts = Vec::new();
+        for name in names {
+            if !name.starts_with(FLEET) {
+                contexts.push(name.clone());
+                continue;
+            }
+            let Some((_, members)) = self.fleets().find(|(fleet, _)| fleet == name) else {
+                let complaint = Complaint::usage(format!("there is no fleet '{name}'"));
+                let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
+                let hint = match known.as_slice() {
+                    [] => {
+                        format!("the configuration names none; '{} config --help' shows how", program::name())
+                    }
+                    known => format!("there are: {}", known.join(", ")),
+                };
+                return Err(complaint.hint(hint));
+            };
+            contexts.extend(members.iter().cloned());
+        }
+        Ok(contexts)
+    }
+}
+
+fn default(root: &Command, setting: &Setting) -> Value {
+    let argument = setting.argument(root);
+    let defaults = argument.map(Arg::get_default_values).unwrap_or_default();
+    Value {
+        key: setting.key.to_owned(),
+        about: setting.about,
+        values: defaults.iter().map(|value| value.to_string_lossy().into_owned()).collect(),
+        is_list: setting.is_list,
+        origin: Origin::Default,
+    }
+}
+
+fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), String> {
+    if !setting.is_list && values.len() != 1 {
+        return Err("takes one value".to_owned());
+    }
+    if let Of::List(what) = setting.of
+        && setting.flag == Some("columns")
+    {
+        let what = What::from_str(what, false)?;
+        let unknown = values.iter().find(|value| get::column(what, value).is_none());
+        let names = || get::column_names(what).join(", ");
+        return unknown.map_or(Ok(()), |name| Err(format!("there is no column '{name}', but {}", names())));
+    }
+    values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
+}
+
+/// What somebody who wrote `key` may have meant.
+fn known(key: &str) -> String {
+    let inside: Vec<&str> = SETTINGS
+        .iter()
+        .map(|setting| setting.key)
+        .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
+        .collect();
+    if !inside.is_empty() {
+        return format!("set one of: {}", inside.join(", "));
+    }
+    let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
+    match nearest(key, keys) {
+        Some(key) => format!("did you mean {key}?"),
+        None => format!("'{} config view' lists them all", program::name()),
+    }
+}
+
+/// The most similar word, where one is similar.
+fn nearest<'w>(wrong: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    const SIMILAR: f64 = 0.7;
+
+    let rated = words.map(|word| (strsim::jaro(&wrong.to_lowercase(), word), word));
+    rated
+        .filter(|(rate, _)| *rate > SIMILAR)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, word)| word)
+}

@@ -1,0 +1,219 @@
+//! Where the answer goes: stdout, or a pager once it is longer than the screen.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anstream::ColorChoice;
+use anstream::adapter::StripBytes;
+use unicode_width::UnicodeWidthStr;
+
+static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
+
+/// Apart from the sink, which is held while the pager is waited for.
+static PAGING: AtomicBool = AtomicBool::new(false);
+
+struct Sink {
+    place: Place,
+    /// What is told on stderr when the answer has ended: it would stand in the middle of the pager's screen.
+    later: Vec<String>,
+}
+
+enum Place {
+    Stdout,
+    /// Not yet longer than the screen.
+    Held(Held),
+    Pager(Child),
+}
+
+struct Held {
+    pager: String,
+    text: Vec<u8>,
+    /// Of the screen.
+    columns: usize,
+    rows: usize,
+    /// Rows that the whole lines of `text` take, and where the last of them ends.
+    used: usize,
+    counted: usize,
+}
+
+/// Whether a pager is one and is there; `never` and `cat` are none.
+fn is_pager(pager: &str) -> bool {
+    match pager.split_whitespace().next() {
+        None | Some("never" | "false" | "no" | "off" | "cat") => false,
+        Some(program) => is_on_path(program),
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// From now on, shows what is longer than the screen with `pager`, a line for a shell; nothing changes where stdout
+/// is no terminal or there is no such pager.
+pub(crate) fn page_with(pager: &str) {
+    let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !io::stdout().is_terminal() || !is_pager(pager) {
+        return;
+    }
+    sink().place = Place::Held(Held {
+        pager: pager.to_owned(),
+        text: Vec::new(),
+        columns: usize::from(columns.0).max(1),
+        rows: usize::from(rows.0),
+        used: 0,
+        counted: 0,
+    });
+}
+
+/// Whether somebody is reading in a pager.
+pub(crate) fn is_paging() -> bool {
+    PAGING.load(Ordering::Acquire)
+}
+
+/// Ends the answer: the pager, if there is one, when its reader has had enough.
+pub(crate) fn finish() {
+    let mut sink = sink();
+    match std::mem::replace(&mut sink.place, Place::Stdout) {
+        Place::Stdout => {}
+        Place::Held(held) => {
+            // As below: whoever went away misses nothing.
+            let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
+        }
+        Place::Pager(mut child) => {
+            drop(child.stdin.take());
+            // How the pager ended is its reader's business.
+            let _ = child.wait();
+            PAGING.store(false, Ordering::Release);
+        }
+    }
+    for line in std::mem::take(&mut sink.later) {
+        let _ = anstream::stderr().write_all(line.as_bytes());
+    }
+}
+
+/// Tells a line on stderr, after the answer where that goes to a pager.
+pub(crate) fn tell(line: String) {
+    let mut sink = sink();
+    match sink.place {
+        // Nobody is left to be told that stderr is closed.
+        Place::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
+        _ => sink.later.push(line),
+    }
+}
+
+fn sink() -> MutexGuard<'static, Sink> {
+    SINK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The answer, for people: with colours where they are seen.
+pub(crate) fn people() -> Answer {
+    let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    Answer { strip: (!colours).then(StripBytes::new) }
+}
+
+/// The answer, for programs.
+pub(crate) fn programs() -> Answer {
+    Answer { strip: None }
+}
+
+/// A writer of the answer.
+pub(crate) struct Answer {
+    strip: Option<StripBytes>,
+}
+
+impl Write for Answer {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let mut sink = sink();
+        match &mut self.strip {
+            None => sink.place.write(text)?,
+            Some(strip) => strip.strip_next(text).try_for_each(|part| sink.place.write(part))?,
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut sink().place {
+            Place::Stdout => io::stdout().flush(),
+            Place::Held(_) | Place::Pager(_) => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Place::Stdout => io::stdout().write_all(text),
+            Place::Pager(child) => match &mut child.stdin {
+                Some(pipe) => pipe.write_all(text),
+                None => Err(io::ErrorKind::BrokenPipe.into()),
+            },
+            Place::Held(held) => {
+                held.text.extend_from_slice(text);
+                // The shell's prompt wants a row as well.
+                if held.rows() < held.rows {
+                    return Ok(());
+                }
+                let (text, child) = (std::mem::take(&mut held.text), held.start());
+                PAGING.store(child.is_ok(), Ordering::Release);
+                *self = child.map_or(Place::Stdout, Place::Pager);
+                self.write(&text)
+            }
+        }
+    }
+}
+
+impl Held {
+    fn rows(&mut self) -> usize {
+        while let Some(end) = self.text[self.counted..].iter().position(|byte| *byte == b'\n') {
+            let line = &self.text[self.counted..self.counted + end];
+            let line = String::from_utf8(anstream::adapter::strip_bytes(line).into_vec());
+            let width = line.map_or(0, |line| line.width());
+            self.used += width.div_ceil(self.columns).max(1);
+            self.counted += end + 1;
+        }
+        self.used
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(&self.pager).stdin(Stdio::piped());
+        // As git: colours pass, short answers stay on the screen. Whoever has options of their own keeps them.
+        for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
+            if std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
+        }
+        command.spawn()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pager_is_one_that_is_there() {
+        assert!(is_pager("sh -c cat"));
+        for none in ["", "never", "off", "cat", "no-such-pager -R"] {
+            assert!(!is_pager(none), "{none}");
+        }
+    }
+
+    #[test]
+    fn rows_are_those_of_the_screen() {
+        let mut held =
+            Held { pager: String::new(), text: Vec::new(), columns: 10, rows: 24, used: 0, counted: 0 };
+        held.text.extend_from_slice(b"one\n\n\x1b[31m1234567890\x1b[0m\n12345678901\nno end");
+        assert_eq!(held.rows(), 5);
+        held.text.extend_from_slice(b" yet\n");
+        assert_eq!(held.rows(), 6);
+    }
+}

@@ -1,0 +1,150 @@
+//! What is waited for, told on the terminal once it takes longer than a moment.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::table::cut;
+
+/// What takes less is not worth a line.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the line is written anew at most.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Whether a line stands on the terminal that must go before anything else is written.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Whether no line shall be shown at all.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on, shows nothing.
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Release);
+}
+
+/// Takes the line away, if one is there.
+pub(crate) fn clear() {
+    if SHOWN.swap(false, Ordering::AcqRel) {
+        // Nobody is left to be told that stderr is closed.
+        let _ = std::io::stderr().write_all(b"\r\x1b[K");
+    }
+}
+
+/// A line on stderr while several things are waited for; it goes when this is dropped.
+///
+/// It does nothing where stderr is not a terminal.
+#[derive(Clone)]
+pub(crate) struct Progress(Option<Arc<Line>>);
+
+struct Line {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+struct Waiting {
+    text: String,
+    names: Vec<String>,
+    total: usize,
+    ended: bool,
+}
+
+impl Progress {
+    /// Begins to wait for `names`; `text` says for what, such as `asking 20 clusters`.
+    pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let silent = dumb || SILENT.load(Ordering::Acquire);
+        if names.is_empty() || silent || !std::io::stderr().is_terminal() {
+            return Progress(None);
+        }
+        let total = names.len();
+        let waiting = Mutex::new(Waiting { text, names, total, ended: false });
+        let shared = Arc::new(Shared { waiting, changed: Condvar::new() });
+        let of_thread = shared.clone();
+        let thread = std::thread::Builder::new().spawn(move || of_thread.run()).ok();
+        Progress(Some(Arc::new(Line { shared, thread: Mutex::new(thread) })))
+    }
+
+    /// One of them is there.
+    pub(crate) fn done(&self, name: &str) {
+        let Some(line) = &self.0 else { return };
+        let mut waiting = line.shared.lock();
+        if let Some(at) = waiting.names.iter().position(|other| other == name) {
+            waiting.names.remove(at);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that failed has no line to clear.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut patience = PATIENCE;
+        let mut last = String::new();
+        let mut waiting = self.lock();
+        loop {
+            let waited = self.changed.wait_timeout_while(waiting, patience, |waiting| !waiting.ended);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if waiting.ended {
+                return clear();
+            }
+            patience = PACE;
+            let line = waiting.line(width());
+            if line != last {
+                SHOWN.store(true, Ordering::Release);
+                let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
+                last = line;
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn line(&self, width: usize) -> String {
+        let done = self.total - self.names.len();
+        let line = match self.names.as_slice() {
+            [] => self.text.clone(),
+            names if self.total == 1 => format!("{} {}", self.text, names.join(", ")),
+            names => format!("{}: {done} answered, waiting for {}", self.text, names.join(", ")),
+        };
+        // The last column stays free: some terminals break the line there.
+        cut(&super::printable(&line), width.saturating_sub(1))
+    }
+}
+
+fn width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_who_is_waited_for_and_fits_the_screen() {
+        let names = ["edge-3", "edge-4", "edge-5"].map(str::to_owned).to_vec();
+        let waiting = Waiting { text: "asking 20 clusters".to_owned(), names, total: 20, ended: false };
+        assert_eq!(waiting.line(80), "asking 20 clusters: 17 answered, waiting for edge-3, edge-4, edge-5");
+        assert_eq!(waiting.line(60), "asking 20 clusters: 17 answered, waiting for edge-3, edge-…");
+    }
+}

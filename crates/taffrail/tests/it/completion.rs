@@ -1,0 +1,176 @@
+//! What shells and kubectl are told.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::bad_clusters::{hanging, kubeconfig};
+use super::{clean, command, get, run, skip, taffrail};
+
+/// A folder with the program under all its names.
+fn programs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["taffrail", "kubectl-taffrail", "kubectl_complete-taffrail"] {
+        symlink(env!("CARGO_BIN_EXE_taffrail"), folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+fn shell(name: &str, folder: &Path, script: &str) -> Option<String> {
+    if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
+        skip(&format!("{name} is not installed"));
+        return None;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path =
+        std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path))).unwrap();
+    let mut command = Command::new(name);
+    clean(&mut command);
+    command.args(["-c", script]).env("PATH", path);
+    let answer = run(command, b"");
+    assert_eq!(answer.stderr, "", "{script}");
+    Some(answer.stdout)
+}
+
+/// The words that bash has for the last one of a line.
+fn bash(line: &[&str]) -> Option<Vec<String>> {
+    let programs = programs();
+    let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
+    let last = words.last().unwrap();
+    let script = format!(
+        "source <(taffrail completion bash); COMP_WORDS=({}); COMP_CWORD={}; COMP_TYPE=9; \
+         _clap_complete_taffrail taffrail {last} ''; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        words.join(" "),
+        words.len() - 1,
+    );
+    let words = shell("bash", programs.path(), &script)?;
+    Some(words.lines().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect())
+}
+
+#[test]
+fn bash_knows_commands_flags_and_values() {
+    let Some(commands) = bash(&["taffrail", ""]) else { return };
+    for command in ["get", "app", "explain", "completion", "config"] {
+        assert!(commands.iter().any(|word| word == command), "{commands:?}");
+    }
+    let of = |line: &[&str]| bash(line).unwrap();
+    assert_eq!(of(&["taffrail", "get", ""]), ["apps", "clusters", "resources"], "flags only after a dash");
+    assert_eq!(of(&["taffrail", "get", "apps", "--all"]), ["--all-namespaces", "--all-contexts"]);
+    assert_eq!(of(&["taffrail", "get", "apps", "-o", "w"]), ["wide"]);
+    assert_eq!(of(&["taffrail", "get", "apps", "--status", "Ready,In"]), ["Ready,InProgress"]);
+    assert_eq!(of(&["taffrail", "get", "clusters", "--columns", "cluster,ver"]), ["cluster,version"]);
+    assert_eq!(of(&["taffrail", "completion", ""]), ["bash", "zsh", "fish", "kubectl"]);
+    assert_eq!(of(&["taffrail", "config", "view", "--show"]), ["--show-origin"]);
+}
+
+#[test]
+fn bash_asks_the_dumps_that_the_line_names() {
+    let (from, _) = get::case("flux-in-motion");
+    let Some(apps) = bash(&["taffrail", "app", "--from", &from, ""]) else { return };
+    assert_eq!(apps, ["cache", "config", "db", "web"]);
+    let of = |line: &[&str]| bash(line).unwrap();
+    assert_eq!(of(&["taffrail", "app", "--from", &from, "web/"]), ["web/cache"]);
+    assert_eq!(of(&["taffrail", "tree", "--from", &from, "-n", "flux-system", "c"]), ["config"]);
+    assert_eq!(of(&["taffrail", "get", "apps", "--from", &from, "-n", "w"]), ["web"]);
+    assert_eq!(of(&["taffrail", "get", "apps", "--from", &from, "--cluster", ""]), ["cluster"]);
+    assert_eq!(
+        of(&["taffrail", "get", "resources", "--from", &from, "--kind", "secret,helmr"]),
+        ["secret,helmrelease", "secret,helmrepository"]
+    );
+    assert_eq!(of(&["taffrail", "status", "--from", &from, "deploym"]), ["deployment"]);
+    assert_eq!(of(&["taffrail", "status", "--from", &from, "deploy/c"]), ["deploy/coredns"]);
+    assert_eq!(of(&["taffrail", "status", "--from", &from, "deploy", "r"]), ["redis"]);
+    assert_eq!(of(&["taffrail", "explain", "--from", &from, "deploy/w"]), ["deploy/web"]);
+}
+
+#[test]
+fn contexts_and_fleets_come_from_files_and_nothing_is_said_of_what_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| -> PathBuf {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let slow = hanging();
+    let config = file("config.yaml", "fleets: {prod: [prod-eu]}\n");
+    let kubeconfig = file("kubeconfig", &kubeconfig(&[("prod-eu", &slow), ("lab", &slow)]));
+    let broken = file("broken", "contexts: [");
+    let [config, kubeconfig, broken] = [&config, &kubeconfig, &broken].map(|path| path.to_str().unwrap());
+    let Some(contexts) =
+        bash(&["taffrail", "get", "apps", "--config", config, "--kubeconfig", kubeconfig, "--context", ""])
+    else {
+        return;
+    };
+    assert_eq!(contexts, ["prod-eu", "lab", "@prod"]);
+    let none: [&str; 0] = [];
+    let of = |line: &[&str]| bash(line).unwrap();
+    // Clusters that do not answer, files that cannot be read, lines that make no sense.
+    assert_eq!(of(&["taffrail", "app", "--kubeconfig", kubeconfig, "--timeout", "1h", "s"]), none);
+    assert_eq!(of(&["taffrail", "get", "apps", "--kubeconfig", broken, "-n", "s"]), none);
+    assert_eq!(of(&["taffrail", "get", "apps", "--config", broken, "--context", "s"]), none);
+    assert_eq!(of(&["taffrail", "get", "apps", "--from", "nowhere.yaml", "-n", "s"]), none);
+    assert_eq!(of(&["taffrail", "nonsense", "--from", "no-such"]), none);
+}
+
+#[test]
+fn zsh_and_fish_read_their_scripts() {
+    let programs = programs();
+    for name in ["zsh", "fish"] {
+        let script = taffrail(&["completion", name], "");
+        assert_eq!(script.code, 0);
+        assert!(script.stdout.contains("_TAFFRAIL_COMPLETE"), "{}", script.stdout);
+        let file = programs.path().join(name);
+        fs::write(&file, script.stdout).unwrap();
+        shell(
+            name,
+            programs.path(),
+            &format!("autoload -U compinit 2>/dev/null && compinit; source '{}'", file.display()),
+        );
+    }
+    // What they ask for.
+    for (name, line) in [("zsh", "get:"), ("fish", "get\t")] {
+        let mut command = command(&["--", "taffrail", "ge"]);
+        command.env("_TAFFRAIL_COMPLETE", name).env("_CLAP_COMPLETE_INDEX", "1");
+        let answer = run(command, b"");
+        assert!(answer.stdout.starts_with(line), "{name}: {:?}", answer.stdout);
+    }
+}
+
+/// The real kubectl, where the control plane's programs were built.
+fn kubectl() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?.join("taffrail/kube");
+    let built = fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path().join("bin/kubectl"));
+    built.into_iter().find(|program| program.exists())
+}
+
+#[test]
+fn kubectl_takes_it_for_a_plugin() {
+    let (from, now) = get::case("helm-well");
+    let programs = programs();
+    let own = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(programs.path().join(name));
+        clean(&mut command);
+        command.args(arguments);
+        run(command, b"")
+    };
+    let help = own("kubectl-taffrail", &["get", "--help"]).stdout;
+    assert!(
+        help.contains("Usage: kubectl taffrail get") && help.contains("\n  kubectl taffrail get apps "),
+        "{help}"
+    );
+    let unknown = own("kubectl-taffrail", &["app", "nope", "--from", &from]).stderr;
+    assert!(unknown.contains("'kubectl taffrail get apps -o name'"), "{unknown}");
+    let words = own("kubectl_complete-taffrail", &["app", "--from", &from, "p"]).stdout;
+    assert_eq!(words, "pg\thelm, Ready\n:4\n");
+
+    let Some(kubectl) = kubectl() else {
+        return skip("no kubectl was built; `cargo xtask kube up` builds one");
+    };
+    let mut command = Command::new(kubectl);
+    clean(&mut command);
+    command.env("PATH", programs.path());
+    command.args(["taffrail", "get", "apps", "--from", &from, "--now", &now, "-o", "name"]);
+    assert_eq!(run(command, b"").stdout, "helm/data/pg\nhelm/edge/collector\n");
+}

@@ -1,0 +1,145 @@
+//! `docs/output.md` says what answers for programs hold, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{command, of_case, run, taffrail};
+
+/// What the page says: the fields of each shape.
+struct Page(BTreeMap<String, BTreeMap<String, Field>>);
+
+struct Field {
+    /// `text`, `list of App`, …
+    kind: String,
+    optional: bool,
+}
+
+impl Page {
+    fn read() -> Page {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/output.md");
+        let mut shapes: BTreeMap<String, BTreeMap<String, Field>> = BTreeMap::new();
+        let mut shape = String::new();
+        for line in fs::read_to_string(file).unwrap().lines() {
+            if let Some(name) = line.strip_prefix("## ") {
+                name.clone_into(&mut shape);
+            }
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            if let [_, name, kind, _, _] = *cells.as_slice()
+                && name.starts_with('`')
+            {
+                let optional = name.ends_with('?');
+                let name = name.trim_end_matches('?').trim_matches('`').to_owned();
+                let field = Field { kind: kind.to_owned(), optional };
+                assert!(shapes.entry(shape.clone()).or_default().insert(name, field).is_none(), "{line}");
+            }
+        }
+        Page(shapes)
+    }
+
+    /// Compares a value with its shape, and remembers which fields were met.
+    fn compare(&self, shape: &str, value: &Value, place: &str, met: &mut BTreeSet<(String, String)>) {
+        match (shape, value) {
+            (_, Value::Array(items)) if shape.starts_with("list of ") => {
+                let inner = shape.trim_start_matches("list of ");
+                items.iter().for_each(|item| self.compare(inner, item, &format!("{place}[]"), met));
+            }
+            ("text", Value::String(_)) | ("number", Value::Number(_)) | ("truth", Value::Bool(_)) => {}
+            ("time", Value::String(text)) => {
+                assert!(text.ends_with('Z') && text.contains('T'), "{place}: {text}")
+            }
+            (_, Value::Object(fields)) => {
+                let known =
+                    self.0.get(shape).unwrap_or_else(|| panic!("{place} is of no known shape: {shape}"));
+                for (name, value) in fields {
+                    let place = format!("{place}.{name}");
+                    let field = known.get(name).unwrap_or_else(|| panic!("{place} is not in docs/output.md"));
+                    met.insert((shape.to_owned(), name.clone()));
+                    if !(value.is_null() && field.optional) {
+                        self.compare(&field.kind, value, &place, met);
+                    }
+                }
+                for (name, field) in known {
+                    assert!(
+                        field.optional || fields.contains_key(name),
+                        "{place}.{name} is always there, says docs/output.md"
+                    );
+                }
+            }
+            _ => panic!("{place} is no {shape}: {value}"),
+        }
+    }
+}
+
+#[test]
+fn every_field_is_documented_and_every_documented_field_is_met() {
+    let page = Page::read();
+    let mut met = BTreeSet::new();
+    let mut compare = |answer: super::Answer| {
+        let json = answer.json();
+        let kind = json["kind"].as_str().unwrap();
+        page.compare(kind, &json, kind, &mut met);
+    };
+    // Tools differ in what they know.
+    for case in [
+        "argo-multi-source",
+        "config-sync-well",
+        "duplicate-context",
+        "flux-bad-image",
+        "flux-in-motion",
+        "helm-secret-damaged",
+        "helmrelease-well",
+        "kpt-resource-groups",
+        "label-groups",
+    ] {
+        for what in ["apps", "clusters", "resources"] {
+            compare(of_case(&["get", what], case, &["-o", "json"]));
+        }
+        for command in ["explain", "events", "trust"] {
+            compare(of_case(&[command], case, &["-o", "json"]));
+        }
+    }
+    for (case, name) in [
+        ("config-sync-well", "config-sync/team-a/repo-sync"),
+        ("flux-bad-image", "shop"),
+        ("flux-in-motion", "flux-kustomization/flux-system/db"),
+        ("helmrelease-well", "flux-helmrelease/shop/podinfo"),
+    ] {
+        for command in ["app", "tree", "explain"] {
+            compare(of_case(&[command, name], case, &["-o", "json"]));
+        }
+    }
+    let well = of_case(&["get", "apps"], "helm-well", &["-o", "name"]).stdout;
+    compare(of_case(&["explain", well.lines().next().unwrap()], "helm-well", &["-o", "json"]));
+    compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));
+    let objects = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, generation: 2}
+status: {observedGeneration: 1}
+";
+    compare(taffrail(&["status", "-f", "-", "-o", "json"], objects));
+    let lines = taffrail(&["status", "-f", "-", "-o", "jsonl", "--input", "jsonl"], "{\"kind\": 1}\n").stdout;
+    for line in lines.lines() {
+        page.compare("Verdict", &serde_json::from_str(line).unwrap(), "line", &mut met);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    fs::write(&file, "timeout: 3s\n").unwrap();
+    let mut view = command(&["config", "view", "-o", "json", "--config", file.to_str().unwrap()]);
+    view.env("TAFFRAIL_COLOR", "never");
+    let view = run(view, b"").json();
+    page.compare("SettingList", &view, "SettingList", &mut met);
+
+    let mut unmet: Vec<String> = Vec::new();
+    for (shape, fields) in &page.0 {
+        for name in fields.keys().filter(|name| !met.contains(&(shape.clone(), (*name).clone()))) {
+            unmet.push(format!("{shape}.{name}"));
+        }
+    }
+    // Only a live server tells its version.
+    unmet.retain(|field| field != "Cluster.version");
+    assert!(unmet.is_empty(), "no answer has {unmet:?}");
+}

@@ -1,0 +1,195 @@
+//! What happens on a terminal, and what does not happen elsewhere.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal};
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+
+use super::bad_clusters::{hanging, kubeconfig};
+use super::{clean, command, get, run};
+
+/// A process on a terminal of its own.
+struct Terminal {
+    child: Child,
+    output: Receiver<Vec<u8>>,
+    text: String,
+}
+
+impl Terminal {
+    fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
+        let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        rustix::pty::grantpt(&master).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).unwrap();
+        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+        let slave: OwnedFd = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        command.env("TERM", "xterm");
+        command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+        let child = command.spawn().unwrap();
+        // It holds copies of the terminal's end, which would keep it open.
+        drop(command);
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut master = File::from(master);
+            let mut buffer = [0; 4096];
+            // The other end being closed is an error on some systems.
+            while let Ok(read @ 1..) = master.read(&mut buffer) {
+                if sender.send(buffer[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal { child, output, text: String::new() }
+    }
+
+    /// Waits until the terminal shows this.
+    fn wait_for(&mut self, wanted: &str) {
+        while !self.text.contains(wanted) {
+            let more = self.output.recv();
+            let more = more.unwrap_or_else(|_| panic!("it ended without {wanted:?}: {:?}", self.text));
+            self.text.push_str(&String::from_utf8_lossy(&more));
+        }
+    }
+
+    /// Waits for the end: all that was shown, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        for more in self.output.iter() {
+            self.text.push_str(&String::from_utf8_lossy(&more));
+        }
+        (self.text, self.child.wait().unwrap().code())
+    }
+}
+
+fn of_case(name: &str, arguments: &[&str]) -> Command {
+    let (from, now) = get::case(name);
+    command(&[&["get", "apps", "--from", &from, "--now", &now], arguments].concat())
+}
+
+#[test]
+fn long_answers_go_through_the_pager_and_short_ones_do_not() {
+    let shown = |rows, pager: &str, arguments: &[&str]| {
+        let mut command = of_case("helm-secret-damaged", arguments);
+        command.env("PAGER", pager);
+        Terminal::start(command, 100, rows).end()
+    };
+    let (short, code) = shown(24, "sed s/^/paged:/", &[]);
+    assert!(short.contains("NAMESPACE") && !short.contains("paged:"), "{short}");
+    // What is told besides does not stand in the middle of the pager's screen.
+    let (long, same_code) = shown(3, "sed s/^/paged:/", &[]);
+    let lines: Vec<&str> = long.lines().collect();
+    let paged = lines.iter().take_while(|line| line.starts_with("paged:")).count();
+    assert!(paged >= 3 && lines.len() > paged, "{long}");
+    assert!(lines[paged..].iter().all(|line| !line.starts_with("paged:")), "{long}");
+    assert!(lines[paged].contains("error"), "{long}");
+    assert_eq!(code, same_code);
+    assert!(long.contains("\x1b["), "colours pass the pager: {long:?}");
+
+    let (none, _) = shown(3, "sed s/^/paged:/", &["--no-pager"]);
+    assert!(!none.contains("paged:"), "{none}");
+    let (lines, _) = shown(3, "no-such-pager", &[]);
+    assert!(lines.contains("fine"), "what is not there is not used: {lines}");
+    // Whoever leaves the pager early has seen enough.
+    let (left, code) = shown(3, "head -1", &[]);
+    assert!(!left.contains("Broken pipe") && !left.contains("panicked"), "{left}");
+    assert_eq!(code, same_code);
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    for columns in [60, 80, 120] {
+        let (text, _) = Terminal::start(of_case("argo-failures", &["--color", "never"]), columns, 50).end();
+        for line in text.lines() {
+            assert!(line.chars().count() <= columns.into(), "{columns}: {line}");
+        }
+    }
+    let mut piped = of_case("argo-failures", &[]);
+    piped.env("COLUMNS", "70");
+    assert!(run(piped, b"").stdout.lines().all(|line| line.chars().count() <= 70));
+}
+
+#[test]
+fn colours_are_for_terminals_unless_somebody_says_otherwise() {
+    let coloured = |text: &str| text.contains("\x1b[");
+    let piped = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = of_case("argo-failures", arguments);
+        command.envs(variables.iter().copied());
+        coloured(&run(command, b"").stdout)
+    };
+    assert!(!piped(&[], &[]));
+    assert!(piped(&["--color", "always"], &[]));
+    assert!(piped(&[], &[("CLICOLOR_FORCE", "1")]));
+    assert!(piped(&[], &[("TAFFRAIL_COLOR", "always")]));
+    assert!(piped(&["--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(!piped(&["-o", "json", "--color", "always"], &[]), "programs get no colours");
+
+    let shown = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = of_case("argo-failures", arguments);
+        command.envs(variables.iter().copied());
+        coloured(&Terminal::start(command, 100, 50).end().0)
+    };
+    assert!(shown(&[], &[]));
+    assert!(!shown(&[], &[("NO_COLOR", "1")]));
+    assert!(!shown(&["--color", "never"], &[]));
+    assert!(!shown(&[], &[("TAFFRAIL_COLOR", "never")]));
+}
+
+/// A kubeconfig of clusters that never answer.
+fn of_hanging(folder: &tempfile::TempDir) -> String {
+    let servers = [hanging(), hanging()];
+    let text = kubeconfig(&[("slow-1", &servers[0]), ("slow-2", &servers[1])]);
+    let file = folder.path().join("kubeconfig");
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn who_is_waited_for_is_told_on_a_terminal_and_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = of_hanging(&folder);
+    let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "2s"];
+    let (text, code) = Terminal::start(command(&arguments), 100, 50).end();
+    let (before, after) = text.rsplit_once("\r\x1b[K").unwrap();
+    assert!(before.contains("asking 2 clusters: 0 answered, waiting for slow-1, slow-2"), "{text:?}");
+    assert!(after.starts_with("\x1b[1mCLUSTER") && !after.contains("asking"), "{text:?}");
+    assert_eq!(code, Some(3));
+
+    let piped = run(command(&arguments), b"");
+    assert!(!piped.stderr.contains("asking") && !piped.stderr.contains('\x1b'), "{}", piped.stderr);
+}
+
+#[test]
+fn an_interrupt_leaves_the_terminal_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = of_hanging(&folder);
+    let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "60s"];
+    let mut terminal = Terminal::start(command(&arguments), 100, 50);
+    terminal.wait_for("waiting for slow-1");
+    let id = Pid::from_child(&terminal.child);
+    rustix::process::kill_process(id, Signal::INT).unwrap();
+    let (text, code) = terminal.end();
+    assert_eq!(code, Some(130));
+    assert!(text.ends_with("\r\x1b[K\x1b[0m"), "{text:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_answer_silently() {
+    let (from, now) = get::case("sixty-apps");
+    let program = env!("CARGO_BIN_EXE_taffrail");
+    for (form, code) in [("table", 0), ("json", 0), ("table --exit-status", 1)] {
+        let script = format!(
+            "'{program}' get resources --from '{from}' --now {now} -o {form} | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+        );
+        let mut command = Command::new("bash");
+        clean(&mut command);
+        command.args(["-c", &script]);
+        let answer = run(command, b"");
+        assert_eq!((answer.stdout.trim(), answer.stderr.as_str()), (&*code.to_string(), ""), "{form}");
+    }
+}

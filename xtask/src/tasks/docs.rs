@@ -1,0 +1,36 @@
+//! `cargo xtask docs`: the parts of `docs/` that are written from the definitions.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use xtask::binary::workspace;
+
+/// Write the man pages, the reference of commands, the table of errors, and what examples print anew.
+#[derive(Args)]
+pub(crate) struct Docs {}
+
+impl Docs {
+    pub(crate) fn run(self) -> Result<()> {
+        // What checks them writes them, so that there is one idea of what they should be.
+        test(&["--bin", "taffrail", "docs::"])?;
+        test(&["--test", "it", "examples::"])?;
+        println!(
+            "docs/man, docs/cli.md, docs/errors.md and the examples in README.md and docs/ are up to date"
+        );
+        Ok(())
+    }
+}
+
+fn test(which: &[&str]) -> Result<()> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(program)
+        .args(["test", "--quiet", "--package", "taffrail"])
+        .args(which)
+        .env("WRITE_DOCS", "1")
+        .current_dir(workspace())
+        .status()
+        .context("cannot run `cargo test`")?;
+    ensure!(status.success(), "the documents could not be written");
+    Ok(())
+}
