@@ -11,11 +11,14 @@ use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, ObjectKey};
-use crate::objects::{Lookup, Objects, ScopeError, suffices, why_unread};
+use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
+
+/// The reason of what was read and makes no sense.
+pub(crate) const UNREADABLE: &str = "Unreadable";
 
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,7 +287,11 @@ impl Judge<'_, '_> {
     /// What makes the health of an app unknown beyond its objects, if anything does.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
-            let own = Resource::unjudged(key, Status::Unknown, message.clone());
+            let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
+            let found = self.fleet.objects(app.home).get(key);
+            if matches!(found, Lookup::Found(observed) if observed.body == Body::Whole) {
+                own = own.because(UNREADABLE);
+            }
             return Some(match app.destination {
                 Destination::Cluster(_) => own,
                 Destination::OutOfReach(_) => own.because(OUT_OF_REACH),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use taffrail_status::Object;
 use taffrail_status::assess::{self, Event, Evidence, Listing};
@@ -20,12 +20,58 @@ pub struct ClusterEvidence<'a> {
     users: OnceCell<HashMap<(String, String), Vec<Object<'a>>>>,
     /// CustomResourceDefinitions by the group and kind they define.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
+    budgets: OnceCell<Budgets<'a>>,
+}
+
+/// A label, and its value.
+type Label = (String, String);
+
+/// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
+struct Budgets<'a>(HashMap<String, HashMap<Option<Label>, Vec<Object<'a>>>>);
+
+impl<'a> Budgets<'a> {
+    fn of(budgets: impl Iterator<Item = Object<'a>>) -> Budgets<'a> {
+        let read = |budget: Object<'a>| {
+            let wanted = labels(budget.at(&["spec", "selector", "matchLabels"]));
+            (budget.namespace().into_owned(), wanted, budget)
+        };
+        let budgets: Vec<_> = budgets.map(read).collect();
+        let mut frequency: HashMap<Label, usize> = HashMap::new();
+        for label in budgets.iter().flat_map(|(_, wanted, _)| wanted) {
+            *frequency.entry(label.clone()).or_default() += 1;
+        }
+        let mut index: HashMap<String, HashMap<_, Vec<_>>> = HashMap::new();
+        for (namespace, wanted, budget) in budgets {
+            // What all have in common tells none of them apart.
+            let rarest = wanted.into_iter().min_by_key(|label| frequency.get(label).copied());
+            index.entry(namespace).or_default().entry(rarest).or_default().push(budget);
+        }
+        Budgets(index)
+    }
+
+    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<Object<'a>> {
+        let Some(budgets) = self.0.get(namespace) else { return Vec::new() };
+        let keys = labels(own).into_iter().map(Some).chain([None]);
+        keys.filter_map(|key| budgets.get(&key)).flatten().cloned().collect()
+    }
+}
+
+/// Labels, each key once.
+fn labels(value: Option<Value<'_>>) -> Vec<Label> {
+    let members = value.and_then(Value::members).into_iter().flatten();
+    let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
+    texts.collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
 impl<'a> ClusterEvidence<'a> {
     /// The evidence that `objects` hold.
     pub fn new(objects: &'a dyn Objects) -> ClusterEvidence<'a> {
-        ClusterEvidence { objects, users: OnceCell::new(), definitions: OnceCell::new() }
+        ClusterEvidence {
+            objects,
+            users: OnceCell::new(),
+            definitions: OnceCell::new(),
+            budgets: OnceCell::new(),
+        }
     }
 }
 
@@ -78,6 +124,11 @@ impl Evidence for ClusterEvidence<'_> {
         Box::new(self.objects.controlled(uid).filter(speaks).map(|observed| observed.object))
     }
 
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        let held = self.objects.held(uid).filter(speaks).map(|observed| observed.object);
+        Box::new(self.owned(uid).chain(held))
+    }
+
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         let all = match namespace {
             Some(namespace) => self.objects.of_kind_in(group, kind, namespace),
@@ -104,6 +155,14 @@ impl Evidence for ClusterEvidence<'_> {
         self.is_observed("", "Pod", Some(namespace)) && !lacks_pods(self.objects, namespace)
     }
 
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        let budgets = self.budgets.get_or_init(|| {
+            let all = self.objects.of_kind("policy", "PodDisruptionBudget").filter(speaks);
+            Budgets::of(all.map(|observed| observed.object))
+        });
+        Box::new(budgets.of_labels(namespace, labels).into_iter())
+    }
+
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
         let definitions = self.definitions.get_or_init(|| {
             let all = self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition").filter(speaks);
@@ -126,5 +185,11 @@ impl Evidence for ClusterEvidence<'_> {
 
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         self.objects.is_observed(&GroupKind::new(group, kind), namespace)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        !self.objects.is_dump()
+            || self.objects.of_kind_in(group, kind, namespace).next().is_some()
+            || self.definition(group, kind).is_some()
     }
 }

@@ -134,6 +134,14 @@ pub trait Objects: Send + Sync {
     /// The objects whose controller has this UID, as far as they were read.
     fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
+    /// The objects that have this UID in an owner reference that is not their controller's, as far as they were
+    /// read.
+    fn held<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+
+    /// Whether they were written down by somebody who may have left out whole kinds, and not read for what is
+    /// asked.
+    fn is_dump(&self) -> bool;
+
     /// The events about objects of this kind and name in any namespace, each once, as far as they were read.
     fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 

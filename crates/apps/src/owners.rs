@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use taffrail_status::Object;
-use taffrail_status::assess::Event;
+use taffrail_status::assess::{Event, other_owners};
 use taffrail_status::json::Value;
 
 use crate::identity::ObjectKey;
@@ -15,6 +15,8 @@ use crate::objects::{Lookup, Objects, Observed};
 pub(crate) struct Pointers {
     /// By the UID of the controller.
     controlled: HashMap<String, Vec<ObjectKey>>,
+    /// By the UIDs of their other owners.
+    held: HashMap<String, Vec<ObjectKey>>,
     /// By kind and name of what they are about.
     events: HashMap<(String, String), Vec<ObjectKey>>,
 }
@@ -32,6 +34,9 @@ impl Pointers {
                 let about = (regarding.kind.into_owned(), regarding.name.into_owned());
                 pointers.events.entry(about).or_default().push(key.clone());
             }
+            for uid in other_owners(&object) {
+                pointers.held.entry(uid.into_owned()).or_default().push(key.clone());
+            }
             if let Some(uid) = controller(&object) {
                 match pointers.controlled.get_mut(&*uid) {
                     Some(dependents) => dependents.push(key.clone()),
@@ -44,6 +49,10 @@ impl Pointers {
 
     pub(crate) fn controlled(&self, uid: &str) -> &[ObjectKey] {
         self.controlled.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn held(&self, uid: &str) -> &[ObjectKey] {
+        self.held.get(uid).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn events(&self, kind: &str, name: &str) -> &[ObjectKey] {

@@ -494,6 +494,14 @@ impl Objects for Snapshot {
         self.each(self.pointers().controlled(uid))
     }
 
+    fn held<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().held(uid))
+    }
+
+    fn is_dump(&self) -> bool {
+        matches!(self.rest, Rest::Absent)
+    }
+
     fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
         self.each(self.pointers().events(kind, name))
     }

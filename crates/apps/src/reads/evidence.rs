@@ -67,6 +67,11 @@ impl Evidence for Recorder<'_, '_> {
         self.evidence.owned(uid)
     }
 
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        self.demand.borrow_mut().owners.insert(uid.to_owned());
+        self.evidence.dependents(uid)
+    }
+
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         self.is_observed(group, kind, namespace);
         self.evidence.of_kind(group, kind, namespace)
@@ -75,6 +80,11 @@ impl Evidence for Recorder<'_, '_> {
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
         self.is_observed("", "Pod", Some(namespace));
         self.evidence.users(namespace, claim)
+    }
+
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        self.is_observed("policy", "PodDisruptionBudget", Some(namespace));
+        self.evidence.budgets(namespace, labels)
     }
 
     fn knows_users(&self, namespace: &str) -> bool {
@@ -108,6 +118,10 @@ impl Evidence for Recorder<'_, '_> {
             self.demand.borrow_mut().lists.insert((kind, namespace.map(str::to_owned)));
         }
         is_observed
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.evidence.tells_absence(group, kind, namespace)
     }
 }
 

@@ -5,6 +5,14 @@ pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) ->
     placed("kubectl", words, namespace, context)
 }
 
+/// `helm …`, in a namespace of the cluster of a context (if it must be named).
+pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+    let mut words = words.to_vec();
+    // Helm has a name of its own for it.
+    words.extend(context.iter().flat_map(|context| ["--kube-context", context]));
+    placed("helm", &words, namespace, None)
+}
+
 /// `taffrail …`, in a namespace (if any) of the cluster of a context (if it must be named).
 pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> String {
     placed("taffrail", words, namespace, context)

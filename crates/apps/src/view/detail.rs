@@ -5,6 +5,7 @@ use serde::Serialize;
 use taffrail_status::Rules;
 use taffrail_status::json::Value;
 
+use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
 use super::{API_VERSION, AppRow, ErrorRow, time};
 use crate::apps::{self, App};
@@ -113,6 +114,7 @@ impl AppDetailList {
     ) -> AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
+        let inner = Inner::of(list);
         let detail = |app: &&'a App| {
             let home_of = |app: &App| clusters.iter().copied().find(|it| it.name() == app.app.home);
             let home = home_of(app);
@@ -120,7 +122,7 @@ impl AppDetailList {
             let via = app.via.as_ref().and_then(|via| list.apps.iter().find(|other| other.app == *via));
             let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
             AppDetail {
-                app: AppRow::from(*app),
+                app: AppRow { counts: inner.counts(app).into(), ..AppRow::from(*app) },
                 application: application(app, list, home),
                 reconciliation: ReconciliationDetails {
                     last_success: app.sync.last_success.map(time),

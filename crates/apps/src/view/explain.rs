@@ -4,11 +4,13 @@ use serde::Serialize;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
-use super::command::{kubectl, resource};
+use super::command::{helm, kubectl, resource, taffrail};
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
-use crate::apps::{App, OUT_OF_REACH};
+use crate::apps::{App, OUT_OF_REACH, Resource, UNREADABLE};
 use crate::belonging::Belonging;
+use crate::find::full_name;
 use crate::identity::Delivery;
+use crate::sync::SyncState;
 
 /// Why an app is as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,12 +34,36 @@ pub struct Explanation {
     pub health: &'static str,
     /// What may be said of its status now.
     pub effective: &'static str,
+    /// How its sync stands, where that keeps what is well from being new: `Failed` or `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<&'static str>,
+    /// The declared objects of which something is switched off on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flagged: Vec<Flagged>,
     /// Why, in the words of the cause.
     pub message: String,
     /// From the object to the cause, which is the last; empty where all is well.
     pub chain: Vec<LinkRow>,
     /// Commands that tell more of the cause.
     pub next: Vec<String>,
+}
+
+/// An object of which something is switched off on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Flagged {
+    /// Which object.
+    pub object: ObjectName,
+    /// What of it: `suspended`, `paused`.
+    pub flags: Vec<&'static str>,
+}
+
+impl Flagged {
+    fn of(resource: &Resource) -> Option<Flagged> {
+        let flags = [(resource.flags.suspended, "suspended"), (resource.flags.paused, "paused")];
+        let flags: Vec<_> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect();
+        (!flags.is_empty()).then(|| Flagged { object: ObjectName::from(&resource.key), flags })
+    }
 }
 
 /// An object on the way to the cause.
@@ -82,6 +108,11 @@ impl Explanation {
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
         let speaker = app.speaker.as_ref();
         let chain: &[Link] = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
+        let sync = trouble(app);
+        let next = match chain.last() {
+            Some(cause) => next(app, cause, context),
+            None => sync.and_then(|_| delivered_by(app, context)).into_iter().collect(),
+        };
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
             cluster: app.app.target.clone(),
@@ -90,9 +121,11 @@ impl Explanation {
             object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
+            sync: sync.map(SyncState::as_str),
+            flagged: app.resources.iter().filter_map(Flagged::of).collect(),
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
-            next: chain.last().map(|cause| next(cause, context)).unwrap_or_default(),
+            next,
         }
     }
 }
@@ -152,14 +185,50 @@ impl ExplanationList {
     }
 }
 
+/// The state of a sync of which the tool complains while the objects are well.
+fn trouble(app: &App) -> Option<SyncState> {
+    match app.sync.state {
+        _ if app.health != Status::Current => None,
+        SyncState::Failed => Some(SyncState::Failed),
+        SyncState::Unknown if !app.said.is_empty() => Some(SyncState::Unknown),
+        _ => None,
+    }
+}
+
+/// The command that tells more of what delivers an app.
+fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
+    if let Some(key) = &app.declaring {
+        let kind = resource(&key.group, &key.kind);
+        return Some(kubectl(&["describe", &kind, &key.name], &key.namespace, context));
+    }
+    let is_helm = app.app.delivery == Delivery::Helm;
+    is_helm.then(|| helm(&["history", &app.app.name], &app.app.namespace, context))
+}
+
+/// The name of the release whose storage has this name: `sh.helm.release.v1.shop.v3`.
+fn release(storage: &str) -> Option<&str> {
+    Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
+}
+
 /// The commands that tell more of a cause.
-fn next(cause: &Link, context: Option<&str>) -> Vec<String> {
+fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
+    match (cause.status, &*cause.reason) {
+        (Status::Unknown, OUT_OF_REACH) => {
+            vec![taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None)]
+        }
+        _ => next_of(cause, context),
+    }
+}
+
+fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
     let kind = resource(&cause.object.group, &cause.object.kind);
     let name = &*cause.object.name;
     let command = |words: &[&str]| kubectl(words, &cause.object.namespace, context);
     match cause.status {
-        Status::Unknown if cause.reason == OUT_OF_REACH => {
-            return vec!["taffrail explain --all-contexts".to_owned()];
+        Status::Unknown if cause.reason == UNREADABLE => {
+            if let Some(release) = release(name) {
+                return vec![helm(&["history", release], &cause.object.namespace, context)];
+            }
         }
         Status::NotFound => return vec![command(&["get", &kind])],
         Status::Unknown if cause.rule.is_empty() => return vec![command(&["auth", "can-i", "get", &kind])],
@@ -201,7 +270,7 @@ mod tests {
             rule: "test".to_owned(),
             facts: vec![fact.to_owned()],
         };
-        next(&cause, Some("it's prod")).join("; ").replace(r" --context 'it'\''s prod'", "")
+        next_of(&cause, Some("it's prod")).join("; ").replace(r" --context 'it'\''s prod'", "")
     }
 
     #[test]
@@ -215,7 +284,7 @@ mod tests {
             rule: "test".to_owned(),
             facts: Vec::new(),
         };
-        let commands = next(&cause, None);
+        let commands = next_of(&cause, None);
         assert_eq!(commands.last().map(String::as_str), Some("kubectl logs import-1 -c import -n shop"));
     }
 

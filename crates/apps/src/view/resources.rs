@@ -1,9 +1,13 @@
 //! `get resources`.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
+use taffrail_status::rollup;
 
 use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{App, AppList, Resource};
+use crate::identity::ObjectKey;
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,7 +25,10 @@ pub struct ResourceList {
 
 impl From<&AppList> for ResourceList {
     fn from(list: &AppList) -> ResourceList {
-        let rows = list.apps.iter().flat_map(|app| app.resources.iter().map(|resource| row(app, resource)));
+        let inner = Inner::of(list);
+        let rows = list.apps.iter().flat_map(|app| {
+            app.resources.iter().map(|resource| row(app, resource, inner.get(app, resource)))
+        });
         ResourceList {
             api_version: API_VERSION,
             kind: "ResourceList",
@@ -59,7 +66,44 @@ pub struct ResourceRow {
     pub app: AppName,
 }
 
-fn row(app: &App, resource: &Resource) -> ResourceRow {
+/// The apps by the objects that declare them: an app that is declared by another is as its own row says, while
+/// the roll-up of the other takes its object for what that says itself.
+pub(super) struct Inner<'l>(HashMap<(&'l str, &'l ObjectKey), &'l App>);
+
+impl<'l> Inner<'l> {
+    pub(super) fn of(list: &'l AppList) -> Inner<'l> {
+        let declared = list.apps.iter();
+        let declared = declared.filter_map(|app| Some(((&*app.app.home, app.declaring.as_ref()?), app)));
+        Inner(declared.collect())
+    }
+
+    /// The app that an object of `app` declares.
+    pub(super) fn get(&self, app: &App, resource: &Resource) -> Option<&'l App> {
+        let inner = self.0.get(&(&*app.app.target, &resource.key)).filter(|_| app.in_reach)?;
+        (inner.app != app.app).then_some(*inner)
+    }
+
+    /// What may be said of the objects of `app` now.
+    pub(super) fn counts(&self, app: &App) -> rollup::Counts {
+        let status =
+            |resource: &Resource| self.get(app, resource).map_or(resource.status, |inner| inner.health);
+        app.resources.iter().map(status).collect()
+    }
+}
+
+fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
+    if let Some(inner) = inner.filter(|inner| inner.effective() != app.freshness.effective(resource.status)) {
+        let own = row(app, resource, None);
+        let since = inner.speaker.as_ref().and_then(|speaker| speaker.since).map(time);
+        let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
+        return ResourceRow {
+            status: inner.effective().as_str(),
+            message: inner.message.clone(),
+            rule,
+            since,
+            ..own
+        };
+    }
     ResourceRow {
         cluster: app.app.target.clone(),
         group: resource.key.group.clone(),

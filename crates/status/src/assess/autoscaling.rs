@@ -3,9 +3,9 @@
 use jiff::SignedDuration;
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::edges::references;
-use crate::assess::evidence::{Lookup, time};
-use crate::json::Value;
+use crate::assess::edges::{Reference, references};
+use crate::assess::evidence::time;
+use crate::json::{OwnedDocument, Value};
 use crate::object::Object;
 use crate::verdict::Status;
 
@@ -16,7 +16,12 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     if !matches!(finding.status(), Status::Current | Status::InProgress) || finding.is_stale() {
         return;
     }
-    let failing = ["AbleToScale", "ScalingActive"].into_iter().filter_map(|name| autoscaler.condition(name));
+    let annotated = annotated_conditions(autoscaler);
+    let condition = |name| {
+        let is_it = |condition: &Value<'_>| condition.get("type").is_some_and(|it| it.is_str(name));
+        autoscaler.condition(name).or_else(|| annotated.as_ref()?.root().items()?.find(is_it))
+    };
+    let failing = ["AbleToScale", "ScalingActive"].into_iter().filter_map(condition);
     let mut failing: Vec<_> = failing
         .filter(|condition| {
             let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -33,14 +38,25 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
     finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/autoscaler");
     finding.since = since;
-    for reference in references(autoscaler) {
-        match case.get(&reference.to) {
-            Lookup::Found(target) => finding.follow(case.examine(&target)),
-            Lookup::Absent => {
-                finding.fact(format!("{} {} does not exist", reference.to.kind, reference.to.name))
-            }
-            Lookup::Unobserved(_) => {}
+    // A target that began to roll later is not why.
+    let explains = |target: &Finding| {
+        target.hard.is_some()
+            || target.status() == Status::Failed
+            || target.since.zip(since).is_none_or(|(target, since)| target <= since)
+    };
+    for Reference { to, .. } in references(autoscaler) {
+        if let Some(target) = case.get(&to).found() {
+            finding.follow(case.examine(&target).filter(explains));
+        } else if case.is_missing(&to) {
+            finding.fact(format!("{} does not exist", case.called(&to)));
         }
     }
     finding.hard = None;
+}
+
+/// `autoscaling/v1` has no field for conditions; the API server puts them in an annotation, as JSON.
+fn annotated_conditions(autoscaler: &Object<'_>) -> Option<OwnedDocument> {
+    let annotations = autoscaler.at(&["metadata", "annotations"])?;
+    let text = annotations.get("autoscaling.alpha.kubernetes.io/conditions")?.as_str()?;
+    OwnedDocument::parse(text.into_owned().into_bytes()).ok()
 }

@@ -82,8 +82,10 @@ fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     let objects = case.owned(job, Some(POD));
     let has_ended =
         |object: &Object<'_>| pod::is_in_phase(object, "Failed") || pod::is_in_phase(object, "Succeeded");
-    let active: Vec<_> =
-        objects.into_iter().filter(|object| !is_terminating(object) && !has_ended(object)).collect();
+    // Others take the place of those that are being deleted, unless the Job waits until they have ended.
+    let waits = job.at(&["spec", "podReplacementPolicy"]).is_some_and(|policy| policy.is_str("Failed"));
+    let counts = |object: &Object<'_>| (waits || !is_terminating(object)) && !has_ended(object);
+    let active: Vec<_> = objects.into_iter().filter(counts).collect();
     let mut pods: Vec<_> = active.iter().filter_map(|object| case.examine(object)).collect();
     let may_retry = has_tries_left(job, &active);
     for pod in &mut pods {
@@ -114,7 +116,8 @@ fn lacks_pods(job: &Object<'_>) -> bool {
     number(&["status", "active"]).unwrap_or(0) < wanted
 }
 
-/// Whether the Job may fail once more. Restarts within Pods count where its Pods restart their containers.
+/// Whether the Job may fail once more. Restarts within Pods count where its Pods restart their containers; the
+/// controller compares them with the limit on their own.
 fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
@@ -130,8 +133,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     });
     let statuses = lists.filter_map(Value::items).flatten();
     let restarts = statuses.filter_map(|status| status.get("restartCount")?.as_i64());
-    let used = restarts.fold(failed, i64::saturating_add);
-    used < limit || used == 0
+    let restarts = restarts.fold(0, i64::saturating_add);
+    failed <= limit && (restarts < limit || restarts == 0)
 }
 
 pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Finding) {

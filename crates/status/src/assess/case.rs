@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::assess::edges::selects;
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
@@ -121,6 +122,16 @@ impl Finding {
         if !fact.trim().is_empty() && !self.facts.contains(&fact) {
             self.facts.push(fact);
         }
+    }
+
+    /// Says that an object does not exist, unless its own words name that object.
+    pub(super) fn lacks(&mut self, called: &str, name: &str) {
+        let fact = format!("{called} does not exist");
+        if !self.text.contains(name) {
+            let text = format!("{}; {fact}", self.text);
+            self.say("", text);
+        }
+        self.fact(fact);
     }
 
     /// Its own words stay: on the way to the cause they say how far the object is, and the cause would only be
@@ -240,6 +251,9 @@ impl<'e> Case<'e> {
         if finding.status() != Status::Unknown {
             super::examine(self, object, &mut finding);
         }
+        if !finding.is_current() && finding.text.trim().is_empty() {
+            finding.text = without_words(object, &finding);
+        }
         if finding.is_current() {
             finding.since = None;
         } else if finding.since.is_none() {
@@ -274,7 +288,8 @@ impl<'e> Case<'e> {
             verdict,
         };
         if finding.text.trim().is_empty() && !finding.is_current() {
-            finding.text = self.words(object, finding.since).unwrap_or_default();
+            let words = self.words(object, finding.since);
+            finding.text = words.unwrap_or_else(|| without_words(object, &finding));
         }
         finding
     }
@@ -321,6 +336,12 @@ impl<'e> Case<'e> {
         in_order(self.evidence.of_kind(group, kind, namespace))
     }
 
+    /// The disruption budgets that choose Pods with these labels, in the order of their names.
+    pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
+        let budgets = self.evidence.budgets(namespace, labels);
+        in_order(budgets.filter(|budget| selects(budget.at(&["spec", "selector"]), labels)))
+    }
+
     /// The Pods that use a claim, in the order of their names.
     pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
         in_order(self.evidence.users(namespace, claim))
@@ -330,14 +351,51 @@ impl<'e> Case<'e> {
         self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
     }
 
+    /// Not every field says whether its target is cluster-scoped.
+    fn get_in_cluster(&self, name: &ObjectName) -> Lookup<'e> {
+        self.evidence.get(&name.group, &name.kind, "", &name.name)
+    }
+
+    /// The objects of those names that are there.
+    pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Object<'e>> {
+        let there = names
+            .into_iter()
+            .filter_map(|name| self.get(name).found().or_else(|| self.get_in_cluster(name).found()));
+        there.collect()
+    }
+
     /// Examines the objects of those names that are there.
     pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Finding> {
-        let there = names.into_iter().filter_map(|name| {
-            // Not every field says whether its target is cluster-scoped.
-            let in_cluster = || self.evidence.get(&name.group, &name.kind, "", &name.name).found();
-            self.get(name).found().or_else(in_cluster)
-        });
-        there.filter_map(|object| self.examine(&object)).collect()
+        self.named(names).iter().filter_map(|object| self.examine(object)).collect()
+    }
+
+    /// Whether there is certainly no object of that name.
+    pub(super) fn is_missing(&self, name: &ObjectName) -> bool {
+        let lookups = [self.get(name), self.get_in_cluster(name)];
+        let tells = |namespace| self.evidence.tells_absence(&name.group, &name.kind, namespace);
+        !lookups.iter().any(|lookup| matches!(lookup, Lookup::Found(_)))
+            && lookups.iter().any(|lookup| matches!(lookup, Lookup::Absent))
+            && (tells(&name.namespace) || tells(""))
+    }
+
+    /// How people call an object that is not there.
+    pub(super) fn called(&self, name: &ObjectName) -> String {
+        let ObjectName { group, kind, namespace, name } = name;
+        let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
+        if namespace.is_empty() || self.evidence.definition(group, kind).is_some_and(is_of_cluster) {
+            format!("{kind} {name}")
+        } else {
+            format!("{kind} {namespace}/{name}")
+        }
+    }
+
+    /// The objects that this one owns, as their controller or not, in the order of their names.
+    pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
+        let uid = owner.text(&["metadata", "uid"]);
+        if uid.is_empty() {
+            return Vec::new();
+        }
+        in_order(self.evidence.dependents(&uid).filter(|object| object.text(&["metadata", "uid"]) != uid))
     }
 
     /// The Warning events since the object is not well, newest first.
@@ -374,4 +432,25 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     let mut objects: Vec<_> = objects.collect();
     objects.sort_by_cached_key(ObjectName::of);
     objects
+}
+
+/// What is said of an object that has no words: a condition, else the reason, else the status.
+fn without_words(object: &Object<'_>, finding: &Finding) -> String {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
+    let text = |condition: Value<'_>, key| {
+        condition.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
+    };
+    let has_reason =
+        |condition: &Value<'_>| !finding.reason.is_empty() && text(*condition, "reason") == finding.reason;
+    let decisive = conditions.into_iter().flatten().find(has_reason);
+    let not_ready = || object.condition("Ready").filter(|ready| text(*ready, "status") != "True");
+    match decisive.or_else(not_ready) {
+        Some(condition) => {
+            let [name, status, reason] = ["type", "status", "reason"].map(|key| text(condition, key));
+            let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+            format!("{name} is {status}{reason}")
+        }
+        None if !finding.reason.is_empty() => finding.reason.clone().into_owned(),
+        None => finding.status().to_string(),
+    }
 }

@@ -6,10 +6,13 @@ use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::edges::references;
 use crate::assess::evidence::{ObjectName, defined};
 use crate::assess::workloads::is_terminating;
-use crate::assess::{pod, storage};
+use crate::assess::{extension, pod, storage};
 use crate::json::Value;
 use crate::object::Object;
 use crate::verdict::Status;
+
+/// The finalizer of a claim while a snapshot is taken of it.
+const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let finalizers = finalizers(object);
@@ -31,6 +34,13 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
                 finding.held_by(user, "still uses the claim");
             }
         }
+        ("", "PersistentVolumeClaim") if protects(SNAPSHOT_PROTECTION) => {
+            if let Some((snapshot, complaint)) = storage::snapshot_in_the_way(case, object) {
+                let name = &snapshot.name.name;
+                finding.say("InUse", format!("VolumeSnapshot {name} is still taken of the claim{complaint}"));
+                finding.held_by(snapshot, "is still taken of the claim");
+            }
+        }
         ("", "PersistentVolume") if protects("kubernetes.io/pv-protection") => {
             let claims: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
             if let Some(claim) = case.examine_named(&claims).into_iter().next() {
@@ -42,7 +52,15 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             let (group, kind) = defined(object);
             holders(case, finding, case.of_kind(&group, &kind, None));
         }
-        _ => holders(case, finding, case.owned(object, None)),
+        (group, _) => {
+            let mut objects = case.dependents(object);
+            // What other kinds refer to does not keep them from being deleted.
+            if extension::is_custom(group) {
+                let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+                objects.extend(case.named(&named));
+            }
+            holders(case, finding, objects);
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::assess::Budgets;
 use crate::assess::case::{Case, Finding};
-use crate::assess::edges::selects;
 use crate::json::Value;
 use crate::object::Object;
 use crate::verdict::Status;
@@ -11,17 +10,16 @@ use crate::verdict::Status;
 pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);
-    let budgets = case.of_kind("policy", "PodDisruptionBudget", Some(&deployment.namespace()));
     let mut kept = Vec::new();
-    for budget in budgets.iter().filter(|budget| selects(budget.at(&["spec", "selector"]), labels)) {
-        let Some(wanted) = count(budget, "desiredHealthy") else { continue };
-        if let Some(healthy) = count(budget, "currentHealthy").filter(|healthy| *healthy < wanted) {
+    for budget in case.budgets(&deployment.namespace(), labels) {
+        let Some(wanted) = count(&budget, "desiredHealthy") else { continue };
+        if let Some(healthy) = count(&budget, "currentHealthy").filter(|healthy| *healthy < wanted) {
             let name = budget.name();
             finding.fact(format!("PodDisruptionBudget {name} wants {wanted} healthy Pods, {healthy} are"));
         }
         let is_newest = budget.at(&["metadata", "generation"]).and_then(Value::as_i64);
         let is_newest =
-            is_newest.is_none_or(|generation| count(budget, "observedGeneration") == Some(generation));
+            is_newest.is_none_or(|generation| count(&budget, "observedGeneration") == Some(generation));
         let available = count(deployment, "availableReplicas").unwrap_or(0);
         let updated = count(deployment, "updatedReplicas").unwrap_or(0);
         kept.push(is_newest && wanted > 0 && available.min(updated) >= wanted);

@@ -25,7 +25,7 @@ pub enum By {
         name: &'static str,
     },
     /// The values at `at` are references with `name` and, where they differ from the object's or the edge's,
-    /// `namespace`, `kind` and `apiVersion` or `group`.
+    /// `namespace`, `kind` and `apiVersion`, `group` or `apiGroup`.
     Reference {
         /// Where the references are.
         at: &'static str,
@@ -64,6 +64,9 @@ const FLUX_SOURCE: (&str, &str) = ("source.toolkit.fluxcd.io", "");
 const HELM_CHART: (&str, &str) = ("source.toolkit.fluxcd.io", "HelmChart");
 const KUSTOMIZATION: (&str, &str) = ("kustomize.toolkit.fluxcd.io", "Kustomization");
 const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io", "HelmRelease");
+
+/// Where a Kustomization names the objects whose health it waits for.
+const HEALTH_CHECKS: &str = "spec.healthChecks[]";
 
 const fn edge(from: (&'static str, &'static str), to: (&'static str, &'static str), by: By) -> Edge {
     Edge { from, to, by }
@@ -123,6 +126,7 @@ pub const EDGES: &[Edge] = &[
     edge(ANY, ANY, By::Reference { at: "spec.bootstrap.configRef" }),
     edge(KUSTOMIZATION, KUSTOMIZATION, By::Reference { at: "spec.dependsOn[]" }),
     edge(KUSTOMIZATION, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
+    edge(KUSTOMIZATION, ANY, By::Reference { at: HEALTH_CHECKS }),
     edge(HELM_RELEASE, HELM_RELEASE, By::Reference { at: "spec.dependsOn[]" }),
     edge(HELM_RELEASE, FLUX_SOURCE, By::Reference { at: "spec.chartRef" }),
     edge(HELM_RELEASE, HELM_CHART, By::Path { at: "status.helmChart" }),
@@ -142,6 +146,15 @@ pub struct Reference {
 ///
 /// Where a field does not say whether its target is cluster-scoped, the target has the namespace of `object`.
 pub fn references(object: &Object<'_>) -> Vec<Reference> {
+    references_along(object, |_| true)
+}
+
+/// The objects whose health a Kustomization says it waits for.
+pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
+    references_along(kustomization, |by| matches!(by, By::Reference { at: HEALTH_CHECKS }))
+}
+
+fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
         if name.is_empty() || kind.is_empty() {
@@ -154,7 +167,8 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
         }
     };
     let home = object.namespace();
-    for edge in EDGES.iter().filter(|edge| edge.from == ANY || edge.from == (object.group(), object.kind())) {
+    let is_from = |edge: &&Edge| edge.from == ANY || edge.from == (object.group(), object.kind());
+    for edge in EDGES.iter().filter(is_from).filter(|edge| is_wanted(edge.by)) {
         let text = |value: Value<'_>, key: &str| {
             value.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
         };
@@ -173,12 +187,13 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
             }
             By::Reference { at } => {
                 for value in walk(object.root(), at) {
-                    let [api_version, own_group, named, namespace, name] =
-                        ["apiVersion", "group", "kind", "namespace", "name"].map(|key| text(value, key));
+                    let [api_version, own_group, api_group, named, namespace, name] =
+                        ["apiVersion", "group", "apiGroup", "kind", "namespace", "name"]
+                            .map(|key| text(value, key));
                     let versioned = api_version.split_once('/').map(|(group, _)| group);
-                    let group = match (&*api_version, &*own_group) {
-                        ("", "") => group,
-                        ("", own) => own,
+                    let group = match (&*api_version, &*own_group, &*api_group) {
+                        ("", "", "") => group,
+                        ("", "", own) | ("", own, _) => own,
                         _ => versioned.unwrap_or_default(),
                     };
                     let kind = if named.is_empty() { kind } else { &named };

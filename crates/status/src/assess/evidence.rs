@@ -78,6 +78,9 @@ pub trait Evidence {
     /// The objects whose controller owner reference has this UID.
     fn owned(&self, uid: &str) -> Listing<'_>;
 
+    /// The objects that have this UID in any of their owner references, its controller's or another's.
+    fn dependents(&self, uid: &str) -> Listing<'_>;
+
     /// The objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
@@ -91,6 +94,14 @@ pub trait Evidence {
         self.is_observed("", "Pod", Some(namespace))
     }
 
+    /// The PodDisruptionBudgets of a namespace that may choose Pods with these labels: at least those that do.
+    ///
+    /// Asked for every Deployment that is not well, so an answer with all budgets costs their number each time.
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        let _ = labels;
+        self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
+    }
+
     /// The CustomResourceDefinition of a kind, as far as definitions were read.
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>>;
 
@@ -102,6 +113,11 @@ pub trait Evidence {
 
     /// Whether all objects of a kind in a namespace (or in all) were read.
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
+
+    /// Whether an object that is [`Absent`](Lookup::Absent) in a namespace (empty: in none) does not exist, as
+    /// far as others refer to it. Of a kind of which a dump holds nothing there, whoever wrote it may have left
+    /// all out.
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }
 
 /// An event, from either of the two API groups that serve them.
@@ -197,6 +213,8 @@ pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
 pub struct Dump<'a> {
     objects: Vec<(ObjectName, Object<'a>)>,
     owned: HashMap<String, Vec<usize>>,
+    /// By the UIDs of owners that are no controllers.
+    held: HashMap<String, Vec<usize>>,
     events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
     /// Pods by the names of the claims they use.
     users: HashMap<ObjectName, Vec<usize>>,
@@ -217,6 +235,9 @@ impl<'a> Dump<'a> {
         for (at, (name, object)) in dump.objects.iter().enumerate() {
             if let Some(uid) = controller(object).map(|owner| uid_of(owner).into_owned()) {
                 dump.owned.entry(uid).or_default().push(at);
+            }
+            for uid in other_owners(object) {
+                dump.held.entry(uid.into_owned()).or_default().push(at);
             }
             match (object.group(), object.kind()) {
                 ("", "Pod") => {
@@ -293,6 +314,14 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
+/// The UIDs of the owners of an object besides its controller.
+pub fn other_owners<'a>(object: &Object<'a>) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
+    let controller = controller(object).map(uid_of);
+    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
+    let uids = owners.into_iter().flatten().map(uid_of);
+    uids.filter(move |uid| !uid.is_empty() && controller.as_ref() != Some(uid))
+}
+
 fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
     owner.get("uid").and_then(Value::as_str).unwrap_or_default()
 }
@@ -310,6 +339,12 @@ impl Evidence for Dump<'_> {
     fn owned(&self, uid: &str) -> Listing<'_> {
         let owned = self.owned.get(uid).into_iter().flatten();
         Box::new(owned.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
+    }
+
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        let held = self.held.get(uid).into_iter().flatten();
+        let held = held.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone()));
+        Box::new(self.owned(uid).chain(held))
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
@@ -341,5 +376,9 @@ impl Evidence for Dump<'_> {
 
     fn is_observed(&self, group: &str, kind: &str, _namespace: Option<&str>) -> bool {
         !self.unobserved.contains(&(group.to_owned(), kind.to_owned()))
+    }
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        !self.range(group, kind, Some(namespace)).is_empty()
+            || self.definitions.contains_key(&(group.to_owned(), kind.to_owned()))
     }
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
-use crate::assess::workloads;
+use crate::assess::{flux, workloads};
 use crate::json::{Kind, Value};
 use crate::object::Object;
 use crate::verdict::Status;
@@ -26,15 +26,23 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     let (sets, mut others): (Vec<_>, Vec<_>) = case
         .owned(object, None)
         .into_iter()
-        .partition(|owned| (owned.group(), owned.kind()) == ("apps", "ReplicaSet"));
+        .partition(|owned| matches!((owned.group(), owned.kind()), ("apps" | "extensions", "ReplicaSet")));
     others.extend(workloads::current(object, &sets).cloned());
     let owned: Vec<_> = others.iter().filter_map(|owned| case.examine(owned)).collect();
-    let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
-    let named = case.examine_named(&named).into_iter();
+    let references: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+    let named = case.examine_named(&references).into_iter();
     // What an object merely names may serve others; that it fails is a word, no hard cause.
     let named = named.filter(|named| owned.iter().all(|owned| owned.name != named.name));
     let named: Vec<_> = named.map(|named| Finding { hard: None, ..named }).collect();
     finding.follow(owned.into_iter().chain(named));
+    for name in references.iter().filter(|name| case.is_missing(name)) {
+        finding.lacks(&case.called(name), &name.name);
+    }
+}
+
+/// Whether a group is one of custom resources that have no rules of their own.
+pub(super) fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }
 
 fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {

@@ -1,8 +1,7 @@
 //! Flux' own objects: what they wait for.
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::edges::{Reference, references};
-use crate::assess::evidence::Lookup;
+use crate::assess::edges::{Reference, health_checks, references};
 use crate::json::Value;
 use crate::object::Object;
 
@@ -13,7 +12,7 @@ pub(super) fn is_flux(group: &str) -> bool {
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let ready = object.condition("Ready");
     let reason = ready.and_then(|ready| ready.get("reason")?.as_str()).unwrap_or_default();
-    if finding.is_current() || ready.is_none_or(|ready| finding.text != ready_text(ready)) {
+    if finding.is_current() || ready.is_none_or(|ready| finding.verdict.message != ready_text(ready)) {
         return;
     }
     let waits_for = |reference: &&Reference| match &*reason {
@@ -22,19 +21,13 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         // A chart that cannot be built for want of its repository.
         _ => object.kind() == "HelmChart" && reference.to.group == "source.toolkit.fluxcd.io",
     };
-    let references = references(object);
-    let awaited: Vec<_> = references.iter().filter(waits_for).collect();
+    let awaited: Vec<_> = match &*reason {
+        "HealthCheckFailed" => health_checks(object),
+        _ => references(object).into_iter().filter(|reference| waits_for(&reference)).collect(),
+    };
     for reference in &awaited {
-        if matches!(case.get(&reference.to), Lookup::Absent) {
-            let fact = format!(
-                "{} {}/{} does not exist",
-                reference.to.kind, reference.to.namespace, reference.to.name
-            );
-            if !finding.text.contains(&reference.to.name) {
-                let text = format!("{}; {fact}", finding.text);
-                finding.say("", text);
-            }
-            finding.fact(fact);
+        if case.is_missing(&reference.to) {
+            finding.lacks(&case.called(&reference.to), &reference.to.name);
         }
     }
     finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));

@@ -42,7 +42,9 @@ use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use evidence::{Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined};
+pub use evidence::{
+    Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,
+};
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

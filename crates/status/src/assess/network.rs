@@ -2,7 +2,7 @@
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Lookup, ObjectName, time};
+use crate::assess::evidence::{ObjectName, time};
 use crate::assess::workloads::is_terminating;
 use crate::json::Value;
 use crate::object::Object;
@@ -46,13 +46,10 @@ pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &m
     finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/api-service");
     finding.since = time(available.get("lastTransitionTime"));
     for reference in references(api_service) {
-        match case.get(&reference.to) {
-            Lookup::Found(service) => finding.follow(behind(case, &service)),
-            Lookup::Absent => {
-                let ObjectName { namespace, name, .. } = &reference.to;
-                finding.fact(format!("Service {namespace}/{name} does not exist"));
-            }
-            Lookup::Unobserved(_) => {}
+        if let Some(service) = case.get(&reference.to).found() {
+            finding.follow(behind(case, &service));
+        } else if case.is_missing(&reference.to) {
+            finding.fact(format!("{} does not exist", case.called(&reference.to)));
         }
     }
     finding.hard = None;

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, Lookup, ObjectName, claims, controller, time};
+use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
 use crate::json::Value;
 use crate::object::Object;
@@ -329,7 +329,7 @@ fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
         if kind == "Node" || name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default") {
             continue;
         }
-        if matches!(case.get(&reference.to), Lookup::Absent) {
+        if case.is_missing(&reference.to) {
             let missing = format!("{kind} {}/{name} does not exist", reference.to.namespace);
             // A Pod is not even made without its account, and an image or a crash has other causes.
             let is_else = matches!(

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::evidence::{Event, time};
 use crate::json::Value;
 use crate::object::Object;
 
@@ -34,8 +35,22 @@ pub(super) fn events(
             event.message.contains("already exists") || event.message.contains("being deleted");
         event.reason == "FailedCreate" && !is_in_the_way && case.is_recent(event, RECENT)
     });
-    let Some(event) = refusal else { return false };
+    let Some(event) = refusal.filter(|event| !is_over(case, object, event)) else { return false };
     finding.harden(HardCause::Refused, &event.reason, &*event.message);
     finding.since = finding.since.or(event.first);
     true
+}
+
+/// Whether the object has made a Pod since it was refused one.
+///
+/// Within one second both happen where a quota is used up, so that is not after it.
+fn is_over(case: &Case<'_>, object: &Object<'_>, refusal: &Event<'_>) -> bool {
+    let Some(last) = refusal.last else { return false };
+    let is_after = |at: Option<Timestamp>| at.is_some_and(|at| at.as_second() > last.as_second());
+    let pods = case.owned(object, Some(("", "Pod")));
+    pods.iter().any(|pod| is_after(time(pod.at(&["metadata", "creationTimestamp"]))))
+        || case
+            .events(object, Some(last))
+            .iter()
+            .any(|event| event.reason == "SuccessfulCreate" && !event.warning && is_after(event.last))
 }

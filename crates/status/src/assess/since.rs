@@ -12,9 +12,11 @@ pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
         Status::Terminating => deleted(object),
-        _ => conditions(object).or_else(|| match (object.group(), object.kind()) {
-            ("batch", "Job") => time(object.at(&["status", "startTime"])),
-            _ => None,
+        _ => decisive(object, verdict).or_else(|| conditions(object)).or_else(|| {
+            match (object.group(), object.kind()) {
+                ("batch", "Job") => time(object.at(&["status", "startTime"])),
+                _ => None,
+            }
         }),
     }
 }
@@ -35,6 +37,17 @@ pub(super) fn transition(
     let condition = object.condition(name)?;
     let status = condition.get("status")?.as_str()?;
     if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
+}
+
+/// The condition by which kstatus decided before it looked at the kind.
+fn decisive(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
+    let name = match verdict.status {
+        Status::Failed => "Stalled",
+        Status::InProgress => "Reconciling",
+        _ => return None,
+    };
+    let is_it = verdict.rule == "generic/conditions";
+    is_it.then(|| transition(object, name, |status| status == "True")).flatten()
 }
 
 fn conditions(object: &Object<'_>) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::evidence::{Lookup, ObjectName, time};
+use crate::assess::evidence::{ObjectName, time};
 use crate::assess::pod;
 use crate::json::Value;
 use crate::object::Object;
@@ -33,36 +33,34 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     let volume = claim.text(&["spec", "volumeName"]);
     if !volume.is_empty() {
         let name = ObjectName::new("", "PersistentVolume", "", &volume);
-        match case.get(&name) {
-            Lookup::Absent => missing(finding, "PersistentVolume", &volume),
-            Lookup::Found(object) => {
-                let phase = object.text(&["status", "phase"]);
-                finding.fact(format!("PersistentVolume {volume} is in phase {phase}"));
-            }
-            Lookup::Unobserved(_) => {}
+        if let Some(object) = case.get(&name).found() {
+            let phase = object.text(&["status", "phase"]);
+            finding.fact(format!("PersistentVolume {volume} is in phase {phase}"));
+        } else if case.is_missing(&name) {
+            finding.lacks(&case.called(&name), &volume);
+        } else if !finding.text.contains(&*volume) {
+            let text = format!("{}; it waits for PersistentVolume {volume}", finding.text);
+            finding.say("", text);
         }
         return;
     }
     match class(case, claim) {
         Class::WaitsForConsumer => waits_for_consumer(case, claim, finding, warning.is_some()),
-        Class::Missing(name) => missing(finding, "StorageClass", &name),
+        Class::Missing(name) => finding.lacks(&case.called(&name), &name.name),
+        // The controller says of the claim what it read of the class.
+        Class::Unknown
+            if case.events(claim, created).iter().any(|event| event.reason == WAITS_FOR_CONSUMER) =>
+        {
+            waits_for_consumer(case, claim, finding, warning.is_some());
+        }
         Class::BindsAtOnce | Class::Unknown => {}
     }
-}
-
-fn missing(finding: &mut Finding, kind: &str, name: &str) {
-    let fact = format!("{kind} {name} does not exist");
-    if !finding.text.contains(name) {
-        let text = format!("{}; {fact}", finding.text);
-        finding.say("", text);
-    }
-    finding.fact(fact);
 }
 
 enum Class {
     WaitsForConsumer,
     BindsAtOnce,
-    Missing(String),
+    Missing(ObjectName),
     Unknown,
 }
 
@@ -73,11 +71,14 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
     let class = match name.as_deref() {
         // Such a claim is bound to a volume that somebody makes by hand.
         Some("") => return Class::BindsAtOnce,
-        Some(name) => match case.get(&ObjectName::new("storage.k8s.io", "StorageClass", "", name)) {
-            Lookup::Found(class) => class,
-            Lookup::Absent => return Class::Missing(name.to_owned()),
-            Lookup::Unobserved(_) => return Class::Unknown,
-        },
+        Some(name) => {
+            let name = ObjectName::new("storage.k8s.io", "StorageClass", "", name);
+            match case.get(&name).found() {
+                Some(class) => class,
+                None if case.is_missing(&name) => return Class::Missing(name),
+                None => return Class::Unknown,
+            }
+        }
         None => match default_class(case) {
             Some(class) => class,
             None => return Class::Unknown,
@@ -135,4 +136,20 @@ pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Fin
     let users = users.filter(|user| !user.text(&["spec", "nodeName"]).is_empty());
     let examined = users.filter_map(|user| case.examine(&user));
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
+}
+
+/// The snapshot that is still taken of a claim, and what it complains of.
+pub(super) fn snapshot_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<(Finding, String)> {
+    let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
+    let is_taken = |snapshot: &&Object<'_>| {
+        snapshot.text(&["spec", "source", "persistentVolumeClaimName"]) == claim.name()
+            && snapshot.at(&["status", "readyToUse"]).and_then(Value::as_bool) != Some(true)
+    };
+    let complaint = |snapshot: &Object<'_>| match &*snapshot.text(&["status", "error", "message"]) {
+        "" => String::new(),
+        said => format!(": {said}"),
+    };
+    let created = |snapshot: &Object<'_>| time(snapshot.at(&["metadata", "creationTimestamp"]));
+    let snapshot = snapshots.iter().filter(is_taken).min_by_key(|snapshot| created(snapshot))?;
+    Some((case.examine(snapshot)?, complaint(snapshot)))
 }

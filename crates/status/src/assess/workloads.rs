@@ -1,8 +1,9 @@
 //! Deployments, ReplicaSets, StatefulSets, DaemonSets.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
@@ -40,11 +41,17 @@ pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Opt
     })
 }
 
+/// The ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
+pub(super) fn replica_sets<'e>(case: &Case<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
+    let sets = case.owned(owner, Some(("apps", "ReplicaSet")));
+    if sets.is_empty() { case.owned(owner, Some(("extensions", "ReplicaSet"))) } else { sets }
+}
+
 pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
     if finding.is_current() || finding.is_stale() {
         return;
     }
-    let sets = case.owned(deployment, Some(("apps", "ReplicaSet")));
+    let sets = replica_sets(case, deployment);
     if is_paused(deployment) && rests(case, deployment, finding, &sets) {
         finding.turn(
             Status::Current,
@@ -195,8 +202,11 @@ pub(super) enum Terminating {
     Counted,
 }
 
-/// The Pods of a workload, examined. Failed ones count only where nothing else explains what is missing, and
-/// only since it is missing: controllers replace them.
+/// How long a Pod that failed tells of what is missing now: controllers try again after at most 1,000 s.
+const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
+
+/// The Pods of a workload, examined. Of the failed ones the newest counts where nothing else explains what is
+/// missing: controllers replace them.
 pub(super) fn pods(
     case: &Case<'_>,
     owner: &Object<'_>,
@@ -213,10 +223,12 @@ pub(super) fn pods(
     if !unwell.is_empty() || finding.is_current() {
         return unwell;
     }
-    let since: Option<Timestamp> = finding.since;
-    let mut failed: Vec<_> = failed.iter().map(|object| pod::failed(case, object)).collect();
-    failed.retain(|pod| since.is_some() && pod.since >= since);
-    failed
+    let is_recent = |at: Timestamp| case.now.duration_since(at) <= FAILED_RECENTLY;
+    let created = |object: &Object<'_>| time(object.at(&["metadata", "creationTimestamp"]));
+    let failed = failed.iter().map(|object| (created(object), pod::failed(case, object)));
+    let recent = failed.filter(|(_, pod)| pod.since.is_some_and(is_recent) && pod.since >= finding.since);
+    let newest = recent.max_by_key(|(created, pod)| (pod.since, *created, Reverse(pod.name.clone())));
+    newest.map(|(_, pod)| pod).into_iter().collect()
 }
 
 /// Says where nobody looked for the Pods that would explain what is not well.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{Answer, ErrorRow, Explanation, ExplanationList, LinkRow, ObjectName, text};
+use taffrail_apps::view::{
+    Answer, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, text,
+};
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Belonging, Body, Delivery, FindError, InvalidAppQuery, Lookup, ObjectKey,
     Objects, Snapshot, declared, filter,
@@ -334,13 +336,15 @@ fn explain(
     let colour = style(app.effective());
     let subject = printable(&subject);
     let health = text::health(app, now);
-    writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}", printable(&cluster))?;
+    let sync = explanation.sync.map(|sync| format!(", sync {sync}")).unwrap_or_default();
+    writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}{sync}", printable(&cluster))?;
+    flagged(out, explanation)?;
     of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
-        return match &*explanation.message {
-            "" => Ok(()),
-            message => indented(out, "  ", message),
-        };
+        if !explanation.message.is_empty() {
+            indented(out, "  ", &explanation.message)?;
+        }
+        return further(out, explanation);
     };
     writeln!(out)?;
     writeln!(out, "{bold}Cause{bold:#}")?;
@@ -372,9 +376,31 @@ fn explain(
         writeln!(out, "{bold}Not ready as well{bold:#}")?;
         writeln!(out, "  {others}")?;
     }
+    further(out, explanation)
+}
+
+fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    let bold = Style::new().bold();
+    if explanation.next.is_empty() {
+        return Ok(());
+    }
     writeln!(out)?;
     writeln!(out, "{bold}Look further{bold:#}")?;
     explanation.next.iter().try_for_each(|command| writeln!(out, "  {command}"))
+}
+
+/// How many objects are named one by one.
+const NAMED: usize = 5;
+
+/// What is switched off on purpose.
+fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    for Flagged { object: name, flags } in explanation.flagged.iter().take(NAMED) {
+        indented(out, "  ", &format!("{} is {}", object(name), flags.join(" and ")))?;
+    }
+    match explanation.flagged.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more are suspended or paused"),
+    }
 }
 
 /// Whose an object is.

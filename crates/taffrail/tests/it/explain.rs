@@ -1,5 +1,8 @@
 //! `taffrail explain` on dumps.
 
+use std::fs;
+use std::path::Path;
+
 use super::{Answer, golden_apps, taffrail};
 
 fn explain(case: &str, arguments: &[&str]) -> Answer {
@@ -153,4 +156,81 @@ fn declared_objects_are_one_app() {
     let get = ["get", "apps", "--from", from.to_str().unwrap(), "--now", "2026-03-01T12:00:00Z"];
     let row = taffrail(&[&get[..], &declared].concat(), "").json();
     assert_eq!((&row["items"][0]["objects"], &row["items"][0]["health"]), (&2.into(), &"Failed".into()));
+}
+
+/// What `explain` says of a case of our own.
+fn explain_own(case: &str, arguments: &[&str]) -> Answer {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps").join(case);
+    let one = folder.join("cluster.yaml");
+    let from = if one.exists() { one } else { folder.join("clusters") };
+    let now = fs::read_to_string(folder.join("now")).unwrap();
+    let from = ["explain", "--from", from.to_str().unwrap(), "--now", now.trim()];
+    taffrail(&[&from, arguments].concat(), "")
+}
+
+#[test]
+fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
+    for (name, sync) in [("docs", "Unknown"), ("api", "Failed")] {
+        let answer = explain("argo-failures", &[name]);
+        let (first, rest) = answer.stdout.split_once('\n').unwrap();
+        assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {sync}"));
+        let next = format!("\n\nLook further\n  kubectl describe application.argoproj.io {name} -n argocd\n");
+        assert!(rest.ends_with(&next), "{rest}");
+        let json = explain("argo-failures", &[name, "-o", "json"]).json();
+        assert_eq!((&json["sync"], &json["chain"]), (&sync.into(), &serde_json::json!([])));
+    }
+    // What is not well says why itself.
+    assert_eq!(explain("argo-failures", &["web", "-o", "json"]).json().get("sync"), None);
+}
+
+#[test]
+fn a_damaged_release_is_for_helm_to_look_at() {
+    let json = explain("helm-secret-damaged", &["ops/mail", "-o", "json"]).json();
+    assert_eq!(json["chain"][0]["reason"], "Unreadable");
+    assert_eq!(json["next"], serde_json::json!(["helm history mail -n ops"]));
+}
+
+#[test]
+fn an_app_in_another_cluster_is_looked_for_by_its_name() {
+    let json = explain_own("argo-destinations", &["unknown", "-o", "json"]).json();
+    let command = "taffrail explain argo-application/argocd/unknown --all-contexts";
+    assert_eq!(json["next"], serde_json::json!([command]));
+}
+
+#[test]
+fn what_is_switched_off_is_told_of_what_is_well() {
+    let paused = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web, generation: 2}
+spec: {replicas: 1, paused: true}
+status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
+  conditions: [{type: Available, status: "True"}]}
+"#;
+    let explain =
+        |form: &[&str]| taffrail(&[&["explain", "--from", "-", "deployment/web"], form].concat(), paused);
+    let text = explain(&[]).stdout;
+    assert!(text.starts_with("Deployment shop/web is Ready\n  Deployment shop/web is paused\n"), "{text}");
+    let json = explain(&["-o", "json"]).json();
+    assert_eq!(json["flagged"][0]["object"]["name"], "web");
+    assert_eq!(json["flagged"][0]["flags"], serde_json::json!(["paused"]));
+}
+
+#[test]
+fn an_app_among_the_objects_of_another_is_as_its_own_row_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps/argo-app-of-apps");
+    let now = fs::read_to_string(folder.join("now")).unwrap();
+    let from = folder.join("cluster.yaml");
+    let of = |what: &[&str]| {
+        let end = ["--from", from.to_str().unwrap(), "--now", now.trim(), "-o", "json"];
+        taffrail(&[what, &end].concat(), "").json()
+    };
+    let rows = of(&["get", "resources", "-A"]);
+    let rows = rows["items"].as_array().unwrap();
+    let child = rows.iter().find(|row| row["kind"] == "Application" && row["name"] == "kid-bad").unwrap();
+    assert_eq!(child["status"], "Failed");
+    assert!(child["message"].as_str().unwrap().starts_with("back-off"), "{child}");
+    // Argo CD takes no child's health for that of the parent, and neither does the roll-up.
+    let root = &of(&["app", "argocd/root"])["items"][0]["app"];
+    assert_eq!((&root["health"], &root["counts"]["Failed"]), (&"Current".into(), &1.into()));
 }

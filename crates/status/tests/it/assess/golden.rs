@@ -95,6 +95,14 @@ impl Evidence for Reversed<'_> {
         reversed(self.0.owned(uid))
     }
 
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        reversed(self.0.dependents(uid))
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.0.tells_absence(group, kind, namespace)
+    }
+
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         reversed(self.0.of_kind(group, kind, namespace))
     }

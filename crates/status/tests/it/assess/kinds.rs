@@ -140,7 +140,13 @@ fn a_claim_that_nobody_uses_waits_by_design_and_one_that_is_used_does_not() {
     check(&all(&[CLAIM, &lazy, &pod("web", USER)]), "InProgress < /Pod/shop/web: 0/3 nodes");
     check(&all(&[CLAIM, &lazy, &pod("web", USER).replace("phase: Pending", "phase: Succeeded")]), "Current");
     check(&all(&[CLAIM, &lazy, &pod("web", USER).replace("claimName: data", "claimName: other")]), "Current");
-    check(CLAIM, "InProgress < /PersistentVolumeClaim/shop/data: StorageClass standard does not exist");
+    let other = lazy.replace("name: standard", "name: other");
+    let missing = "InProgress < /PersistentVolumeClaim/shop/data: StorageClass standard does not exist";
+    check(&all(&[CLAIM, &other]), missing);
+    // Who dumped no class at all has left them out; the controller's own words tell what the class says.
+    check(CLAIM, "InProgress < /PersistentVolumeClaim/shop/data: PVC is not Bound. phase: Pending");
+    let waits = event("PersistentVolumeClaim/data", "Normal", "WaitForFirstConsumer", 9, "11:59:00", "waits");
+    check(&all(&[CLAIM, &waits]), "Current");
     // The default class, of a claim that names none.
     let default = lazy.replace(
         "name: standard",
@@ -438,4 +444,19 @@ fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
     };
     assert_eq!(tell("/ConfigMap/shop/web"), Status::NotFound);
     assert_eq!(tell("/Secret/shop/web"), Status::Unknown);
+}
+
+#[test]
+fn a_deletion_is_held_by_what_it_owns_without_controlling_it() {
+    let of = |kind: &str, name: &str, more: &str| {
+        format!(
+            "{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: {name}, namespace: shop, uid: u-{name}, \
+             deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [example.com/{name}]{more}}}}}"
+        )
+    };
+    let owner = of("Farm", "farm", "");
+    let owned = ", ownerReferences: [{apiVersion: example.com/v1, kind: Farm, name: farm, uid: u-farm}]";
+    let waits = "Terminating < example.com/Field/shop/field: waits for finalizers: example.com/field";
+    check(&all(&[&owner, &of("Field", "field", owned)]), waits);
+    check(&all(&[&owner, &of("Field", "field", "")]), "Terminating < example.com/Farm/shop/farm");
 }

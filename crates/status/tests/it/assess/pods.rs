@@ -240,13 +240,23 @@ fn what_a_pod_refers_to_and_is_missing_is_named_by_the_pod() {
         )
     };
     let creating = |optional| CREATING.replace("spec: {nodeName: node-1}", &spec(optional));
-    check(&rolling(&creating(false)), &format!("InProgress{CAUSE}: Secret shop/web-tls does not exist"));
+    let others = "{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}\n---\n\
+                  {apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: shop}}";
+    check(
+        &all(&[&rolling(&creating(false)), others]),
+        &format!("InProgress{CAUSE}: Secret shop/web-tls does not exist"),
+    );
+    // Who dumped none at all has left them out.
+    check(&rolling(&creating(false)), &format!("InProgress{CAUSE}: Pod is in the Pending phase"));
     let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web-env, namespace: shop}}";
     check(
         &all(&[&rolling(&creating(true)), settings]),
         &format!("InProgress{CAUSE}: Pod is in the Pending phase"),
     );
-    check(&rolling(&creating(true)), &format!("InProgress{CAUSE}: ConfigMap shop/web-env does not exist"));
+    check(
+        &all(&[&rolling(&creating(true)), others]),
+        &format!("InProgress{CAUSE}: ConfigMap shop/web-env does not exist"),
+    );
 }
 
 #[test]

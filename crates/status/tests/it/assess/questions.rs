@@ -22,6 +22,14 @@ impl Evidence for Noted<'_> {
         self.dump.owned(uid)
     }
 
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        self.dump.dependents(uid)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.dump.tells_absence(group, kind, namespace)
+    }
+
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         self.listed.borrow_mut().push(kind.to_owned());
         self.dump.of_kind(group, kind, namespace)
