@@ -148,6 +148,9 @@ pub trait Objects: Send + Sync {
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
+    /// The objects that were there more than once, and differently; the last of each counts.
+    fn repeated(&self) -> &[ObjectKey];
+
     /// What could not be read.
     fn errors(&self) -> &[ScopeError];
 

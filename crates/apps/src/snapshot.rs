@@ -121,6 +121,7 @@ pub struct Snapshot {
     rest: Rest,
     lost: Option<String>,
     errors: Vec<ScopeError>,
+    repeated: Vec<ObjectKey>,
     /// Made when a question needs it: a cluster in which all is well costs nothing.
     pointers: OnceLock<Pointers>,
 }
@@ -143,6 +144,7 @@ impl Snapshot {
             rest,
             lost: None,
             errors: Vec::new(),
+            repeated: Vec::new(),
             pointers: OnceLock::new(),
         }
     }
@@ -251,7 +253,14 @@ impl Snapshot {
             }
         }
         let whole = |stored: &Stored| stored.body == Body::Whole;
-        if body == Body::Whole || !self.objects.get(&key).is_some_and(whole) {
+        let known = self.objects.get(&key).filter(|stored| whole(stored));
+        if body == Body::Whole || known.is_none() {
+            // A live cluster answers the same question twice with what it holds by then.
+            let differs = matches!(self.rest, Rest::Absent)
+                && known.is_some_and(|stored| stored.document.text() != document.text());
+            if differs && !self.repeated.contains(&key) {
+                self.repeated.push(key.clone());
+            }
             self.objects.insert(key, Stored { document, body });
             self.pointers.take();
         }
@@ -512,6 +521,10 @@ impl Objects for Snapshot {
             .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
             .or_else(|| self.declared_scopes.get(&key).copied())
             .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))
+    }
+
+    fn repeated(&self) -> &[ObjectKey] {
+        &self.repeated
     }
 
     fn errors(&self) -> &[ScopeError] {

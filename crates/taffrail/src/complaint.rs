@@ -77,8 +77,12 @@ impl Complaint {
 
     /// Tells it on stderr.
     pub(crate) fn print(&self) {
-        let style = anstyle::AnsiColor::Red.on_default().bold();
-        let mut text = format!("{style}error{style:#}: {}\n", crate::output::printable(&self.what));
+        let (word, colour) = match self.exit {
+            Exit::Yes => ("warning", anstyle::AnsiColor::Yellow),
+            _ => ("error", anstyle::AnsiColor::Red),
+        };
+        let style = colour.on_default().bold();
+        let mut text = format!("{style}{word}{style:#}: {}\n", crate::output::printable(&self.what));
         if let Some(hint) = &self.hint {
             let style = anstyle::Style::new().bold();
             text.push_str(&format!("{style} hint{style:#}: {hint}\n"));

@@ -1,6 +1,5 @@
 //! `taffrail explain`: from the symptom to the cause, and the command to look further.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -10,7 +9,7 @@ use taffrail_apps::view::{
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Belonging, Body, Delivery, FindError, InvalidAppQuery, Lookup, ObjectKey,
-    Objects, Snapshot, declared, filter,
+    Objects, Resource, Snapshot, declared, filter,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -374,7 +373,19 @@ fn explain(
     if !others.is_empty() {
         writeln!(out)?;
         writeln!(out, "{bold}Not ready as well{bold:#}")?;
-        writeln!(out, "  {others}")?;
+        for other in others.iter().take(OTHERS) {
+            let colour = style(other.status);
+            let name = printable(&format!("{} {}", other.key.kind, other.key.path())).into_owned();
+            let message = text::line(&other.message);
+            let dash = if message.is_empty() { "" } else { ": " };
+            let used = name.width() + 4 + other.status.word().width();
+            let message = format!("{dash}{}", printable(&message));
+            let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
+            writeln!(out, "  {name}  {colour}{}{colour:#}{message}", other.status.word())?;
+        }
+        if others.len() > OTHERS {
+            writeln!(out, "  … and {} more: taffrail app {}", others.len() - OTHERS, app.app.name)?;
+        }
     }
     further(out, explanation)
 }
@@ -432,15 +443,18 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
     Ok(())
 }
 
-/// How many other declared objects are not ready: `2 Failed, 1 InProgress`.
-fn others(app: &App) -> String {
-    let others = app.resources.iter().filter(|resource| Some(&resource.key) != app.worst.as_ref());
-    let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
-    for resource in others.filter(|resource| resource.status != Status::Current) {
-        *counts.entry(resource.status).or_default() += 1;
-    }
-    counts.iter().map(|(status, count)| format!("{count} {}", status.word())).collect::<Vec<_>>().join(", ")
+/// The other declared objects that are not ready, the worst first.
+fn others(app: &App) -> Vec<&Resource> {
+    let is_other = |resource: &&Resource| {
+        Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current
+    };
+    let mut others: Vec<_> = app.resources.iter().filter(is_other).collect();
+    others.sort_by_key(|resource| resource.status);
+    others
 }
+
+/// How many of them are named.
+const OTHERS: usize = 5;
 
 fn object(name: &ObjectName) -> String {
     let slash = if name.namespace.is_empty() { "" } else { "/" };

@@ -45,6 +45,15 @@ fn namespaces_filter_by_where_an_app_is_declared() {
 }
 
 #[test]
+fn a_dump_without_objects_is_not_green() {
+    let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+    let clusters =
+        taffrail(&["get", "clusters", "--from", file.path().to_str().unwrap(), "-o", "json"], "").json();
+    assert_eq!(clusters["items"][0]["status"], "Unknown");
+    assert_eq!(clusters["items"][0]["message"], "it holds no objects");
+}
+
+#[test]
 fn clusters_and_resources_of_a_dump() {
     let clusters = get("clusters", "flux-in-motion", &["-o", "json"]).json();
     assert_eq!(clusters["kind"], "ClusterList");

@@ -21,7 +21,47 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings.extend(not_served(ground));
     findings.extend(without_evidence(ground));
     findings.extend(sources(ground));
+    findings.extend(out_of_reach(ground));
+    findings.extend(repeated(ground));
     findings
+}
+
+/// Apps that are declared here and whose objects nobody looked at: only their tool speaks for them.
+fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, app, _) in ground.declared().filter(|(_, app, _)| !app.in_reach) {
+        apps.entry(&app.message).or_default().push(place);
+    }
+    let finding = |(message, places): (&str, Vec<usize>)| {
+        let next = ground.taffrail(&["get", "apps", "--all-contexts"], "");
+        finding(Severity::Medium, "OutOfReach").says(message).of(places).next(next)
+    };
+    apps.into_iter().map(finding).collect()
+}
+
+/// Objects that a dump holds more than once: it may be of several moments, or of several clusters.
+fn repeated(ground: &Ground<'_>) -> Option<Finding> {
+    let repeated = ground.objects.repeated();
+    let first = repeated.first()?;
+    let message = format!(
+        "{} in the dump more than once, and differently, such as {} {}: the last of each counts",
+        if repeated.len() == 1 {
+            "1 object is".to_owned()
+        } else {
+            format!("{} objects are", repeated.len())
+        },
+        first.kind,
+        first.path()
+    );
+    let apps: BTreeSet<usize> = repeated
+        .iter()
+        .flat_map(|key| {
+            let declares = |app: &crate::apps::App| app.declaring.as_ref() == Some(key);
+            ground.owners_of(key).into_iter().chain(ground.delivered_by(declares))
+        })
+        .collect();
+    let found = repeated.iter().fold(finding(Severity::High, "Repeated"), |it, key| it.object(key, None));
+    Some(found.says(message).of(apps))
 }
 
 fn finding(severity: Severity, reason: &'static str) -> Finding {
