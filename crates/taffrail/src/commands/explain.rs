@@ -395,6 +395,14 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     if explanation.next.is_empty() {
         return Ok(());
     }
+    further(out, explanation)
+}
+
+fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    let bold = Style::new().bold();
+    if explanation.next.is_empty() {
+        return Ok(());
+    }
     writeln!(out)?;
     writeln!(out, "{bold}Look further{bold:#}")?;
     explanation.next.iter().try_for_each(|command| writeln!(out, "  {command}"))

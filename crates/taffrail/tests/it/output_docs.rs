@@ -113,6 +113,19 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     }
     let well = of_case(&["get", "apps"], "helm-well", &["-o", "name"]).stdout;
     compare(of_case(&["explain", well.lines().next().unwrap()], "helm-well", &["-o", "json"]));
+    // What is well, but not new, or not left to run.
+    compare(of_case(&["explain", "docs"], "argo-failures", &["-o", "json"]));
+    compare(of_case(&["explain", "docs", "api"], "argo-failures", &["-o", "json"]));
+    let suspended = |name: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}, namespace: shop}}\n\
+             spec: {{suspend: true}}\n---\n"
+        )
+    };
+    let suspended = ["night", "noon"].map(suspended).concat();
+    for names in [&["cronjob/night"][..], &["cronjob/night", "cronjob/noon"]] {
+        compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), &suspended));
+    }
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));
     let objects = "\
 apiVersion: apps/v1
