@@ -1,0 +1,6 @@
+//! The simulated API servers, as their clients see them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod api;
+mod conformance;
