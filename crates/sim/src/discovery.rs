@@ -178,7 +178,8 @@ fn aggregated(inner: &Inner, asked: &Asked, groups: &[Group]) -> Answer {
         return Answer::json(200, &list).of_type(AGGREGATED);
     }
     if asked.header(header::IF_NONE_MATCH) == tag {
-        return Answer::not_modified().header(header::ETAG, tag);
+        // Clients take the type of what they have from here.
+        return Answer::not_modified().of_type(AGGREGATED).header(header::ETAG, tag);
     }
     Answer::json(200, &list).of_type(AGGREGATED).header(header::ETAG, tag).header(header::VARY, "Accept")
 }

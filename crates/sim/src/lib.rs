@@ -26,7 +26,8 @@
 //!
 //! # What it does not do
 //!
-//! * Server-side apply is answered with 415, Protobuf with 406.
+//! * Server-side apply is answered with 415. Answers are JSON; of Protobuf only the few bodies are read that kubectl sends
+//!   so: reviews, options of deletions, evictions, and new Namespaces, ConfigMaps, Secrets and ServiceAccounts.
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for
 //!   are defaulted. `managedFields` are not kept.
 //! * `exec`, `attach`, `portforward` and `proxy` do not exist; neither do `events.k8s.io` and `autoscaling/v1`, which

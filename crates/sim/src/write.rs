@@ -506,6 +506,12 @@ impl Inner {
             for key in ["apiVersion", "kind", "metadata"] {
                 all.remove(key);
             }
+            // Where a Pod runs is not declared by whoever made it.
+            if resource.is("", "pods")
+                && let Some(spec) = all.get_mut("spec").and_then(Value::as_object_mut)
+            {
+                spec.remove("nodeName");
+            }
             if target.has_status() || !self.does.on(Behaviour::GenerationCountsStatus) {
                 all.remove("status");
             }

@@ -5,6 +5,7 @@ mod list;
 mod negotiate;
 mod object;
 mod path;
+mod protobuf;
 mod watch;
 
 use std::convert::Infallible;

@@ -158,6 +158,9 @@ fn body(asked: &Asked, kind: &str) -> Answered<Value> {
             let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
             Ok(first.unwrap_or_else(|| json!({})))
         }
+        "application/vnd.kubernetes.protobuf" => {
+            super::protobuf::read(&asked.body).ok_or_else(ApiError::unsupported_body)
+        }
         _ => Err(ApiError::unsupported_body()),
     }
 }

@@ -4,3 +4,5 @@
 
 mod api;
 mod conformance;
+mod fleet;
+mod kubectl;
