@@ -104,7 +104,7 @@ impl Resource {
 
     /// Whether the server counts the changes of its specification.
     pub(crate) fn has_generation(&self) -> bool {
-        const WITHOUT: [&str; 22] = [
+        const WITHOUT: [&str; 31] = [
             "configmaps",
             "endpoints",
             "events",
@@ -113,7 +113,16 @@ impl Resource {
             "nodes",
             "persistentvolumeclaims",
             "persistentvolumes",
-            "podtemplates",
+            "ipaddresses",
+            "servicecidrs",
+            "apiservices",
+            "storageclasses",
+            "volumeattachments",
+            "volumeattributesclasses",
+            "csistoragecapacities",
+            "runtimeclasses",
+            "resourceclaims",
+            "resourceclaimtemplates",
             "resourcequotas",
             "secrets",
             "serviceaccounts",

@@ -18,7 +18,8 @@
 //!       object: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: beat}}
 //! ```
 //!
-//! In texts, `${NOW}` is the time at which a step happens, and `${NOW-90s}` a time before it.
+//! In texts, `${NOW}` is the time at which a step happens and `${START}` the one at which the timeline began; `${NOW-90s}` and
+//! `${START+5m}` are times before and after.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,18 +172,18 @@ impl Timeline {
         for moment in &self.moments {
             let due = later(begin, SignedDuration::try_from(moment.at).unwrap_or(SignedDuration::MAX));
             let action = moment.action.clone();
-            inner.fleet.plan(inner.weak(), due, move |inner| act(inner, &action));
+            inner.fleet.plan(inner.weak(), due, move |inner| act(inner, &action, begin));
         }
     }
 }
 
 /// Does what a step says. What is refused, as an object of a namespace that is gone, does not happen: a person may have
 /// deleted it meanwhile.
-fn act(inner: &Arc<Inner>, action: &Action) {
+fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     let now = inner.fleet.clock.now();
     match action {
         Action::Set(object) => {
-            let object = filled(object, now);
+            let object = filled(object, now, begin);
             if let Ok(target) = inner.target_of(&object) {
                 let _ = inner.impose(&target, object);
             }
@@ -190,7 +191,7 @@ fn act(inner: &Arc<Inner>, action: &Action) {
         Action::Change { object, with } => {
             let Ok(target) = inner.target_of(object) else { return };
             let Some(mut current) = inner.tree(&target) else { return };
-            patch::merge(&mut current, filled(with, now), true);
+            patch::merge(&mut current, filled(with, now, begin), true);
             let _ = inner.impose(&target, current);
         }
         Action::Remove(object) => {
@@ -201,32 +202,55 @@ fn act(inner: &Arc<Inner>, action: &Action) {
     }
 }
 
-/// A value with `${NOW}` and `${NOW-90s}` filled in.
-fn filled(value: &Value, now: Timestamp) -> Value {
+/// A value with its times filled in.
+fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     match value {
-        Value::String(text) if text.contains("${NOW") => Value::String(fill(text, now)),
-        Value::Array(items) => items.iter().map(|item| filled(item, now)).collect(),
+        Value::String(text) if text.contains("${") => Value::String(fill(text, now, begin)),
+        Value::Array(items) => items.iter().map(|item| filled(item, now, begin)).collect(),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), filled(value, now))).collect()
+            members.iter().map(|(key, value)| (key.clone(), filled(value, now, begin))).collect()
         }
         plain => plain.clone(),
     }
 }
 
-fn fill(text: &str, now: Timestamp) -> String {
+/// A text with its times filled in; what looks like one and is none stays.
+fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find("${NOW") {
-        out.push_str(&rest[..start]);
-        let after = &rest[start + 5..];
-        let Some(end) = after.find('}') else { break };
-        let ago = after[..end].strip_prefix('-').and_then(duration).unwrap_or_default();
-        let ago = SignedDuration::try_from(ago).unwrap_or_default();
-        out.push_str(&stamp(later(now, -ago)));
-        rest = &after[end + 1..];
+    while let Some(start) = rest.find("${") {
+        let after = &rest[start + 2..];
+        let time = after.find('}').and_then(|end| Some((moment(&after[..end], now, begin)?, end)));
+        match time {
+            Some((time, end)) => {
+                out.push_str(&rest[..start]);
+                out.push_str(&stamp(time));
+                rest = &after[end + 1..];
+            }
+            None => {
+                out.push_str(&rest[..start + 2]);
+                rest = after;
+            }
+        }
     }
     out.push_str(rest);
     out
+}
+
+/// `NOW`, `NOW-90s`, `START+5m`.
+fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
+    let (base, rest) = match (text.strip_prefix("NOW"), text.strip_prefix("START")) {
+        (Some(rest), _) => (now, rest),
+        (_, Some(rest)) => (begin, rest),
+        _ => return None,
+    };
+    let signed = |text: &str| SignedDuration::try_from(duration(text)?).ok();
+    match rest.split_at_checked(1) {
+        None => Some(base),
+        Some(("+", ahead)) => Some(later(base, signed(ahead)?)),
+        Some(("-", ago)) => Some(later(base, -signed(ago)?)),
+        _ => None,
+    }
 }
 
 /// `90s`, `1h30m`, `500ms`, `1.5s`.
@@ -292,7 +316,10 @@ mod tests {
     #[test]
     fn times_in_texts_are_filled_in() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
-        assert_eq!(fill("at ${NOW-65s} and ${NOW}", now), "at 2026-01-02T03:03:00Z and 2026-01-02T03:04:05Z");
-        assert_eq!(fill("${NOW", now), "${NOW");
+        let begin: Timestamp = "2026-01-02T03:00:00Z".parse().expect("a time");
+        let fill = |text: &str| fill(text, now, begin);
+        assert_eq!(fill("at ${NOW-65s} and ${NOW}"), "at 2026-01-02T03:03:00Z and 2026-01-02T03:04:05Z");
+        assert_eq!(fill("${START+1m}, ${START}"), "2026-01-02T03:01:00Z, 2026-01-02T03:00:00Z");
+        assert_eq!(fill("${NOW ${HOME} ${NOW*2}"), "${NOW ${HOME} ${NOW*2}");
     }
 }

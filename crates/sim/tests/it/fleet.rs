@@ -324,3 +324,76 @@ async fn readers_meet_their_rights() {
     let refused = client.list(&ListRequest::all(&pods)).await.unwrap_err();
     assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
 }
+
+/// The objects of a namespace that a recording leaves, with their times filled in.
+fn left(recording: &str, begun: &str) -> Vec<Value> {
+    let mut left: Vec<Value> = Vec::new();
+    let is = |one: &Value, other: &Value| {
+        let key = |object: &Value| {
+            (
+                object["kind"].clone(),
+                object["metadata"]["namespace"].clone(),
+                object["metadata"]["name"].clone(),
+            )
+        };
+        key(one) == key(other)
+    };
+    for line in recording.lines().filter_map(|line| line.strip_prefix("- ")) {
+        let step: Value = serde_json::from_str(line).unwrap();
+        let object = if step["object"].is_object() { &step["object"] } else { &step["delete"] };
+        left.retain(|known| !is(known, object));
+        if step["object"].is_object() {
+            left.push(object.clone());
+        }
+    }
+    let begun: Timestamp = begun.parse().unwrap();
+    let fill = |text: &str| {
+        let seconds = text.strip_prefix("${START")?.strip_suffix("s}")?.parse::<i64>().ok()?;
+        let time = begun.checked_add(jiff::SignedDuration::from_secs(seconds)).ok()?;
+        Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    };
+    fn filled(value: &Value, fill: &dyn Fn(&str) -> Option<String>) -> Value {
+        match value {
+            Value::String(text) => json!(fill(text).unwrap_or_else(|| text.clone())),
+            Value::Array(items) => items.iter().map(|item| filled(item, fill)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| (key.clone(), filled(value, fill))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+    left.iter().map(|object| filled(object, &fill)).collect()
+}
+
+#[tokio::test]
+async fn a_recording_ends_as_the_real_cluster_did() {
+    const RECORDING: &str = include_str!("../timelines/rollout.yaml");
+    let fleet = stepped().controllers(false).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let timeline = Timeline::read(RECORDING).unwrap();
+    cluster.play(&timeline);
+    fleet.advance(Duration::from_secs(9));
+    assert_eq!(deployment(&cluster)["status"]["availableReplicas"], 3);
+    fleet.advance(timeline.length());
+    let left = left(RECORDING, "2026-03-01T12:00:00Z");
+    assert!(left.len() > 15, "{}", left.len());
+    for want in &left {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (text(&want["metadata"]["namespace"]), text(&want["metadata"]["name"]));
+        let found = cluster.get(&text(&want["apiVersion"]), &text(&want["kind"]), &namespace, &name);
+        let mut found = found.unwrap_or_else(|| panic!("{} {name} is not there", want["kind"]));
+        found["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+        assert_eq!(&found, want);
+    }
+    let api = api(&fleet, &cluster);
+    for path in [
+        "/apis/apps/v1/namespaces/shop/deployments",
+        "/api/v1/namespaces/shop/pods",
+        "/api/v1/namespaces/shop/events",
+    ] {
+        let list = api.get(path).await.unwrap();
+        let kind = list.text_at("/kind").replace("List", "");
+        let want = left.iter().filter(|object| object["kind"] == json!(kind)).count();
+        assert_eq!(list.items().len(), want, "{path}");
+    }
+}

@@ -10,6 +10,7 @@ mod apps;
 mod compute;
 mod measure;
 mod objects;
+mod sim;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -23,6 +24,7 @@ pub(crate) enum Bench {
     Compute(compute::Compute),
     /// How long `taffrail get apps` takes on real control planes: near, far, and with clusters that hang.
     Apps(apps::Apps),
+    Sim(sim::Sim),
 }
 
 impl Bench {
@@ -30,6 +32,7 @@ impl Bench {
         match self {
             Bench::Compute(bench) => bench.run(),
             Bench::Apps(bench) => bench.run(),
+            Bench::Sim(bench) => bench.run(),
         }
     }
 }
