@@ -59,6 +59,33 @@ pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     causes
 }
 
+/// Takes nulls out of metadata, and names the part that is not of the type that everything below relies on.
+pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
+    let members = metadata.as_object_mut()?;
+    members.retain(|_, value| !value.is_null());
+    let texts = |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    let objects = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_object));
+    let names = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    let fits = |key: &str, value: &Value| match key {
+        "labels" | "annotations" => texts(value),
+        "ownerReferences" => objects(value),
+        "finalizers" => names(value),
+        _ => value.is_string(),
+    };
+    let parts = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+    ];
+    parts.into_iter().find(|part| members.get(*part).is_some_and(|value| !fits(part, value)))
+}
+
 /// What is wrong with an object's labels and finalizers.
 pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();

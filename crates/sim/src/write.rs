@@ -177,6 +177,11 @@ impl Inner {
             if !metadata.is_object() {
                 *metadata = json!({});
             }
+            if let Some(part) = admission::misshapen(metadata) {
+                let message =
+                    format!("json: cannot unmarshal value into Go struct field ObjectMeta.metadata.{part}");
+                return Err(ApiError::bad_request(message));
+            }
         }
         Ok(())
     }

@@ -39,11 +39,17 @@ fn revision(object: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// A template without the label that tells ReplicaSets apart.
+/// A template without the label that tells ReplicaSets apart. One without labels is the same as one whose labels are none.
 fn bare_template(object: &Value) -> Value {
     let mut template = object["spec"]["template"].clone();
-    if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-        labels.remove(HASH);
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            labels.remove(HASH);
+        }
+        let none = |labels: &Value| labels.as_object().is_none_or(serde_json::Map::is_empty);
+        if metadata.get("labels").is_some_and(none) {
+            metadata.remove("labels");
+        }
     }
     template
 }
@@ -67,6 +73,11 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
     let Some(deployment) = inner.tree(&target) else { return };
     if deployment["metadata"].get("deletionTimestamp").is_some() || is_scripted(&deployment) {
+        return;
+    }
+    // Nothing has checked what is declared.
+    let spec = &deployment["spec"];
+    if !spec["template"]["metadata"].is_object() || !spec["selector"].is_object() {
         return;
     }
     let uid = text(&deployment["metadata"]["uid"]);
@@ -178,7 +189,7 @@ fn new_set(inner: &Arc<Inner>, deployment: &Value, template: &Value, turn: i64, 
     let mut template = template.clone();
     let mut selector = deployment["spec"]["selector"].clone();
     for labels in [&mut template["metadata"]["labels"], &mut selector["matchLabels"]] {
-        if labels.is_null() {
+        if !labels.is_object() {
             *labels = json!({});
         }
         if let Some(labels) = labels.as_object_mut() {

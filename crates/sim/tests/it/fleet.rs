@@ -397,3 +397,135 @@ async fn a_recording_ends_as_the_real_cluster_did() {
         assert_eq!(list.items().len(), want, "{path}");
     }
 }
+
+#[tokio::test]
+async fn nonsense_is_answered_and_harms_nobody() {
+    let fleet = Fleet::builder().nodes(1).pace(Pace::Stepped).start().await.unwrap();
+    let nonsense = [
+        json!("x"),
+        json!(5),
+        json!([1, {"a": "b"}]),
+        json!({"x": "y"}),
+        json!(null),
+        json!({"matchLabels": "x"}),
+    ];
+    let paths = [
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            vec![
+                "/spec",
+                "/spec/template",
+                "/spec/template/metadata",
+                "/spec/selector",
+                "/spec/strategy",
+                "/spec/template/spec/containers",
+                "/spec/template/spec",
+            ],
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            vec!["/spec", "/status", "/spec/containers", "/spec/initContainers"],
+        ),
+        ("/api/v1/namespaces/default/services", vec!["/spec", "/spec/ports", "/spec/selector"]),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            vec!["/spec", "/spec/names", "/spec/versions"],
+        ),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", vec!["/subjects", "/roleRef"]),
+        ("/api/v1/namespaces", vec!["/spec", "/status"]),
+    ];
+    let metadata = [
+        "/metadata",
+        "/metadata/labels",
+        "/metadata/annotations",
+        "/metadata/ownerReferences",
+        "/metadata/finalizers",
+        "/metadata/name",
+        "/metadata/resourceVersion",
+        "/metadata/generation",
+    ];
+    let mut number = 0;
+    for (path, places) in paths {
+        let cluster = fleet.cluster(path).await.unwrap();
+        let api = api(&fleet, &cluster);
+        for place in places.into_iter().chain(metadata) {
+            for value in &nonsense {
+                number += 1;
+                let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}});
+                let mut object = json!({
+                    "metadata": {"name": format!("n{number}"), "labels": {}, "annotations": {}, "ownerReferences": [], "finalizers": []},
+                    "spec": {
+                        "template": template, "selector": {"matchLabels": {"a": "b"}}, "strategy": {}, "ports": [], "names": {},
+                        "versions": [], "containers": [], "initContainers": [],
+                    },
+                    "status": {}, "subjects": [], "roleRef": {},
+                });
+                let Some(parent) = object.pointer_mut(place.rsplit_once('/').unwrap().0) else { continue };
+                parent[place.rsplit('/').next().unwrap()] = value.clone();
+                let reply = api
+                    .post(path, object.clone())
+                    .await
+                    .unwrap_or_else(|error| panic!("{error:#}: {object}"));
+                assert!(
+                    reply.code < 500 || reply.text.contains("resourceVersion should not"),
+                    "{}: {object}",
+                    reply.text
+                );
+                fleet.advance(Duration::from_secs(1));
+                if reply.code < 300 {
+                    let one = format!("{path}/{}", reply.text_at("/metadata/name"));
+                    for patch in [
+                        json!({"status": value}),
+                        json!({"spec": value}),
+                        json!({"metadata": {"annotations": value}}),
+                    ] {
+                        api.patch(&one, crate::api::MERGE, patch).await.unwrap();
+                    }
+                    fleet.advance(Duration::from_secs(3));
+                }
+            }
+        }
+        api.get_as(path, crate::api::TABLE).await.unwrap().ok().unwrap();
+    }
+    let cluster = fleet.cluster("last").await.unwrap();
+    let api = api(&fleet, &cluster);
+    for bad in [
+        "/api/v1/pods?limit=x&continue=%FF",
+        "/api/v1/%00/..",
+        "//",
+        "/apis///",
+        "/api/v1/namespaces/a/b/c/d/e/f",
+        "/api/v1/pods?labelSelector=((((&fieldSelector=,,=,",
+    ] {
+        api.get(bad).await.unwrap();
+    }
+    api.get("/api/v1/pods").await.unwrap().ok().unwrap();
+}
+
+#[tokio::test]
+async fn a_settled_cluster_rests() {
+    let fleet = stepped().nodes(2).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply_yaml(WEB).unwrap();
+    let nothing = json!({"matchLabels": {"a": "b"}});
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": "x"}});
+    let odd = |name: &str, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
+    cluster.apply(odd("a", json!({"selector": nothing, "template": template, "strategy": "x"}))).unwrap();
+    cluster
+        .apply(odd("b", json!({"selector": {"x": "y"}, "template": {"metadata": {}, "spec": {}}})))
+        .unwrap();
+    cluster.apply(odd("c", json!({"selector": {}, "template": {"metadata": {"labels": 5}}}))).unwrap();
+    fleet.advance(Duration::from_secs(700));
+    let version = cluster.resource_version();
+    fleet.advance(Duration::from_secs(3600));
+    let api = api(&fleet, &cluster);
+    let mut watch =
+        api.watch(&format!("/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds=1")).await.unwrap();
+    let events = watch.rest().await.unwrap();
+    assert_eq!(
+        cluster.resource_version(),
+        version,
+        "{events:?} {}",
+        api.get("/apis/apps/v1/deployments").await.unwrap().text
+    );
+}
