@@ -1,10 +1,13 @@
 //! `cargo xtask kube`: control planes for trying things and for end-to-end tests.
 
+use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
+use xtask::binary::workspace;
 use xtask::kube::{ControlPlane, Options, down, list};
 
 /// Real Kubernetes control planes on this machine.
@@ -16,6 +19,56 @@ pub(crate) enum Kube {
     Down(Name),
     /// List the control planes and their processes.
     Status,
+    /// Write what happens in a cluster for a while as a timeline for the simulation.
+    Record(Record),
+}
+
+#[derive(Args)]
+pub(crate) struct Record {
+    /// Name of the control plane.
+    name: String,
+    /// Which of its clusters.
+    #[arg(long, default_value = "kube-1")]
+    context: String,
+    /// For how many seconds.
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Keep what Helm stores of its releases: without it they are Secrets like all others, and blanked.
+    #[arg(long)]
+    keep_helm: bool,
+    /// Where to write the timeline.
+    #[arg(long, value_name = "FILE", default_value = "timeline.yaml")]
+    output: PathBuf,
+}
+
+impl Record {
+    fn run(self) -> Result<()> {
+        let Some(plane) = ControlPlane::find(&self.name)? else {
+            bail!(
+                "no control plane named {0} runs: start it with `cargo xtask kube up --name {0}`",
+                self.name
+            );
+        };
+        let Some(member) = plane.members().iter().find(|member| member.context == self.context) else {
+            bail!("{} has no cluster {}; it has {}", self.name, self.context, plane.contexts().join(", "));
+        };
+        let tokens = member.folder.join("tokens.csv");
+        let text =
+            fs::read_to_string(&tokens).with_context(|| format!("cannot read {}", tokens.display()))?;
+        let token = text.lines().find(|line| line.split(',').nth(1) == Some("admin"));
+        let token =
+            token.and_then(|line| line.split(',').next()).context("the administrator has no token")?;
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["run", "--quiet", "--package", "taffrail-sim", "--example", "record", "--"]);
+        command.args([&member.server, &member.folder.join("ca.crt").display().to_string()]);
+        command.arg(self.seconds.to_string()).arg(std::path::absolute(&self.output)?);
+        if self.keep_helm {
+            command.env("KEEP_HELM", "1");
+        }
+        let status = command.env("TOKEN", token).current_dir(workspace()).stdin(Stdio::null()).status()?;
+        ensure!(status.success(), "the recorder ended with {status}");
+        Ok(())
+    }
 }
 
 #[derive(Args)]
@@ -55,6 +108,7 @@ impl Kube {
                 Ok(())
             }
             Self::Status => status(),
+            Self::Record(record) => record.run(),
         }
     }
 }

@@ -25,7 +25,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 4] = [
+const BORDERS: [Border; 5] = [
     Border { name: "taffrail-status", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-apps", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
     Border {
@@ -38,6 +38,12 @@ const BORDERS: [Border; 4] = [
         name: "taffrail",
         uses: &["taffrail-apps", "taffrail-cluster", "taffrail-status"],
         never: &["axum", "sqlx", "openssl-sys", "ring"],
+        pure: false,
+    },
+    Border {
+        name: "taffrail-sim",
+        uses: &["taffrail-status"],
+        never: &["kube", "kube-client", "k8s-openapi", "axum", "sqlx", "clap", "openssl-sys", "ring"],
         pure: false,
     },
 ];

@@ -11,6 +11,7 @@ mod compute;
 mod dump;
 mod measure;
 mod objects;
+mod sim;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -26,6 +27,7 @@ pub(crate) enum Bench {
     Apps(apps::Apps),
     /// A dump of 20,000 objects, beside `kubectl -o json | jq`.
     Dump(dump::Dump),
+    Sim(sim::Sim),
 }
 
 impl Bench {
@@ -34,6 +36,7 @@ impl Bench {
             Bench::Compute(bench) => bench.run(),
             Bench::Apps(bench) => bench.run(),
             Bench::Dump(bench) => bench.run(),
+            Bench::Sim(bench) => bench.run(),
         }
     }
 }

@@ -1,0 +1,292 @@
+//! Records what happens in a cluster as a timeline: `cargo xtask kube record NAME` runs it.
+//!
+//! Arguments: address, certificate authority file, seconds, output file; the token comes in `TOKEN`. Every change of every
+//! object is written with its time. Uids, addresses and host names are replaced by others, the same one always by the same;
+//! times become times relative to the beginning; values of Secrets are blanked, except those of Helm's releases
+//! if `KEEP_HELM` is set.
+#![expect(clippy::print_stdout, reason = "it says what it recorded")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Empty};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Kinds that say nothing about apps, and change all the time.
+const NOISE: [&str; 4] = ["leases", "flowschemas", "prioritylevelconfigurations", "servicecidrs"];
+
+#[derive(Clone)]
+struct Server {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    url: String,
+    token: String,
+}
+
+/// A change of an object.
+struct Change {
+    time: Timestamp,
+    deleted: bool,
+    object: Value,
+    /// Whether it was there at the beginning.
+    initial: bool,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, authority, seconds, file] = arguments.as_slice() else {
+        return Err("arguments: URL CA-FILE SECONDS OUTPUT".into());
+    };
+    let server = Server::new(url, authority)?;
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let kinds = server.kinds().await?;
+    let begun = Timestamp::now();
+    for path in &kinds {
+        let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
+        tokio::spawn(async move { server.follow(&path, &sender).await });
+    }
+    drop(sender);
+    let mut changes: Vec<Change> = Vec::new();
+    let end = tokio::time::sleep(Duration::from_secs(seconds.parse()?));
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            change = receiver.recv() => match change {
+                Some(change) => changes.push(change),
+                None => break,
+            },
+        }
+    }
+    // The kinds that others need come first, and then what was there before anything changed.
+    changes.sort_by_key(|change| (!change.initial, if change.initial { rank(&change.object) } else { 0 }));
+    let names = Names::of(&changes);
+    let mut text = String::from("# Recorded by cargo xtask kube record.\n");
+    for change in &changes {
+        let at = if change.initial { 0.0 } else { change.time.duration_since(begun).as_secs_f64().max(0.0) };
+        let object = names.anonymous(&change.object, begun);
+        let step = if change.deleted {
+            let metadata =
+                json!({"name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"]});
+            json!({"delete": {"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata}})
+        } else {
+            json!({ "object": object })
+        };
+        let step = step.to_string();
+        // JSON is YAML; a line each keeps differences readable.
+        let _ = writeln!(text, "- {{\"at\": \"{at:.3}s\", {}", step.get(1..).unwrap_or_default());
+    }
+    std::fs::write(file, text)?;
+    let initial = changes.iter().filter(|change| change.initial).count();
+    println!("{initial} objects and {} changes of {} kinds in {file}", changes.len() - initial, kinds.len());
+    Ok(())
+}
+
+fn rank(object: &Value) -> u8 {
+    match object["kind"].as_str() {
+        Some("CustomResourceDefinition") => 0,
+        Some("Namespace") => 1,
+        _ => 2,
+    }
+}
+
+impl Server {
+    fn new(url: &str, authority: &str) -> Result<Server, Failure> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority)?)?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let tls = tls.with_root_certificates(roots).with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http2().build();
+        let client = Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
+        Ok(Server { client, url: url.to_owned(), token: std::env::var("TOKEN")? })
+    }
+
+    async fn open(&self, path: &str, accept: &str) -> Result<hyper::body::Incoming, Failure> {
+        let request = Request::builder().uri(format!("{}{path}", self.url)).header("accept", accept);
+        let request = request.header("authorization", format!("Bearer {}", self.token)).body(Empty::new())?;
+        let response = self.client.request(request).await?;
+        if !response.status().is_success() {
+            return Err(format!("{path}: {}", response.status()).into());
+        }
+        Ok(response.into_body())
+    }
+
+    async fn json(&self, path: &str, accept: &str) -> Result<Value, Failure> {
+        let body = self.open(path, accept).await?.collect().await?.to_bytes();
+        Ok(serde_json::from_slice(&body)?)
+    }
+
+    /// The paths of everything that can be watched, each kind once.
+    async fn kinds(&self) -> Result<Vec<String>, Failure> {
+        const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let mut paths = Vec::new();
+        for (root, prefix) in [("/api", "/api"), ("/apis", "/apis")] {
+            let found = self.json(root, AGGREGATED).await?;
+            for group in found["items"].as_array().into_iter().flatten() {
+                let name = group["metadata"]["name"].as_str().unwrap_or_default();
+                // Events are served twice; the preferred version of each group is the first.
+                let version = &group["versions"][0];
+                for resource in version["resources"].as_array().into_iter().flatten() {
+                    let plural = resource["resource"].as_str().unwrap_or_default();
+                    let watched = resource["verbs"]
+                        .as_array()
+                        .is_some_and(|verbs| verbs.iter().any(|verb| verb == "watch"));
+                    if !watched || NOISE.contains(&plural) || name == "events.k8s.io" {
+                        continue;
+                    }
+                    let version = version["version"].as_str().unwrap_or_default();
+                    paths.push(match name {
+                        "" => format!("{prefix}/{version}/{plural}"),
+                        name => format!("{prefix}/{name}/{version}/{plural}"),
+                    });
+                }
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Sends what is there, and then every change, as long as somebody listens.
+    async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
+        // A kind that cannot be watched is left out; the others are recorded all the same.
+        let _ = self.follow_on(path, sender).await;
+    }
+
+    async fn follow_on(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) -> Result<(), Failure> {
+        let list = self.json(path, "application/json").await?;
+        let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
+        for item in list["items"].as_array().into_iter().flatten() {
+            let mut object = item.clone();
+            object["kind"] = json!(kind);
+            object["apiVersion"] = list["apiVersion"].clone();
+            sender.send(Change { time: Timestamp::now(), deleted: false, object, initial: true })?;
+        }
+        let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let mut body =
+            self.open(&format!("{path}?watch=1&resourceVersion={version}"), "application/json").await?;
+        let mut rest = Vec::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                rest.extend_from_slice(&data);
+            }
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                let event: Value = serde_json::from_slice(&line)?;
+                let deleted = event["type"] == "DELETED";
+                if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
+                    let object = event["object"].clone();
+                    sender.send(Change { time: Timestamp::now(), deleted, object, initial: false })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is replaced by what.
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    fn of(changes: &[Change]) -> Names {
+        let mut names = BTreeMap::new();
+        let mut nodes = 0;
+        for change in changes {
+            if change.object["kind"] == "Node" {
+                let node = change.object["metadata"]["name"].as_str().unwrap_or_default();
+                names.entry(node.to_owned()).or_insert_with(|| {
+                    nodes += 1;
+                    format!("node-{nodes}")
+                });
+            }
+            collect(&change.object, &mut names);
+        }
+        Names(names)
+    }
+
+    /// An object in which nothing tells where it was recorded.
+    fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
+        let mut object = self.replaced(object, begun);
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+            metadata.remove("resourceVersion");
+        }
+        let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
+        if object["kind"] == "Secret" && !keep {
+            for value in object["data"].as_object_mut().into_iter().flat_map(|data| data.values_mut()) {
+                *value = json!("");
+            }
+        }
+        object
+    }
+
+    fn replaced(&self, value: &Value, begun: Timestamp) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text, begun)),
+            Value::Array(items) => items.iter().map(|item| self.replaced(item, begun)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| (key.clone(), self.replaced(value, begun))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+
+    fn text(&self, text: &str, begun: Timestamp) -> String {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        if text.starts_with("-----BEGIN ") {
+            return String::new();
+        }
+        // A time is one relative to the beginning, so that it can begin at any time.
+        if text.len() >= 20
+            && text.ends_with('Z')
+            && let Ok(time) = text.parse::<Timestamp>()
+        {
+            let seconds = time.duration_since(begun).as_secs();
+            let sign = if seconds < 0 { '-' } else { '+' };
+            return format!("${{START{sign}{}s}}", seconds.abs());
+        }
+        // Uids and addresses stand in messages, too.
+        let long = self.0.iter().filter(|(name, _)| name.len() >= 7 && text.contains(name.as_str()));
+        long.fold(text.to_owned(), |text, (name, other)| text.replace(name.as_str(), other))
+    }
+}
+
+/// Finds uids and addresses.
+fn collect(value: &Value, names: &mut BTreeMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            let number = names.len();
+            let parts: Vec<&str> = text.split('-').collect();
+            let hex = |part: &&str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+            if lengths == [8, 4, 4, 4, 12] && parts.iter().all(hex) {
+                names.entry(text.clone()).or_insert_with(|| format!("00000000-0000-4000-8000-{number:012x}"));
+            } else if let Ok(address) = text.parse::<std::net::Ipv4Addr>()
+                && !address.is_unspecified()
+                && !address.is_loopback()
+            {
+                let (high, low) = (number / 250 % 250, number % 250 + 1);
+                names.entry(text.clone()).or_insert_with(|| format!("10.200.{high}.{low}"));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+        Value::Object(members) => members.values().for_each(|value| collect(value, names)),
+        _ => {}
+    }
+}

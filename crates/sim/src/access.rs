@@ -1,0 +1,233 @@
+//! Who asks, and what they may.
+//!
+//! The rights come from the cluster's own Roles and bindings, so that granting one works as on a real cluster.
+
+use serde_json::{Value, json};
+
+use crate::behaviour::Behaviour;
+use crate::cluster::{Inner, User};
+use crate::error::{Answered, ApiError};
+use crate::store::Store;
+
+/// The group whose members may do everything.
+const MASTERS: &str = "system:masters";
+
+/// A question about rights.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wish<'a> {
+    pub(crate) verb: &'a str,
+    pub(crate) group: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// A path that names no resource; then the rest is empty but the verb.
+    pub(crate) path: &'a str,
+}
+
+impl Inner {
+    /// Who sends a request with this `Authorization` header.
+    pub(crate) fn authenticate(&self, header: Option<&str>) -> Answered<User> {
+        let anonymous = || User::new("system:anonymous", "", &["system:unauthenticated"]);
+        let Some(header) = header else {
+            return Ok(if self.does.on(Behaviour::Anonymous) { anonymous() } else { self.admin().clone() });
+        };
+        let token = header.strip_prefix("Bearer ").unwrap_or_default().trim();
+        let users = self.users.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match users.iter().find(|user| user.token == token && !token.is_empty()) {
+            Some(user) => Ok(user.clone()),
+            None if self.does.on(Behaviour::RefuseBadToken) => Err(ApiError::unauthorized()),
+            None => Ok(anonymous()),
+        }
+    }
+
+    /// Whether a user may do something.
+    pub(crate) fn may(&self, store: &Store, user: &User, wish: &Wish<'_>) -> bool {
+        if user.groups.iter().any(|group| group == MASTERS) || !self.does.on(Behaviour::Authorization) {
+            return true;
+        }
+        rules(store, user, wish.namespace).iter().any(|rule| grants(rule, wish))
+    }
+
+    /// Refuses what a user may not.
+    pub(crate) fn authorize(&self, store: &Store, user: &User, wish: &Wish<'_>) -> Answered<()> {
+        if self.may(store, user, wish) {
+            return Ok(());
+        }
+        if !wish.path.is_empty() {
+            let why = format!("User {:?} cannot {} path {:?}", user.name, wish.verb, wish.path);
+            return Err(ApiError::forbidden_path(why));
+        }
+        let resource = match wish.subresource {
+            "" => wish.resource.to_owned(),
+            subresource => format!("{}/{subresource}", wish.resource),
+        };
+        let place = match wish.namespace {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace {namespace:?}"),
+        };
+        let why = format!(
+            "User {:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            user.name, wish.verb, wish.group
+        );
+        match store.find(wish.group, wish.resource) {
+            Some((_, resource)) => Err(ApiError::forbidden(resource, wish.name, &why)),
+            None => Err(ApiError::forbidden_path(why)),
+        }
+    }
+
+    /// Answers a review: a question about rights or about oneself.
+    pub(crate) fn review(&self, store: &Store, user: &User, plural: &str, mut body: Value) -> Value {
+        if !body.is_object() {
+            body = json!({});
+        }
+        body["metadata"] = json!({});
+        match plural {
+            "selfsubjectaccessreviews" | "subjectaccessreviews" => {
+                let asked = match plural {
+                    "subjectaccessreviews" => {
+                        let groups = body["spec"]["groups"].as_array().into_iter().flatten();
+                        let groups: Vec<&str> = groups.filter_map(Value::as_str).collect();
+                        User::new(body["spec"]["user"].as_str().unwrap_or_default(), "", &groups)
+                    }
+                    _ => user.clone(),
+                };
+                let attributes = &body["spec"]["resourceAttributes"];
+                let of = |key: &str| attributes[key].as_str().unwrap_or_default();
+                let paths = &body["spec"]["nonResourceAttributes"];
+                let wish = Wish {
+                    verb: if attributes.is_object() {
+                        of("verb")
+                    } else {
+                        paths["verb"].as_str().unwrap_or_default()
+                    },
+                    group: of("group"),
+                    resource: of("resource"),
+                    subresource: of("subresource"),
+                    namespace: of("namespace"),
+                    name: of("name"),
+                    path: paths["path"].as_str().unwrap_or_default(),
+                };
+                let allowed = self.may(store, &asked, &wish) && self.does.on(Behaviour::AccessReviews);
+                body["status"] = json!({"allowed": allowed});
+            }
+            "selfsubjectrulesreviews" => {
+                let namespace = body["spec"]["namespace"].as_str().unwrap_or_default();
+                let all = if user.groups.iter().any(|group| group == MASTERS) {
+                    vec![
+                        json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+                        json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+                    ]
+                } else {
+                    rules(store, user, namespace)
+                };
+                let (paths, resources): (Vec<Value>, Vec<Value>) =
+                    all.into_iter().partition(|rule| rule.get("nonResourceURLs").is_some());
+                body["status"] =
+                    json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+                body["spec"] = json!({});
+            }
+            _ => {
+                let created = crate::clock::stamp(self.fleet.clock.now());
+                body["metadata"] = json!({"creationTimestamp": created});
+                let info = json!({"username": user.name, "uid": user.name, "groups": user.groups});
+                body["status"] = json!({"userInfo": info});
+            }
+        }
+        body
+    }
+}
+
+/// All rules that hold for a user in a namespace; in none, those of the whole cluster.
+fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let mut rules = vec![
+        json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"]}),
+    ];
+    if user.groups.iter().any(|group| group == "system:authenticated") {
+        rules.push(json!({
+            "verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
+            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        }));
+        rules.push(json!({
+            "verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"],
+        }));
+        let paths = [
+            "/api",
+            "/api/*",
+            "/apis",
+            "/apis/*",
+            "/healthz",
+            "/livez",
+            "/openapi",
+            "/openapi/*",
+            "/readyz",
+            "/version",
+            "/version/",
+        ];
+        rules.push(json!({"verbs": ["get"], "nonResourceURLs": paths}));
+    }
+    let mut add = |bindings: &str, prefix: &str| {
+        let Some((shelf, _)) = store.find(GROUP, bindings) else { return };
+        for (_, binding) in store.range(shelf, prefix, None) {
+            let binding = binding.tree("", "");
+            let subjects = binding["subjects"].as_array().into_iter().flatten();
+            let mut named = subjects.map(|subject| {
+                let name = subject["name"].as_str().unwrap_or_default();
+                match subject["kind"].as_str() {
+                    Some("User") => user.name == name,
+                    Some("Group") => user.groups.iter().any(|group| group == name),
+                    Some("ServiceAccount") => {
+                        let namespace = subject["namespace"].as_str().unwrap_or_default();
+                        user.name == format!("system:serviceaccount:{namespace}:{name}")
+                    }
+                    _ => false,
+                }
+            });
+            if !named.any(|is_it| is_it) {
+                continue;
+            }
+            let role = binding["roleRef"]["name"].as_str().unwrap_or_default();
+            let (plural, key) = match binding["roleRef"]["kind"].as_str() {
+                Some("Role") => ("roles", format!("{prefix}{role}")),
+                _ => ("clusterroles", role.to_owned()),
+            };
+            let role = store.find(GROUP, plural).and_then(|(shelf, _)| store.get(shelf, &key));
+            if let Some(role) = role {
+                rules.extend(role.tree("", "")["rules"].as_array().cloned().unwrap_or_default());
+            }
+        }
+    };
+    add("clusterrolebindings", "");
+    if !namespace.is_empty() {
+        add("rolebindings", &format!("{namespace}/"));
+    }
+    rules
+}
+
+fn grants(rule: &Value, wish: &Wish<'_>) -> bool {
+    let lists = |key: &str, test: &dyn Fn(&str) -> bool| {
+        rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).any(test)
+    };
+    if !lists("verbs", &|verb| verb == "*" || verb == wish.verb) {
+        return false;
+    }
+    if !wish.path.is_empty() {
+        return lists("nonResourceURLs", &|path| {
+            path == "*"
+                || path == wish.path
+                || path.strip_suffix('*').is_some_and(|start| wish.path.starts_with(start))
+        });
+    }
+    let full = match wish.subresource {
+        "" => wish.resource.to_owned(),
+        subresource => format!("{}/{subresource}", wish.resource),
+    };
+    let every = format!("*/{}", wish.subresource);
+    lists("apiGroups", &|group| group == "*" || group == wish.group)
+        && lists("resources", &|name| {
+            name == "*" || name == full || (!wish.subresource.is_empty() && name == every)
+        })
+        && (rule["resourceNames"].as_array().is_none_or(Vec::is_empty)
+            || lists("resourceNames", &|name| name == wish.name))
+}

@@ -1,0 +1,326 @@
+//! What the server adds to objects and refuses of them before it keeps them.
+
+use serde_json::{Value, json};
+
+use crate::error::Cause;
+use crate::kinds::Resource;
+
+/// The characters of generated names: no vowels, so that no words come out.
+pub(crate) const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// What is wrong with an object's name.
+pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
+    let text = name.as_str().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let label = |text: &str| {
+        let bytes = text.as_bytes();
+        !bytes.is_empty()
+            && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
+            && bytes.first().is_some_and(|byte| plain(*byte))
+            && bytes.last().is_some_and(|byte| plain(*byte))
+    };
+    let mut causes = Vec::new();
+    let mut refuse = |what: &str| causes.push(Cause::invalid("metadata.name", name, what));
+    match (&*resource.group, &*resource.plural) {
+        // Names of roles may hold colons.
+        ("rbac.authorization.k8s.io", _) => {
+            if text.contains('/') || text.contains('%') || text == "." || text == ".." {
+                refuse("may not contain '/'");
+            }
+        }
+        ("", "namespaces" | "services") => {
+            if text.contains('.') {
+                refuse("must not contain dots");
+            } else if !label(text) {
+                refuse(LABEL);
+            } else if text.len() > 63 {
+                refuse("must be no more than 63 characters");
+            }
+        }
+        _ => {
+            if text.len() > 253 {
+                refuse("must be no more than 253 bytes");
+            }
+            if !text.split('.').all(label) {
+                refuse(SUBDOMAIN);
+            }
+        }
+    }
+    causes
+}
+
+/// Takes nulls out of metadata, and names the part that is not of the type that everything below relies on.
+pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
+    let members = metadata.as_object_mut()?;
+    members.retain(|_, value| !value.is_null());
+    let texts = |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    let objects = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_object));
+    let names = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    let fits = |key: &str, value: &Value| match key {
+        "labels" | "annotations" => texts(value),
+        "ownerReferences" => objects(value),
+        "finalizers" => names(value),
+        _ => value.is_string(),
+    };
+    let parts = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+    ];
+    parts.into_iter().find(|part| members.get(*part).is_some_and(|value| !fits(part, value)))
+}
+
+/// What is wrong with an object's labels and finalizers.
+pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
+        let text = value.as_str().unwrap_or_default();
+        let bytes = text.as_bytes();
+        let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+        let inside = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+        if !inside || !ends(bytes.first()) || !ends(bytes.last()) {
+            causes.push(Cause::invalid("metadata.labels", value, LABEL_VALUE));
+        } else if bytes.len() > 63 {
+            causes.push(Cause::invalid("metadata.labels", value, "must be no more than 63 bytes"));
+        }
+    }
+    for (index, value) in object["metadata"]["finalizers"].as_array().into_iter().flatten().enumerate() {
+        let text = value.as_str().unwrap_or_default();
+        if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
+            let what = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(format!("metadata.finalizers[{index}]"), value, what));
+        }
+    }
+    causes
+}
+
+fn set(object: &mut Value, key: &str, default: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.entry(key.to_owned()).or_insert(default);
+    }
+}
+
+/// Sets a member of a part of the object, where there is that part.
+fn fill(object: &mut Value, part: &str, key: &str, default: Value) {
+    if let Some(part) = object.get_mut(part) {
+        set(part, key, default);
+    }
+}
+
+/// Fills in what clients of the built-in kinds wait for or show.
+pub(crate) fn default(resource: &Resource, object: &mut Value) {
+    match (&*resource.group, &*resource.plural) {
+        ("", "namespaces") => {
+            set(object, "spec", json!({}));
+            set(object, "status", json!({}));
+            fill(object, "status", "phase", json!("Active"));
+            let name = object["metadata"]["name"].clone();
+            fill(object, "metadata", "labels", json!({}));
+            if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+            }
+        }
+        ("", "pods") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            pod_spec(spec);
+            set(object, "status", json!({}));
+            fill(object, "status", "phase", json!("Pending"));
+            let class = quality(&object["spec"]);
+            fill(object, "status", "qosClass", json!(class));
+        }
+        ("", "secrets") => set(object, "type", json!("Opaque")),
+        ("", "services") => service(object),
+        ("", "persistentvolumeclaims") => {
+            fill(object, "spec", "volumeMode", json!("Filesystem"));
+            set(object, "status", json!({}));
+            fill(object, "status", "phase", json!("Pending"));
+        }
+        ("", "persistentvolumes") => {
+            fill(object, "spec", "volumeMode", json!("Filesystem"));
+            fill(object, "spec", "persistentVolumeReclaimPolicy", json!("Retain"));
+            set(object, "status", json!({}));
+            fill(object, "status", "phase", json!("Available"));
+        }
+        ("apps", "deployments") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            set(spec, "replicas", json!(1));
+            set(spec, "revisionHistoryLimit", json!(10));
+            set(spec, "progressDeadlineSeconds", json!(600));
+            set(spec, "strategy", json!({"type": "RollingUpdate"}));
+            fill(spec, "strategy", "type", json!("RollingUpdate"));
+            if spec["strategy"]["type"] == "RollingUpdate" {
+                fill(spec, "strategy", "rollingUpdate", json!({}));
+                if let Some(rolling) =
+                    spec.get_mut("strategy").and_then(|strategy| strategy.get_mut("rollingUpdate"))
+                {
+                    set(rolling, "maxUnavailable", json!("25%"));
+                    set(rolling, "maxSurge", json!("25%"));
+                }
+            }
+            template(spec);
+            set(object, "status", json!({}));
+        }
+        ("apps", "replicasets") => {
+            fill(object, "spec", "replicas", json!(1));
+            object.get_mut("spec").map(template);
+            set(object, "status", json!({"replicas": 0}));
+        }
+        ("apps", "statefulsets") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            set(spec, "replicas", json!(1));
+            set(spec, "revisionHistoryLimit", json!(10));
+            set(spec, "podManagementPolicy", json!("OrderedReady"));
+            set(spec, "updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}));
+            template(spec);
+            set(object, "status", json!({"replicas": 0, "availableReplicas": 0}));
+        }
+        ("apps", "daemonsets") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            set(spec, "revisionHistoryLimit", json!(10));
+            let strategy =
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+            set(spec, "updateStrategy", strategy);
+            template(spec);
+            let status = json!({
+                "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+            });
+            set(object, "status", status);
+        }
+        ("batch", "jobs") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            for key in ["completions", "parallelism"] {
+                set(spec, key, json!(1));
+            }
+            set(spec, "backoffLimit", json!(6));
+            set(spec, "completionMode", json!("NonIndexed"));
+            set(spec, "suspend", json!(false));
+            template(spec);
+            set(object, "status", json!({}));
+        }
+        ("batch", "cronjobs") => {
+            let Some(spec) = object.get_mut("spec") else { return };
+            set(spec, "concurrencyPolicy", json!("Allow"));
+            set(spec, "suspend", json!(false));
+            set(spec, "successfulJobsHistoryLimit", json!(3));
+            set(spec, "failedJobsHistoryLimit", json!(1));
+            set(object, "status", json!({}));
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::default(object),
+        ("autoscaling", "horizontalpodautoscalers") => {
+            fill(object, "spec", "minReplicas", json!(1));
+        }
+        _ => {}
+    }
+}
+
+/// The parts of a status that a new object of a built-in kind has, whatever its creator wrote.
+pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
+    // Nodes and events of custom tools keep theirs: kubelets create their Node with it.
+    let keeps = matches!((&*resource.group, &*resource.plural), ("", "nodes"));
+    let has_status = resource.versions.iter().any(|version| version.status);
+    if has_status
+        && !keeps
+        && let Some(members) = object.as_object_mut()
+    {
+        members.remove("status");
+    }
+}
+
+fn template(spec: &mut Value) {
+    if !spec["template"].is_object() {
+        return;
+    }
+    fill(spec, "template", "metadata", json!({}));
+    if let Some(spec) = spec.get_mut("template").and_then(|template| template.get_mut("spec")) {
+        pod_spec(spec);
+    }
+}
+
+fn pod_spec(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
+    set(spec, "restartPolicy", json!("Always"));
+    set(spec, "terminationGracePeriodSeconds", json!(30));
+    set(spec, "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "securityContext", json!({}));
+    set(spec, "schedulerName", json!("default-scheduler"));
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            set(container, "resources", json!({}));
+            set(container, "terminationMessagePath", json!("/dev/termination-log"));
+            set(container, "terminationMessagePolicy", json!("File"));
+            let image = container["image"].as_str().unwrap_or_default();
+            let tag = image.rsplit('/').next().unwrap_or_default().split_once(':').map(|(_, tag)| tag);
+            let policy = if matches!(tag, None | Some("latest")) { "Always" } else { "IfNotPresent" };
+            set(container, "imagePullPolicy", json!(policy));
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten() {
+                set(port, "protocol", json!("TCP"));
+            }
+        }
+    }
+}
+
+/// The quality of service of a Pod.
+fn quality(spec: &Value) -> &'static str {
+    let containers = || spec["containers"].as_array().into_iter().flatten();
+    let has = |container: &Value, kind: &str| {
+        container["resources"][kind].as_object().is_some_and(|all| !all.is_empty())
+    };
+    if !containers().any(|container| has(container, "limits") || has(container, "requests")) {
+        return "BestEffort";
+    }
+    let guaranteed = containers().all(|container| {
+        let limits = &container["resources"]["limits"];
+        let requests = &container["resources"]["requests"];
+        limits["cpu"].is_string()
+            && limits["memory"].is_string()
+            && (requests.is_null() || requests == limits)
+    });
+    if guaranteed { "Guaranteed" } else { "Burstable" }
+}
+
+fn service(object: &mut Value) {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let Some(spec) = object.get_mut("spec") else { return };
+    if !spec.is_object() {
+        return;
+    }
+    set(spec, "type", json!("ClusterIP"));
+    set(spec, "sessionAffinity", json!("None"));
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        set(port, "protocol", json!("TCP"));
+        let number = port["port"].clone();
+        set(port, "targetPort", number);
+    }
+    if spec["type"] != "ExternalName" && spec.get("clusterIP").is_none() {
+        // From the uid, so that it is the same in every run of the same seed.
+        let sum = uid.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let address = format!("10.96.{}.{}", (sum >> 8) % 250 + 1, sum % 250 + 1);
+        set(spec, "clusterIPs", json!([address.clone()]));
+        set(spec, "clusterIP", json!(address));
+        set(spec, "ipFamilies", json!(["IPv4"]));
+        set(spec, "ipFamilyPolicy", json!("SingleStack"));
+        set(spec, "internalTrafficPolicy", json!("Cluster"));
+    }
+    set(object, "status", json!({"loadBalancer": {}}));
+}

@@ -1,0 +1,107 @@
+//! CustomResourceDefinitions: when they are established, and what is served then.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::set_condition;
+use crate::behaviour::Behaviour;
+use crate::cluster::Inner;
+use crate::crd;
+use crate::write::Target;
+
+const GROUP: &str = "apiextensions.k8s.io";
+
+pub(super) fn look(inner: &Arc<Inner>, name: &str) {
+    let Some(target) = inner.target(GROUP, "customresourcedefinitions", "", name) else { return };
+    let Some(mut definition) = inner.tree(&target) else { return forget(inner, name) };
+    if definition["metadata"].get("deletionTimestamp").is_some() {
+        // The objects go first.
+        forget(inner, name);
+        super::change(inner, &target, remove_finalizer);
+        return;
+    }
+    if !inner.does.on(Behaviour::CustomResources) {
+        return;
+    }
+    let before = definition.clone();
+    establish(inner, &mut definition);
+    if definition != before {
+        let _ = inner.impose(&target, definition.clone());
+    }
+    if let Some(resource) = crd::resource(&definition, &inner.does) {
+        inner.store().define(Arc::new(resource));
+    }
+}
+
+fn remove_finalizer(definition: &mut Value) {
+    if let Some(finalizers) = definition.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut) {
+        finalizers.retain(|finalizer| finalizer != "customresourcecleanup.apiextensions.k8s.io");
+    }
+}
+
+/// Accepts the names and says so.
+fn establish(inner: &Inner, definition: &mut Value) {
+    let names = definition["spec"]["names"].clone();
+    let group = definition["spec"]["group"].as_str().unwrap_or_default().to_owned();
+    let plural = names["plural"].as_str().unwrap_or_default();
+    let kind = names["kind"].as_str().unwrap_or_default();
+    let taken = {
+        let store = inner.store();
+        let found = store.find_kind(&group, kind).filter(|(_, resource)| *resource.plural != *plural);
+        found.is_some() && inner.does.on(Behaviour::NameConflicts)
+    };
+    let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let stored: Vec<Value> =
+        stored.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect();
+    if let Some(members) = definition.as_object_mut() {
+        members.entry("status").or_insert_with(|| json!({}));
+    }
+    let status = &mut definition["status"];
+    if !status.is_object() {
+        *status = json!({});
+    }
+    if taken {
+        let message = format!("{kind:?} is already in use");
+        let why = json!({"reason": "KindConflict", "message": message});
+        set_condition(inner, status, "NamesAccepted", "False", &why);
+        let why = json!({"reason": "NotAccepted", "message": "not all names are accepted"});
+        set_condition(inner, status, "Established", "False", &why);
+        return;
+    }
+    status["acceptedNames"] = names;
+    status["storedVersions"] = json!(stored);
+    let why = json!({"reason": "NoConflicts", "message": "no conflicts found"});
+    set_condition(inner, status, "NamesAccepted", "True", &why);
+    let why = json!({"reason": "InitialNamesAccepted", "message": "the initial names have been accepted"});
+    set_condition(inner, status, "Established", "True", &why);
+}
+
+/// Ends serving what a definition that is gone described, and its objects.
+fn forget(inner: &Arc<Inner>, name: &str) {
+    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+    let found = {
+        let store = inner.store();
+        let found = store.find(group, plural).filter(|(_, resource)| resource.custom);
+        found.map(|(shelf, resource)| {
+            let keys: Vec<String> = store.range(shelf, "", None).map(|(key, _)| key.to_string()).collect();
+            (shelf, resource.clone(), keys)
+        })
+    };
+    let Some((shelf, resource, keys)) = found else { return };
+    let version = resource.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+    for key in keys {
+        let (namespace, name) = key.rsplit_once('/').unwrap_or(("", &key));
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        inner.remove(&Target {
+            shelf,
+            resource: resource.clone(),
+            version: version.clone(),
+            namespace,
+            name,
+        });
+    }
+    if inner.does.on(Behaviour::DefinitionRemovesKind) {
+        inner.store().undefine(shelf);
+    }
+}

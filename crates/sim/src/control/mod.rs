@@ -1,0 +1,283 @@
+//! What follows from a change without anybody asking for it.
+//!
+//! What belongs to every API server (namespaces, custom resources, dependents) always runs; what controllers, scheduler
+//! and kubelets do only if the fleet has controllers. Nothing polls: a change plans what it makes necessary, once,
+//! however often it is made necessary before that happens.
+
+mod definitions;
+mod events;
+mod garbage;
+mod kubelet;
+mod namespaces;
+mod rollout;
+mod services;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use crate::clock::{later, stamp};
+use crate::cluster::Inner;
+use crate::error::Answered;
+use crate::store::Object;
+use crate::write::Target;
+
+pub(crate) use kubelet::node;
+
+/// Objects with this annotation are left to their timeline.
+pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
+
+/// What is to be looked at again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Job {
+    Namespace(String),
+    Definition(String),
+    /// Whether the dependents of this object may stay.
+    Dependents(String),
+    /// Whether the owners of this object are there.
+    Owners {
+        group: String,
+        plural: String,
+        namespace: String,
+        name: String,
+    },
+    Deployment(String, String),
+    ReplicaSet(String, String),
+    Pod(String, String),
+    /// Who is behind the Services of this namespace.
+    Services(String),
+}
+
+impl Job {
+    fn run(&self, inner: &Arc<Inner>) {
+        match self {
+            Job::Namespace(name) => namespaces::look(inner, name),
+            Job::Definition(name) => definitions::look(inner, name),
+            Job::Dependents(uid) => garbage::dependents(inner, uid),
+            Job::Owners { group, plural, namespace, name } => {
+                garbage::owners(inner, group, plural, namespace, name)
+            }
+            Job::Deployment(namespace, name) => rollout::deployment(inner, namespace, name),
+            Job::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
+            Job::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
+            Job::Services(namespace) => services::look(inner, namespace),
+        }
+    }
+}
+
+/// Plans what a change makes necessary.
+pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: bool) {
+    let resource = &target.resource;
+    let name = || target_name(target, object);
+    let namespace = || target.namespace.clone();
+    let at_once = Duration::ZERO;
+    let has = |what: &[u8]| object.head().windows(what.len()).any(|window| window == what);
+    let going = gone || has(b"\"deletionTimestamp\"");
+    if going {
+        let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
+        soon(inner, Job::Dependents(uid), at_once);
+        if !target.namespace.is_empty() && gone && is_terminating(inner, &target.namespace) {
+            soon(inner, Job::Namespace(namespace()), at_once);
+        }
+    }
+    if has(b"\"ownerReferences\"") {
+        let (group, plural) = (resource.group.to_string(), resource.plural.to_string());
+        if !gone {
+            soon(inner, Job::Owners { group, plural, namespace: namespace(), name: name() }, at_once);
+        }
+        // An owner that waits for it may go now.
+        for owner in object.metadata()["ownerReferences"].as_array().into_iter().flatten() {
+            let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
+            if going {
+                soon(inner, Job::Dependents(uid), at_once);
+            }
+            if let (Some("ReplicaSet"), true) = (owner["kind"].as_str(), inner.fleet.options.controllers) {
+                let owner = owner["name"].as_str().unwrap_or_default().to_owned();
+                soon(inner, Job::ReplicaSet(namespace(), owner), Duration::from_millis(10));
+            }
+            if let (Some("Deployment"), true) = (owner["kind"].as_str(), inner.fleet.options.controllers) {
+                let owner = owner["name"].as_str().unwrap_or_default().to_owned();
+                soon(inner, Job::Deployment(namespace(), owner), Duration::from_millis(10));
+            }
+        }
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("", "namespaces") if !gone => soon(inner, Job::Namespace(name()), at_once),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            soon(inner, Job::Definition(name()), at_once)
+        }
+        _ => {}
+    }
+    if !inner.fleet.options.controllers {
+        return;
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("apps", "deployments") if !gone => {
+            soon(inner, Job::Deployment(namespace(), name()), Duration::from_millis(10))
+        }
+        ("apps", "replicasets") if !gone => {
+            soon(inner, Job::ReplicaSet(namespace(), name()), Duration::from_millis(10))
+        }
+        ("", "pods") => {
+            if !gone {
+                soon(inner, Job::Pod(namespace(), name()), Duration::from_millis(5));
+            }
+            soon(inner, Job::Services(namespace()), Duration::from_millis(50));
+        }
+        ("", "services") => soon(inner, Job::Services(namespace()), Duration::from_millis(50)),
+        _ => {}
+    }
+}
+
+fn target_name(target: &Target, object: &Object) -> String {
+    match target.name.as_str() {
+        "" => object.metadata()["name"].as_str().unwrap_or_default().to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn is_terminating(inner: &Inner, namespace: &str) -> bool {
+    let store = inner.store();
+    let found = store.find("", "namespaces").and_then(|(shelf, _)| store.get(shelf, namespace));
+    found.is_some_and(|namespace| namespace.metadata().get("deletionTimestamp").is_some())
+}
+
+/// Plans a job, unless it is planned already for a time that is not later.
+pub(crate) fn soon(inner: &Inner, job: Job, delay: Duration) {
+    let due = later(inner.fleet.clock.now(), SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX));
+    {
+        let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match pending.get(&job) {
+            Some(planned) if *planned <= due => return,
+            _ => pending.insert(job.clone(), due),
+        };
+    }
+    inner.fleet.plan(inner.weak(), due, move |inner| {
+        {
+            let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // One that was planned earlier since has done it.
+            if pending.get(&job) == Some(&due) {
+                pending.remove(&job);
+            } else if !pending.contains_key(&job) {
+                return;
+            }
+        }
+        job.run(inner);
+    });
+}
+
+/// Changes an object as a controller does: nothing is refused, and one that is gone is left alone.
+fn change(inner: &Inner, target: &Target, change: impl FnOnce(&mut Value)) {
+    let Some(mut object) = inner.tree(target) else { return };
+    let before = object.clone();
+    change(&mut object);
+    if object == before {
+        return;
+    }
+    // Last finalizers and the like follow the rules of every update; the status goes with it.
+    let status = object.get("status").cloned();
+    if object["metadata"].get("deletionTimestamp").is_some() {
+        let wanted = crate::write::Wanted::default();
+        let _ = inner.update(target, crate::write::Part::Main, &wanted, |_| Ok(object));
+        if let Some(status) = status {
+            let set = |mut current: Value| -> Answered<Value> {
+                current["status"] = status;
+                Ok(current)
+            };
+            let _ = inner.update(target, crate::write::Part::Status, &wanted, set);
+        }
+        return;
+    }
+    let _ = inner.impose(target, object);
+}
+
+/// Creates an object as a controller does.
+fn create(inner: &Inner, object: Value) {
+    if let Ok(target) = inner.target_of(&object) {
+        let _ = inner.impose(&target, object);
+    }
+}
+
+/// The objects of a resource in a namespace.
+fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+    let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
+    let store = inner.store();
+    let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let found = store.range(target.shelf, &prefix, None);
+    found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
+}
+
+/// Those whose controller has this uid.
+fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -> Vec<Value> {
+    let mut found = all_containing(inner, group, plural, namespace, uid);
+    found.retain(|object| {
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        owners.is_some_and(|owners| {
+            owners.iter().any(|owner| owner["uid"] == uid && owner["controller"] == true)
+        })
+    });
+    found
+}
+
+/// Those in whose metadata this text is: what costs is to take objects apart, not to look into their text.
+fn all_containing(inner: &Inner, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
+    let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
+    let store = inner.store();
+    let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let found = store.range(target.shelf, &prefix, None).filter(|(_, object)| contains(object.head(), text));
+    found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
+}
+
+fn contains(head: &[u8], text: &str) -> bool {
+    !text.is_empty() && std::str::from_utf8(head).is_ok_and(|head| head.contains(text))
+}
+
+/// Whether an object is left to its timeline.
+fn is_scripted(object: &Value) -> bool {
+    object["metadata"]["annotations"].get(SCRIPTED).is_some()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// An owner reference to a controller.
+fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
+    json!([{
+        "apiVersion": api_version, "kind": kind, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }])
+}
+
+/// Sets a condition; its time moves when its status does.
+fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, rest: &Value) {
+    let now = stamp(inner.fleet.clock.now());
+    let Some(members) = status.as_object_mut() else { return };
+    let Some(conditions) = members.entry("conditions").or_insert_with(|| json!([])).as_array_mut() else {
+        return;
+    };
+    let mut fresh = json!({"type": kind, "status": value, "lastTransitionTime": now});
+    for (key, value) in rest.as_object().into_iter().flatten() {
+        fresh[key] = value.clone();
+    }
+    match conditions.iter_mut().find(|condition| condition["type"] == kind) {
+        Some(known) => {
+            if known["status"] == value
+                && let Some(time) = known.get("lastTransitionTime")
+            {
+                fresh["lastTransitionTime"] = time.clone();
+            }
+            if let (Some(time), Some(_)) = (known.get("lastUpdateTime"), fresh.get("lastUpdateTime"))
+                && known["status"] == value
+                && known["reason"] == fresh["reason"]
+                && known["message"] == fresh["message"]
+            {
+                fresh["lastUpdateTime"] = time.clone();
+            }
+            *known = fresh;
+        }
+        None => conditions.push(fresh),
+    }
+}

@@ -1,0 +1,433 @@
+//! Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and `pkg/controller/replicaset`,
+//! as far as somebody who scales, applies, deletes or rolls back can see them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::events::{Told, tell};
+use super::{Job, change, controller, create, is_scripted, owned, set_condition, soon, text};
+use crate::clock::stamp;
+use crate::cluster::Inner;
+use crate::write::{Deletion, Propagation};
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+const HASH: &str = "pod-template-hash";
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// A count or a percentage of `of`.
+fn share(value: &Value, of: i64, up: bool) -> i64 {
+    match value {
+        Value::String(text) => {
+            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
+            let exact = percent.saturating_mul(of);
+            if up { (exact + 99) / 100 } else { exact / 100 }
+        }
+        value => value.as_i64().unwrap_or_default(),
+    }
+}
+
+fn revision(object: &Value) -> i64 {
+    object["metadata"]["annotations"][REVISION]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
+}
+
+/// A template without the label that tells ReplicaSets apart. One without labels is the same as one whose labels are none.
+fn bare_template(object: &Value) -> Value {
+    let mut template = object["spec"]["template"].clone();
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            labels.remove(HASH);
+        }
+        let none = |labels: &Value| labels.as_object().is_none_or(serde_json::Map::is_empty);
+        if metadata.get("labels").is_some_and(none) {
+            metadata.remove("labels");
+        }
+    }
+    template
+}
+
+/// A hash of a template, in letters that make no words.
+fn hash_of(template: &Value) -> String {
+    let bytes = template.to_string();
+    let mut sum =
+        bytes.bytes().fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let letters = crate::admission::NAME_LETTERS;
+    let mut hash = String::new();
+    while hash.len() < 10 {
+        hash.push(char::from(letters[sum as usize % letters.len()]));
+        sum = sum.rotate_left(7).wrapping_mul(0x9e37_79b1).wrapping_add(17);
+    }
+    hash
+}
+
+/// Brings a Deployment one step further.
+pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
+    let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
+    let Some(deployment) = inner.tree(&target) else { return };
+    if deployment["metadata"].get("deletionTimestamp").is_some() || is_scripted(&deployment) {
+        return;
+    }
+    // Nothing has checked what is declared.
+    let spec = &deployment["spec"];
+    if !spec["template"]["metadata"].is_object() || !spec["selector"].is_object() {
+        return;
+    }
+    let uid = text(&deployment["metadata"]["uid"]);
+    let mut sets = owned(inner, "apps", "replicasets", namespace, &uid);
+    sets.sort_by_key(revision);
+    let template = bare_template(&deployment);
+    let wanted = number(&deployment, "/spec/replicas");
+    let recreate = deployment["spec"]["strategy"]["type"] == "Recreate";
+    let rolling = &deployment["spec"]["strategy"]["rollingUpdate"];
+    let (mut surge, mut unavailable) =
+        (share(&rolling["maxSurge"], wanted, true), share(&rolling["maxUnavailable"], wanted, false));
+    if recreate {
+        (surge, unavailable) = (0, wanted);
+    } else if surge == 0 && unavailable == 0 {
+        unavailable = 1;
+    }
+    let paused = deployment["spec"]["paused"] == true;
+    let current = sets.iter().position(|set| bare_template(set) == template);
+    let old: Vec<&Value> =
+        sets.iter().enumerate().filter(|(at, _)| Some(*at) != current).map(|(_, set)| set).collect();
+    let newest = sets.iter().map(revision).max().unwrap_or_default();
+    match current.and_then(|at| sets.get(at)) {
+        None if paused => {}
+        None => {
+            if recreate && old.iter().any(|set| number(set, "/status/replicas") > 0) {
+                for set in &old {
+                    scale(inner, &deployment, set, 0);
+                }
+            } else {
+                let total: i64 = old.iter().map(|set| number(set, "/spec/replicas")).sum();
+                let first = (wanted + surge - total).clamp(0, wanted);
+                new_set(inner, &deployment, &template, newest + 1, first);
+            }
+        }
+        Some(new) => {
+            // Rolled back: an old ReplicaSet becomes the newest again.
+            let turn = if revision(new) < newest { newest + 1 } else { revision(new) };
+            let set_target = inner.target("apps", "replicasets", namespace, &text(&new["metadata"]["name"]));
+            if let Some(set_target) = set_target.filter(|_| turn != revision(new)) {
+                change(inner, &set_target, |set| {
+                    set["metadata"]["annotations"][REVISION] = json!(turn.to_string())
+                });
+            }
+            change(inner, &target, |deployment| {
+                if !deployment["metadata"]["annotations"].is_object() {
+                    deployment["metadata"]["annotations"] = json!({});
+                }
+                deployment["metadata"]["annotations"][REVISION] = json!(turn.to_string());
+            });
+            if paused {
+                if old.iter().all(|set| number(set, "/spec/replicas") == 0) {
+                    scale(inner, &deployment, new, wanted);
+                }
+            } else {
+                step(inner, &deployment, new, &old, wanted, surge, unavailable);
+            }
+        }
+    }
+    let sets = owned(inner, "apps", "replicasets", namespace, &uid);
+    write_status(inner, namespace, name, &sets, &template, wanted, unavailable);
+}
+
+/// One step of a rolling update.
+fn step(
+    inner: &Arc<Inner>,
+    deployment: &Value,
+    new: &Value,
+    old: &[&Value],
+    wanted: i64,
+    surge: i64,
+    unavailable: i64,
+) {
+    let replicas = |set: &Value| number(set, "/spec/replicas");
+    let total: i64 = replicas(new) + old.iter().map(|set| replicas(set)).sum::<i64>();
+    if replicas(new) > wanted {
+        scale(inner, deployment, new, wanted);
+    } else if replicas(new) < wanted && total < wanted + surge {
+        scale(inner, deployment, new, (replicas(new) + wanted + surge - total).min(wanted));
+        return;
+    }
+    let available = |set: &Value| number(set, "/status/availableReplicas").min(replicas(set));
+    let new_unavailable = (replicas(new) - available(new)).max(0);
+    let mut may_go = total - (wanted - unavailable) - new_unavailable;
+    // Those that do not work anyway go first, then the oldest.
+    let mut left: Vec<(usize, i64)> = old.iter().enumerate().map(|(at, set)| (at, replicas(set))).collect();
+    for (at, count) in &mut left {
+        let broken = *count - old.get(*at).map_or(0, |set| available(set));
+        let less = broken.min(may_go).max(0);
+        *count -= less;
+        may_go -= less;
+    }
+    let mut spare: i64 =
+        available(new) + old.iter().map(|set| available(set)).sum::<i64>() - (wanted - unavailable);
+    for (_, count) in &mut left {
+        let less = (*count).min(may_go).min(spare).max(0);
+        *count -= less;
+        may_go -= less;
+        spare -= less;
+    }
+    for (at, count) in left {
+        if let Some(set) = old.get(at).filter(|set| replicas(set) != count) {
+            scale(inner, deployment, set, count);
+        }
+    }
+}
+
+fn new_set(inner: &Arc<Inner>, deployment: &Value, template: &Value, turn: i64, replicas: i64) {
+    let hash = hash_of(template);
+    let mut template = template.clone();
+    let mut selector = deployment["spec"]["selector"].clone();
+    for labels in [&mut template["metadata"]["labels"], &mut selector["matchLabels"]] {
+        if !labels.is_object() {
+            *labels = json!({});
+        }
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert(HASH.to_owned(), json!(hash));
+        }
+    }
+    let name = format!("{}-{hash}", text(&deployment["metadata"]["name"]));
+    let wanted = number(deployment, "/spec/replicas");
+    create(
+        inner,
+        json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {
+                "name": name, "namespace": deployment["metadata"]["namespace"], "labels": template["metadata"]["labels"],
+                "annotations": {
+                    REVISION: turn.to_string(), "deployment.kubernetes.io/desired-replicas": wanted.to_string(),
+                },
+                "ownerReferences": controller("apps/v1", "Deployment", deployment),
+            },
+            "spec": {"replicas": replicas, "selector": selector, "template": template},
+            "status": {"replicas": 0},
+        }),
+    );
+    let message = format!("Scaled up replica set {name} from 0 to {replicas}");
+    tell(
+        inner,
+        deployment,
+        &Told { warning: false, reason: "ScalingReplicaSet", message: &message, by: "deployment-controller" },
+    );
+    let (namespace, name) =
+        (text(&deployment["metadata"]["namespace"]), text(&deployment["metadata"]["name"]));
+    soon(inner, Job::Deployment(namespace, name), Duration::from_millis(20));
+}
+
+fn scale(inner: &Arc<Inner>, deployment: &Value, set: &Value, replicas: i64) {
+    let before = number(set, "/spec/replicas");
+    if before == replicas {
+        return;
+    }
+    let (namespace, name) = (text(&set["metadata"]["namespace"]), text(&set["metadata"]["name"]));
+    let Some(target) = inner.target("apps", "replicasets", &namespace, &name) else { return };
+    change(inner, &target, |set| set["spec"]["replicas"] = json!(replicas));
+    let direction = if replicas > before { "up" } else { "down" };
+    let message = format!("Scaled {direction} replica set {name} from {before} to {replicas}");
+    tell(
+        inner,
+        deployment,
+        &Told { warning: false, reason: "ScalingReplicaSet", message: &message, by: "deployment-controller" },
+    );
+}
+
+fn write_status(
+    inner: &Arc<Inner>,
+    namespace: &str,
+    name: &str,
+    sets: &[Value],
+    template: &Value,
+    wanted: i64,
+    unavailable: i64,
+) {
+    let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
+    let sum = |pointer: &str| sets.iter().map(|set| number(set, pointer)).sum::<i64>();
+    let (replicas, ready, available) =
+        (sum("/status/replicas"), sum("/status/readyReplicas"), sum("/status/availableReplicas"));
+    let new = sets.iter().find(|set| bare_template(set) == *template);
+    let updated = new.map_or(0, |set| number(set, "/status/replicas"));
+    let new_name = new.map(|set| text(&set["metadata"]["name"])).unwrap_or_default();
+    let now = stamp(inner.fleet.clock.now());
+    change(inner, &target, |deployment| {
+        let generation = deployment["metadata"]["generation"].clone();
+        let paused = deployment["spec"]["paused"] == true;
+        let deadline = number(deployment, "/spec/progressDeadlineSeconds");
+        let before = deployment["status"].clone();
+        let mut status = json!({"observedGeneration": generation});
+        for (key, value) in [
+            ("replicas", replicas),
+            ("updatedReplicas", updated),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+            ("unavailableReplicas", (wanted.max(replicas) - available).max(0)),
+        ] {
+            if value > 0 {
+                status[key] = json!(value);
+            }
+        }
+        if let Some(conditions) = before.get("conditions") {
+            status["conditions"] = conditions.clone();
+        }
+        let enough = available >= wanted - unavailable;
+        let (value, reason, message) = if enough {
+            ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        } else {
+            ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        };
+        let rest = json!({"reason": reason, "message": message, "lastUpdateTime": now});
+        set_condition(inner, &mut status, "Available", value, &rest);
+
+        let complete = updated == wanted && replicas == wanted && available == wanted;
+        let moved = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
+            .iter()
+            .any(|key| before[key].as_i64().unwrap_or_default() != status[key].as_i64().unwrap_or_default());
+        let progressing = before["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|one| one["type"] == "Progressing")
+            .cloned();
+        let since =
+            progressing.as_ref().and_then(|one| one["lastUpdateTime"].as_str()?.parse::<Timestamp>().ok());
+        let was_complete = progressing.as_ref().is_some_and(|one| one["reason"] == "NewReplicaSetAvailable");
+        let late = !complete
+            && !moved
+            && !was_complete
+            && deadline > 0
+            && since.is_some_and(|since| inner.fleet.clock.now().duration_since(since).as_secs() >= deadline);
+        let named = |what: &str| format!("ReplicaSet {new_name:?} {what}");
+        let told = if paused {
+            Some(("Unknown", "DeploymentPaused", "Deployment is paused".to_owned()))
+        } else if complete {
+            Some(("True", "NewReplicaSetAvailable", named("has successfully progressed.")))
+        } else if late {
+            Some(("False", "ProgressDeadlineExceeded", named("has timed out progressing.")))
+        } else if moved || progressing.is_none() || was_complete {
+            Some(("True", "ReplicaSetUpdated", named("is progressing.")))
+        } else {
+            None
+        };
+        if let Some((value, reason, message)) = told {
+            let rest = json!({"reason": reason, "message": message, "lastUpdateTime": now});
+            set_condition(inner, &mut status, "Progressing", value, &rest);
+            // Progress is news each time, though the condition stays.
+            if moved && reason == "ReplicaSetUpdated" {
+                for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+                    if condition["type"] == "Progressing" {
+                        condition["lastUpdateTime"] = json!(now);
+                    }
+                }
+            }
+        }
+        deployment["status"] = status;
+        if !complete && !paused && deadline > 0 {
+            let job = Job::Deployment(namespace.to_owned(), name.to_owned());
+            soon(inner, job, Duration::from_secs(deadline.unsigned_abs() + 1));
+        }
+    });
+}
+
+/// Makes as many Pods as a ReplicaSet wants.
+pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
+    let Some(target) = inner.target("apps", "replicasets", namespace, name) else { return };
+    let Some(set) = inner.tree(&target) else { return };
+    if set["metadata"].get("deletionTimestamp").is_some() || is_scripted(&set) {
+        return;
+    }
+    let uid = text(&set["metadata"]["uid"]);
+    let mut pods = owned(inner, "", "pods", namespace, &uid);
+    pods.retain(|pod| {
+        pod["metadata"].get("deletionTimestamp").is_none()
+            && !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+    });
+    let wanted = number(&set, "/spec/replicas");
+    let found = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    for _ in found..wanted {
+        let pod = format!("{name}-{}", inner.letters(5));
+        let template = &set["spec"]["template"];
+        let mut metadata = json!({
+            "name": pod, "namespace": namespace, "generateName": format!("{name}-"),
+            "labels": template["metadata"]["labels"], "ownerReferences": controller("apps/v1", "ReplicaSet", &set),
+        });
+        if let Some(annotations) = template["metadata"].get("annotations") {
+            metadata["annotations"] = annotations.clone();
+        }
+        create(
+            inner,
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}),
+        );
+        let message = format!("Created pod: {pod}");
+        tell(
+            inner,
+            &set,
+            &Told {
+                warning: false,
+                reason: "SuccessfulCreate",
+                message: &message,
+                by: "replicaset-controller",
+            },
+        );
+    }
+    if found > wanted {
+        // Those that are not ready go first, then the youngest.
+        let ready = |pod: &Value| {
+            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+            conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
+        };
+        pods.sort_by_key(|pod| {
+            (
+                ready(pod),
+                std::cmp::Reverse(text(&pod["metadata"]["creationTimestamp"])),
+                text(&pod["metadata"]["name"]),
+            )
+        });
+        let surplus = usize::try_from(found - wanted).unwrap_or_default();
+        for pod in pods.iter().take(surplus) {
+            let pod = text(&pod["metadata"]["name"]);
+            let Some(target) = inner.target("", "pods", namespace, &pod) else { continue };
+            let deletion = Deletion { propagation: Some(Propagation::Background), ..Deletion::default() };
+            let _ = inner.delete(&target, &deletion);
+            let message = format!("Deleted pod: {pod}");
+            tell(
+                inner,
+                &set,
+                &Told {
+                    warning: false,
+                    reason: "SuccessfulDelete",
+                    message: &message,
+                    by: "replicaset-controller",
+                },
+            );
+        }
+    }
+    let mut pods = owned(inner, "", "pods", namespace, &uid);
+    pods.retain(|pod| pod["metadata"].get("deletionTimestamp").is_none());
+    let ready = pods.iter().filter(|pod| {
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
+    });
+    let ready = ready.count();
+    change(inner, &target, |set| {
+        let mut status = json!({
+            "replicas": pods.len(), "observedGeneration": set["metadata"]["generation"],
+        });
+        if !pods.is_empty() {
+            status["fullyLabeledReplicas"] = json!(pods.len());
+        }
+        if ready > 0 {
+            status["readyReplicas"] = json!(ready);
+            status["availableReplicas"] = json!(ready);
+        }
+        set["status"] = status;
+    });
+}

@@ -1,0 +1,146 @@
+//! Trouble on demand.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What goes wrong. Times are in real time.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The answer comes this much later.
+    Latency(Duration),
+    /// 429 with `Retry-After` in seconds.
+    TooManyRequests(u64),
+    /// 500 with this message.
+    ServerError(String),
+    /// No answer at all.
+    Hang,
+    /// The answer breaks off after so many bytes of its body, in the middle of a line if need be.
+    Cut(usize),
+    /// 200 with something that is no JSON.
+    Garbage,
+    /// A watch opens and then says nothing: neither events nor bookmarks.
+    SilentWatch,
+    /// Every watch from a version on is told that the version is too old.
+    Expired,
+    /// The certificate has expired: new connections fail, and the open ones are closed.
+    ExpiredCertificate,
+    /// Nobody is at home: open connections are closed, and new ones are closed as soon as they are made.
+    Unreachable,
+    /// Connections are taken and never answered, as behind a firewall that swallows packets. Open ones are closed.
+    Blackhole,
+}
+
+/// A [`Trouble`], and whom it hits.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    trouble: Trouble,
+    verb: Option<String>,
+    resource: Option<String>,
+    path: Option<String>,
+    times: Option<u32>,
+}
+
+/// Names a fault that was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FaultId(u64);
+
+impl Fault {
+    /// Trouble that hits every request of a cluster.
+    pub fn new(trouble: Trouble) -> Fault {
+        Fault { trouble, verb: None, resource: None, path: None, times: None }
+    }
+
+    /// Only requests of this verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub fn verb(mut self, verb: &str) -> Fault {
+        self.verb = Some(verb.to_owned());
+        self
+    }
+
+    /// Only requests for this resource: `pods`, `deployments.apps`.
+    pub fn resource(mut self, resource: &str) -> Fault {
+        self.resource = Some(resource.to_owned());
+        self
+    }
+
+    /// Only requests whose path begins so.
+    pub fn path(mut self, prefix: &str) -> Fault {
+        self.path = Some(prefix.to_owned());
+        self
+    }
+
+    /// Only the next `times` requests.
+    pub fn times(mut self, times: u32) -> Fault {
+        self.times = Some(times);
+        self
+    }
+}
+
+/// The faults of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    next: AtomicU64,
+    set: Mutex<Vec<(FaultId, Fault)>>,
+}
+
+impl Faults {
+    pub(crate) fn add(&self, fault: Fault) -> FaultId {
+        let id = FaultId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.set().push((id, fault));
+        id
+    }
+
+    pub(crate) fn remove(&self, id: FaultId) {
+        self.set().retain(|(known, _)| *known != id);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.set().clear();
+    }
+
+    fn set(&self) -> std::sync::MutexGuard<'_, Vec<(FaultId, Fault)>> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What hits a request, in the order in which it was set.
+    pub(crate) fn hit(&self, verb: &str, resource: &str, path: &str) -> Vec<Trouble> {
+        let mut set = self.set();
+        let mut hits = Vec::new();
+        for (_, fault) in set.iter_mut() {
+            let other = |wanted: &Option<String>, found: &str| {
+                wanted.as_deref().is_some_and(|wanted| wanted != found)
+            };
+            let elsewhere = fault.path.as_deref().is_some_and(|prefix| !path.starts_with(prefix));
+            if other(&fault.verb, verb)
+                || other(&fault.resource, resource)
+                || elsewhere
+                || fault.times == Some(0)
+            {
+                continue;
+            }
+            let of_connections = matches!(
+                fault.trouble,
+                Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole
+            );
+            if of_connections {
+                continue;
+            }
+            if let Some(times) = &mut fault.times {
+                *times -= 1;
+            }
+            hits.push(fault.trouble.clone());
+        }
+        set.retain(|(_, fault)| fault.times != Some(0));
+        hits
+    }
+
+    /// What hits a new connection.
+    pub(crate) fn connection(&self) -> Option<Trouble> {
+        let set = self.set();
+        let of_connections = |trouble: &Trouble| {
+            matches!(trouble, Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole)
+        };
+        set.iter().map(|(_, fault)| &fault.trouble).find(|trouble| of_connections(trouble)).cloned()
+    }
+}

@@ -1,0 +1,304 @@
+//! Many clusters with one time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
+
+use crate::behaviour::{Behaviour, Behaviours};
+use crate::clock::{Clock, Pace, later};
+use crate::cluster::{Cluster, Inner};
+use crate::error::SimError;
+use crate::store::Interner;
+use crate::tls::Tls;
+
+/// Clusters that share a time, a seed and a certificate authority.
+///
+/// Its clusters live as long as their own handles; what is planned for them goes on as long as the fleet's handle is held.
+#[derive(Debug)]
+pub struct Fleet {
+    pub(crate) shared: Arc<Shared>,
+    conductor: Option<tokio::task::AbortHandle>,
+}
+
+/// How a fleet is made.
+#[derive(Debug, Clone)]
+pub struct FleetBuilder {
+    pub(crate) seed: u64,
+    pace: Pace,
+    start: Timestamp,
+    pub(crate) controllers: bool,
+    pub(crate) window: usize,
+    pub(crate) bookmark_every: Duration,
+    pub(crate) version: String,
+    pub(crate) nodes: usize,
+    pub(crate) off: Behaviours,
+}
+
+/// What all clusters of a fleet share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) interner: Interner,
+    pub(crate) tls: Tls,
+    pub(crate) options: FleetBuilder,
+    agenda: Mutex<Agenda>,
+    /// Held by whoever works the agenda off, so that what is due happens one after the other.
+    turn: Mutex<()>,
+    added: Notify,
+    pub(crate) names: Mutex<Vec<String>>,
+}
+
+type Task = Box<dyn FnOnce(&Arc<Inner>) + Send>;
+
+/// What is to happen, in order: the only timer of a fleet waits for its first entry.
+#[derive(Default)]
+struct Agenda {
+    entries: BinaryHeap<Reverse<Entry>>,
+    count: u64,
+}
+
+struct Entry {
+    due: Timestamp,
+    /// What was planned first happens first.
+    number: u64,
+    cluster: Weak<Inner>,
+    task: Task,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        (self.due, self.number) == (other.due, other.number)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+impl std::fmt::Debug for Agenda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agenda").field("entries", &self.entries.len()).finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// A fleet in real time from seed 0, with controllers, without nodes.
+    pub fn builder() -> FleetBuilder {
+        FleetBuilder {
+            seed: 0,
+            pace: Pace::Real,
+            start: Timestamp::now(),
+            controllers: true,
+            window: 1024,
+            bookmark_every: Duration::from_secs(60),
+            version: "v1.36.3".to_owned(),
+            nodes: 0,
+            off: Behaviours::default(),
+        }
+    }
+
+    /// The time of the fleet.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Adds a cluster: an API server that listens on a port of its own, with the namespaces that every cluster has.
+    ///
+    /// # Errors
+    /// When the name is taken, or no port can be had.
+    pub async fn cluster(&self, name: &str) -> Result<Cluster, SimError> {
+        {
+            let mut names = self.shared.names.lock().unwrap_or_else(PoisonError::into_inner);
+            if names.iter().any(|known| known == name) {
+                return Err(SimError::NameTaken(name.to_owned()));
+            }
+            names.push(name.to_owned());
+        }
+        Cluster::start(self.shared.clone(), name).await
+    }
+
+    /// Moves a stepped clock on. Everything that is due meanwhile has happened when this returns, at its own
+    /// time and in its order.
+    pub fn advance(&self, by: Duration) {
+        let end = later(self.shared.clock.now(), SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
+        self.shared.run_until(end, true);
+        self.shared.clock.step_to(end);
+    }
+
+    /// The certificate authority of the fleet's API servers, in PEM.
+    pub fn authority(&self) -> &str {
+        &self.shared.tls.authority
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if let Some(conductor) = &self.conductor {
+            conductor.abort();
+        }
+    }
+}
+
+impl FleetBuilder {
+    /// What all that is left to chance follows from: uids, generated names, delays.
+    pub fn seed(mut self, seed: u64) -> FleetBuilder {
+        self.seed = seed;
+        self
+    }
+
+    /// How time passes.
+    pub fn pace(mut self, pace: Pace) -> FleetBuilder {
+        self.pace = pace;
+        self
+    }
+
+    /// When time begins.
+    pub fn start_at(mut self, start: Timestamp) -> FleetBuilder {
+        self.start = start;
+        self
+    }
+
+    /// Whether Deployments are rolled out, Pods run and Services find them. Without, objects of these kinds stay as
+    /// they are written; namespaces, custom resources and dependents are looked after all the same.
+    pub fn controllers(mut self, controllers: bool) -> FleetBuilder {
+        self.controllers = controllers;
+        self
+    }
+
+    /// How many changes a cluster remembers: a watch that asks for older ones is told `410 Gone`.
+    pub fn window(mut self, changes: usize) -> FleetBuilder {
+        self.window = changes.max(1);
+        self
+    }
+
+    /// How often, in real time, a quiet watch gets a bookmark.
+    pub fn bookmark_every(mut self, interval: Duration) -> FleetBuilder {
+        self.bookmark_every = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// The version that API servers say they have, such as `v1.36.3`.
+    pub fn version(mut self, version: &str) -> FleetBuilder {
+        self.version = version.to_owned();
+        self
+    }
+
+    /// How many nodes each cluster begins with.
+    pub fn nodes(mut self, nodes: usize) -> FleetBuilder {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Turns a behaviour off, so that a test can be seen to fail without it.
+    #[doc(hidden)]
+    pub fn without(mut self, behaviour: Behaviour) -> FleetBuilder {
+        self.off.turn_off(behaviour);
+        self
+    }
+
+    /// Starts the fleet, on the Tokio runtime that this is called on.
+    ///
+    /// # Errors
+    /// When its certificates cannot be made.
+    pub async fn start(self) -> Result<Fleet, SimError> {
+        let shared = Arc::new(Shared {
+            clock: Clock::new(self.pace, self.start),
+            interner: Interner::default(),
+            tls: Tls::new()?,
+            options: self,
+            agenda: Mutex::default(),
+            turn: Mutex::new(()),
+            added: Notify::new(),
+            names: Mutex::default(),
+        });
+        let stepped = shared.clock.pace() == Pace::Stepped;
+        let conductor = (!stepped).then(|| tokio::spawn(conduct(Arc::downgrade(&shared))).abort_handle());
+        Ok(Fleet { shared, conductor })
+    }
+}
+
+/// Works the agenda off as time passes.
+async fn conduct(fleet: Weak<Shared>) {
+    loop {
+        let Some(shared) = fleet.upgrade() else { return };
+        shared.run_due();
+        let next = shared.agenda().entries.peek().map(|Reverse(entry)| entry.due);
+        let wait = next.and_then(|due| shared.clock.until(due));
+        let added = shared.added.notified();
+        match wait {
+            // A tick more, so that it is due when it is looked at again.
+            Some(wait) => {
+                let _ = tokio::time::timeout(wait + Duration::from_millis(1), added).await;
+            }
+            None => added.await,
+        }
+    }
+}
+
+impl Shared {
+    fn agenda(&self) -> MutexGuard<'_, Agenda> {
+        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans something for a cluster.
+    pub(crate) fn plan(
+        &self,
+        cluster: &Weak<Inner>,
+        due: Timestamp,
+        task: impl FnOnce(&Arc<Inner>) + Send + 'static,
+    ) {
+        let mut agenda = self.agenda();
+        let number = agenda.count;
+        agenda.count += 1;
+        let first = agenda.entries.peek().is_none_or(|Reverse(entry)| due < entry.due);
+        agenda.entries.push(Reverse(Entry { due, number, cluster: cluster.clone(), task: Box::new(task) }));
+        drop(agenda);
+        if first {
+            self.added.notify_one();
+        }
+    }
+
+    /// Does what is due by now.
+    pub(crate) fn run_due(&self) {
+        self.run_until(self.clock.now(), false);
+    }
+
+    fn run_until(&self, end: Timestamp, step: bool) {
+        // One at a time: whoever comes second finds it done, or done by the first.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let entry = {
+                let mut agenda = self.agenda();
+                match agenda.entries.peek() {
+                    Some(Reverse(entry)) if entry.due <= end => agenda.entries.pop(),
+                    _ => None,
+                }
+            };
+            let Some(Reverse(entry)) = entry else { return };
+            if step {
+                self.clock.step_to(entry.due);
+            }
+            if let Some(cluster) = entry.cluster.upgrade() {
+                (entry.task)(&cluster);
+            }
+        }
+    }
+
+    pub(crate) fn behaviours(&self) -> Behaviours {
+        self.options.off.clone()
+    }
+}

@@ -1,0 +1,379 @@
+//! Reading and writing single objects, and the subresources.
+
+use std::sync::Arc;
+
+use http::header;
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::answer::Answer;
+use super::list::{item_start, key_prefix};
+use super::negotiate::{Form, form};
+use crate::behaviour::Behaviour;
+use crate::cluster::Inner;
+use crate::error::{Answered, ApiError, Cause};
+use crate::kinds::Scale;
+use crate::patch;
+use crate::selector::Selector;
+use crate::store::Object;
+use crate::table;
+use crate::write::{Deleted, Deletion, Part, Propagation, Target, UnknownFields, Wanted, Written};
+use crate::yaml;
+
+pub(super) fn answer(
+    inner: &Arc<Inner>,
+    asked: &Asked,
+    target: &Target,
+    verb: &str,
+    subresource: &str,
+) -> Answered<Answer> {
+    let does = &inner.does;
+    let form = form(asked.header(header::ACCEPT), does)?;
+    let version = target.resource.version(&target.version).ok_or_else(ApiError::no_resource)?;
+    let part = match subresource {
+        "" => Part::Main,
+        "status" if version.status && does.on(Behaviour::StatusSubresource) => Part::Status,
+        "scale" if version.scale.is_some() && does.on(Behaviour::ScaleSubresource) => {
+            let scale = version.scale.as_ref().ok_or_else(ApiError::no_resource)?;
+            return scaled(inner, asked, target, verb, scale);
+        }
+        "eviction" if target.resource.is("", "pods") && verb == "create" => {
+            inner.delete(target, &Deletion::default())?;
+            return Ok(Answer::json(
+                201,
+                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}),
+            ));
+        }
+        // Custom resources have these paths, and nothing behind them.
+        "status" | "scale" if target.resource.custom => {
+            return Err(ApiError::not_found(&target.resource, &target.name));
+        }
+        _ => return Err(ApiError::no_resource()),
+    };
+    let verbs = &target.resource.verbs;
+    match verb {
+        "create" if part == Part::Main && target.name.is_empty() => {
+            if target.resource.namespaced && target.namespace.is_empty() || !verbs.contains(&"create") {
+                return Err(ApiError::method_not_allowed());
+            }
+            if target.resource.is_stored() {
+                let body = body(asked, &target.resource.kind)?;
+                let wanted = wanted(asked, "CreateOptions", does)?;
+                let written = inner.create(target, body, &wanted)?;
+                return Ok(shown(inner, asked, target, &written, form, 201));
+            }
+            let body = body(asked, &target.resource.kind)?;
+            let review = inner.review(&inner.store(), &asked.user, &target.resource.plural, body);
+            let mut review = review;
+            review["kind"] = json!(&*target.resource.kind);
+            review["apiVersion"] = json!(target.api_version());
+            Ok(Answer::json(201, &review))
+        }
+        "create" => Err(ApiError::method_not_allowed()),
+        "get" => {
+            let object = inner.store().get(target.shelf, &target.key()).cloned();
+            let object = object.ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
+            Ok(Answer::bytes(200, written(inner, asked, target, &object, form)))
+        }
+        "update" => {
+            let sent = body(asked, &target.resource.kind)?;
+            let wanted = wanted(asked, "UpdateOptions", does)?;
+            let done = inner.update(target, part, &wanted, |current| {
+                // A uid is what a client believes to write over.
+                let (sent_uid, uid) = (&sent["metadata"]["uid"], &current["metadata"]["uid"]);
+                let believed = sent_uid.as_str().unwrap_or_default();
+                if !believed.is_empty() && sent_uid != uid && does.on(Behaviour::UpdateUid) {
+                    let found = uid.as_str().unwrap_or_default();
+                    let why = format!(
+                        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
+                         AdditionalErrorMsg: Precondition failed: UID in precondition: {believed}, UID in object meta: {found}",
+                        target.resource.plural,
+                        target.key()
+                    );
+                    return Err(ApiError::conflict(&target.resource, &target.name, &why));
+                }
+                Ok(sent)
+            })?;
+            Ok(shown(inner, asked, target, &done, form, 200))
+        }
+        "patch" => {
+            let form_of_patch = patch_form(asked, target, does)?;
+            let wanted = wanted(asked, "PatchOptions", does)?;
+            let done = inner.update(target, part, &wanted, |current| {
+                patch::apply(form_of_patch, &asked.body, current, does)
+            })?;
+            Ok(shown(inner, asked, target, &done, form, 200))
+        }
+        "delete" if part == Part::Main => {
+            let deleted = inner.delete(target, &deletion(asked, does)?)?;
+            Ok(farewell(inner, asked, target, &deleted, form))
+        }
+        "deletecollection" if part == Part::Main && verbs.contains(&"deletecollection") => {
+            if target.resource.namespaced && target.namespace.is_empty()
+                || !does.on(Behaviour::DeleteCollection)
+            {
+                return Err(ApiError::method_not_allowed());
+            }
+            delete_all(inner, asked, target)
+        }
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+fn patch_form(asked: &Asked, target: &Target, does: &crate::behaviour::Behaviours) -> Answered<patch::Form> {
+    let form = patch::Form::of(asked.header(header::CONTENT_TYPE));
+    let known = match form {
+        Some(patch::Form::Strategic)
+            if target.resource.custom && does.on(Behaviour::NoStrategicForCustom) =>
+        {
+            None
+        }
+        None if !does.on(Behaviour::PatchTypeChecked) => Some(patch::Form::Merge),
+        form => form,
+    };
+    known.ok_or_else(ApiError::unsupported_patch)
+}
+
+/// Reads a body.
+fn body(asked: &Asked, kind: &str) -> Answered<Value> {
+    let content_type = asked.header(header::CONTENT_TYPE);
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" | "*/*" => {
+            if asked.body.is_empty() {
+                return Ok(json!({}));
+            }
+            serde_json::from_slice(&asked.body).map_err(|error| {
+                let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+                let text = String::from_utf8_lossy(&asked.body);
+                ApiError::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                     error: {why} ({})",
+                    text.chars().take(100).collect::<String>()
+                ))
+            })
+        }
+        "application/yaml" => {
+            let text = String::from_utf8_lossy(&asked.body);
+            let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
+            Ok(first.unwrap_or_else(|| json!({})))
+        }
+        "application/vnd.kubernetes.protobuf" => {
+            super::protobuf::read(&asked.body).ok_or_else(ApiError::unsupported_body)
+        }
+        _ => Err(ApiError::unsupported_body()),
+    }
+}
+
+/// Reads how a write is meant.
+fn wanted(asked: &Asked, options: &str, does: &crate::behaviour::Behaviours) -> Answered<Wanted> {
+    let values: Vec<&str> = asked.query.all("dryRun").collect();
+    if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {
+        let cause = Cause::unsupported("dryRun", &json!(values), &["All"]);
+        return Err(ApiError::invalid_options(options, vec![cause]));
+    }
+    let unknown_fields = match asked.query.get("fieldValidation") {
+        "Strict" => UnknownFields::Strict,
+        "Ignore" => UnknownFields::Ignore,
+        _ => UnknownFields::Warn,
+    };
+    Ok(Wanted { dry_run: !values.is_empty(), unknown_fields })
+}
+
+fn deletion(asked: &Asked, does: &crate::behaviour::Behaviours) -> Answered<Deletion> {
+    let body = if asked.body.is_empty() { json!({}) } else { body(asked, "DeleteOptions")? };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let policy = match asked.query.get("propagationPolicy") {
+        "" => body["propagationPolicy"].as_str().unwrap_or_default(),
+        policy => policy,
+    };
+    let orphans = body["orphanDependents"] == true || asked.query.get("orphanDependents") == "true";
+    let propagation = match policy {
+        "Background" => Some(Propagation::Background),
+        "Foreground" => Some(Propagation::Foreground),
+        "Orphan" => Some(Propagation::Orphan),
+        "" => orphans.then_some(Propagation::Orphan),
+        _ if does.on(Behaviour::PropagationChecked) => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            let cause = Cause::unsupported("propagationPolicy", &json!(policy), &supported);
+            return Err(ApiError::invalid_options("DeleteOptions", vec![cause]));
+        }
+        _ => None,
+    };
+    let dry_run =
+        !wanted(asked, "DeleteOptions", does)?.dry_run && body["dryRun"].as_array().is_none_or(Vec::is_empty);
+    Ok(Deletion {
+        propagation,
+        uid: text(&body["preconditions"]["uid"]),
+        version: text(&body["preconditions"]["resourceVersion"]),
+        grace: body["gracePeriodSeconds"]
+            .as_i64()
+            .or_else(|| asked.query.get("gracePeriodSeconds").parse().ok()),
+        dry_run: !dry_run,
+    })
+}
+
+/// An object in the form that was asked for.
+fn written(inner: &Inner, asked: &Asked, target: &Target, object: &Object, form: Form) -> Vec<u8> {
+    let mut out = Vec::with_capacity(object.head().len() + object.tail().len() + 160);
+    match form {
+        Form::Whole => object.write(&item_start(target), &mut out),
+        Form::Partial => object.write_partial(&mut out),
+        Form::Table => {
+            let version = object.version();
+            out.extend_from_slice(
+                format!("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{version}\"}},")
+                    .as_bytes(),
+            );
+            let include = asked.query.get("includeObject");
+            table::write_body(&mut out, inner, target, [object].into_iter(), include, true);
+        }
+    }
+    out.push(b'\n');
+    out
+}
+
+fn shown(inner: &Inner, asked: &Asked, target: &Target, done: &Written, form: Form, code: u16) -> Answer {
+    let answer = Answer::bytes(code, written(inner, asked, target, &done.object, form));
+    answer.warned(done.warnings.iter().cloned())
+}
+
+/// What a deletion is answered with: the object while it is still there, else that it worked.
+fn farewell(inner: &Inner, asked: &Asked, target: &Target, deleted: &Deleted, form: Form) -> Answer {
+    let resource = &target.resource;
+    // `ReturnDeletedObject` in Kubernetes' registries.
+    let returned = [
+        "pods",
+        "services",
+        "serviceaccounts",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "resourcequotas",
+        "podtemplates",
+    ];
+    let returns = resource.group.is_empty() && returned.contains(&&*resource.plural);
+    if !deleted.gone || returns || !inner.does.on(Behaviour::DeleteStatus) {
+        return Answer::bytes(200, written(inner, asked, target, &deleted.object, form));
+    }
+    let mut details =
+        json!({"name": target.name, "kind": &*resource.plural, "uid": deleted.object.metadata()["uid"]});
+    if !resource.group.is_empty() {
+        details["group"] = json!(&*resource.group);
+    }
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+    });
+    Answer::json(200, &status)
+}
+
+fn delete_all(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answered<Answer> {
+    let query = &asked.query;
+    let deletion = deletion(asked, &inner.does)?;
+    let selector = if inner.does.on(Behaviour::DeleteCollectionSelects) {
+        let (labels, fields) = (query.get("labelSelector"), query.get("fieldSelector"));
+        Selector::parse(labels, fields, &target.resource, &target.version, &inner.does)?
+    } else {
+        Selector::default()
+    };
+    let found: Vec<(String, Arc<Object>)> = {
+        let store = inner.store();
+        let prefix = key_prefix(&target.namespace);
+        let all = store.range(target.shelf, &prefix, None);
+        all.filter(|(_, object)| selector.matches(object))
+            .map(|(key, object)| (key.rsplit('/').next().unwrap_or_default().to_owned(), object.clone()))
+            .collect()
+    };
+    let mut items = Vec::new();
+    for (name, object) in found {
+        let one = Target { name, ..target.clone() };
+        // One that went meanwhile is what was wanted.
+        if inner.delete(&one, &deletion).is_ok() {
+            items.push(object.tree(&target.api_version(), &target.resource.kind));
+        }
+    }
+    let version = inner.store().version().to_string();
+    let list = json!({
+        "kind": &*target.resource.list_kind, "apiVersion": target.api_version(),
+        "metadata": {"resourceVersion": version}, "items": items,
+    });
+    Ok(Answer::json(200, &list))
+}
+
+fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}
+
+/// Sets a value, and makes the objects on the way to it.
+fn put(object: &mut Value, path: &[String], value: Value) {
+    match path {
+        [] => *object = value,
+        [key, rest @ ..] => {
+            if !object.is_object() {
+                *object = json!({});
+            }
+            if let Some(members) = object.as_object_mut() {
+                put(members.entry(key.clone()).or_insert(Value::Null), rest, value);
+            }
+        }
+    }
+}
+
+/// The Scale of an object.
+fn scale_of(object: &Value, scale: &Scale) -> Value {
+    let mut metadata = json!({});
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(key) {
+            metadata[key] = value.clone();
+        }
+    }
+    let number = |path: &[String]| at(object, path).and_then(Value::as_i64).unwrap_or_default();
+    let mut status = json!({"replicas": number(&scale.status_replicas)});
+    let selector = scale.selector.as_deref().and_then(|path| at(object, path));
+    match selector {
+        Some(Value::String(text)) => status["selector"] = json!(text),
+        Some(selector) => status["selector"] = json!(Selector::text_of(selector)),
+        None => {}
+    }
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": number(&scale.spec_replicas)}, "status": status,
+    })
+}
+
+fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale: &Scale) -> Answered<Answer> {
+    let does = &inner.does;
+    let current = inner.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
+    let change: Box<dyn FnOnce(Value) -> Answered<Value>> = match verb {
+        "get" => return Ok(Answer::json(200, &scale_of(&current, scale))),
+        "update" => {
+            let sent = body(asked, "Scale")?;
+            Box::new(move |_| Ok(sent))
+        }
+        "patch" => {
+            let form = patch_form(asked, target, does)?;
+            let text = asked.body.clone();
+            let does = does.clone();
+            Box::new(move |scale| patch::apply(form, &text, scale, &does))
+        }
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    let wanted = wanted(asked, "UpdateOptions", does)?;
+    let written = inner.update(target, Part::Main, &wanted, |current| {
+        let sent = change(scale_of(&current, scale))?;
+        let mut changed = current;
+        let version = sent["metadata"]["resourceVersion"].clone();
+        if version.as_str().is_some_and(|version| !version.is_empty()) {
+            changed["metadata"]["resourceVersion"] = version;
+        }
+        let replicas = sent["spec"]["replicas"].as_i64().unwrap_or_default();
+        if replicas < 0 {
+            let cause =
+                Cause::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
+            return Err(ApiError::invalid("autoscaling", "Scale", &target.name, vec![cause]));
+        }
+        put(&mut changed, &scale.spec_replicas, json!(replicas));
+        Ok(changed)
+    })?;
+    let object = written.object.tree(&target.api_version(), &target.resource.kind);
+    Ok(Answer::json(200, &scale_of(&object, scale)))
+}

@@ -1,0 +1,295 @@
+//! Which resources an API server serves: the built-in ones, as kube-apiserver 1.36 has them, and custom ones.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use crate::schema::Schema;
+
+/// One line for each: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources. Taken
+/// from the aggregated discovery of kube-apiserver, in its order.
+const KINDS: &str = include_str!("data/kinds.tsv");
+
+/// One line for each column that `kubectl get` shows: resource, name, type, format, priority.
+const COLUMNS: &str = include_str!("data/columns.tsv");
+
+/// What may be done with most resources.
+pub(crate) const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// What may be done with a status or scale subresource.
+pub(crate) const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// A resource, in all its versions.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    /// Empty for the core group.
+    pub(crate) group: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) list_kind: Arc<str>,
+    pub(crate) plural: Arc<str>,
+    pub(crate) singular: Arc<str>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<&'static str>,
+    /// The served versions, the preferred one first.
+    pub(crate) versions: Vec<Version>,
+    /// Whether a CustomResourceDefinition made it.
+    pub(crate) custom: bool,
+    /// Whether clients are told of it already: a custom resource is served only once it is established.
+    pub(crate) served: bool,
+}
+
+/// What may differ between the versions of a resource.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: Arc<str>,
+    /// Whether the status is written apart from the rest.
+    pub(crate) status: bool,
+    pub(crate) scale: Option<Scale>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) schema: Option<Schema>,
+    /// Which fields can be selected by, beside name and namespace.
+    pub(crate) selectable: Vec<String>,
+    /// What a client that uses it is warned of.
+    pub(crate) warning: Option<String>,
+}
+
+/// Where the scale subresource finds its figures, as paths of keys.
+#[derive(Debug)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: Vec<String>,
+    pub(crate) status_replicas: Vec<String>,
+    pub(crate) selector: Option<Vec<String>>,
+}
+
+/// A column of a Table.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    /// Where a custom column finds its value.
+    pub(crate) json_path: Option<String>,
+}
+
+impl Resource {
+    /// `pods`, `deployments.apps`.
+    pub(crate) fn full_name(&self) -> Cow<'_, str> {
+        match &*self.group {
+            "" => Cow::Borrowed(&self.plural),
+            group => Cow::Owned(format!("{}.{group}", self.plural)),
+        }
+    }
+
+    /// The `apiVersion` of objects in this version.
+    pub(crate) fn api_version(&self, version: &str) -> String {
+        group_version(&self.group, version)
+    }
+
+    pub(crate) fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| &*version.name == name)
+    }
+
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        &*self.group == group && &*self.plural == plural
+    }
+
+    /// Whether it can be read back, and not only asked, as a SelfSubjectAccessReview is.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.verbs.contains(&"list")
+    }
+
+    /// Whether the server counts the changes of its specification.
+    pub(crate) fn has_generation(&self) -> bool {
+        const WITHOUT: [&str; 31] = [
+            "configmaps",
+            "endpoints",
+            "events",
+            "limitranges",
+            "namespaces",
+            "nodes",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "ipaddresses",
+            "servicecidrs",
+            "apiservices",
+            "storageclasses",
+            "volumeattachments",
+            "volumeattributesclasses",
+            "csistoragecapacities",
+            "runtimeclasses",
+            "resourceclaims",
+            "resourceclaimtemplates",
+            "resourcequotas",
+            "secrets",
+            "serviceaccounts",
+            "services",
+            "controllerrevisions",
+            "horizontalpodautoscalers",
+            "certificatesigningrequests",
+            "clusterrolebindings",
+            "clusterroles",
+            "rolebindings",
+            "roles",
+            "leases",
+            "csinodes",
+        ];
+        self.custom || !WITHOUT.contains(&&*self.plural)
+    }
+}
+
+/// `apps/v1`, or `v1` for the core group.
+pub(crate) fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// `apps/v1` as `("apps", "v1")`.
+pub(crate) fn split_group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// What every server has. All clusters share them.
+pub(crate) fn builtin() -> &'static [Arc<Resource>] {
+    static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
+    BUILTIN.get_or_init(|| KINDS.lines().filter_map(parse).map(Arc::new).collect())
+}
+
+fn parse(line: &str) -> Option<Resource> {
+    let mut fields = line.split('\t').map(|field| if field == "-" { "" } else { field });
+    let mut next = || fields.next();
+    let (group, version, plural, singular) = (next()?, next()?, next()?, next()?);
+    let (kind, scope, verbs, short_names) = (next()?, next()?, next()?, next()?);
+    let (categories, subresources) = (next()?, next()?);
+    let words = |text: &str| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let scale = subresources.contains("scale").then(|| Scale {
+        spec_replicas: path("spec.replicas"),
+        status_replicas: path("status.replicas"),
+        selector: Some(path("spec.selector")),
+    });
+    let name = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+    let version = Version {
+        name: version.into(),
+        status: subresources.contains("status"),
+        scale,
+        columns: COLUMNS.lines().filter_map(|line| column(line, &name)).collect(),
+        schema: None,
+        selectable: selectable(&name).iter().map(|field| (*field).to_owned()).collect(),
+        warning: match &*name {
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into())
+            }
+            _ => None,
+        },
+    };
+    Some(Resource {
+        group: group.into(),
+        kind: kind.into(),
+        list_kind: format!("{kind}List").into(),
+        plural: plural.into(),
+        singular: singular.into(),
+        short_names: words(short_names),
+        categories: words(categories),
+        namespaced: scope == "ns",
+        verbs: match verbs {
+            "all" => ALL_VERBS.to_vec(),
+            some => ALL_VERBS.into_iter().filter(|verb| some.split(',').any(|word| word == *verb)).collect(),
+        },
+        versions: vec![version],
+        custom: false,
+        served: true,
+    })
+}
+
+fn column(line: &str, resource: &str) -> Option<Column> {
+    let mut fields = line.split('\t');
+    if fields.next()? != resource {
+        return None;
+    }
+    let (name, kind, format, priority) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    Some(Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: if format == "-" { String::new() } else { format.to_owned() },
+        description: String::new(),
+        priority: priority.parse().ok()?,
+        json_path: None,
+    })
+}
+
+/// The columns of a kind that has no others.
+pub(crate) fn plain_columns() -> Vec<Column> {
+    let column = |name: &str, kind: &str, format: &str| Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: format.to_owned(),
+        description: String::new(),
+        priority: 0,
+        json_path: None,
+    };
+    vec![column("Name", "string", "name"), column("Age", "date", "")]
+}
+
+/// What objects of built-in kinds can be selected by, beside name and namespace: `AddFieldLabelConversionFunc` in
+/// Kubernetes' `pkg/apis/*/v1/conversion.go`.
+fn selectable(resource: &str) -> &'static [&'static str] {
+    match resource {
+        "pods" => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        "events" => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        "secrets" => &["type"],
+        "nodes" => &["spec.unschedulable"],
+        "namespaces" => &["status.phase"],
+        "services" => &["spec.clusterIP", "spec.type"],
+        "replicasets.apps" | "replicationcontrollers" => &["status.replicas"],
+        "jobs.batch" => &["status.successful"],
+        "certificatesigningrequests.certificates.k8s.io" => &["spec.signerName"],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_tables_is_read() {
+        assert_eq!(builtin().len(), KINDS.lines().count());
+        let columns: usize = builtin().iter().map(|resource| resource.versions[0].columns.len()).sum();
+        assert_eq!(columns, COLUMNS.lines().count());
+    }
+
+    #[test]
+    fn deployments_are_what_they_are() {
+        let found =
+            builtin().iter().find(|resource| resource.is("apps", "deployments")).expect("deployments");
+        assert_eq!(&*found.kind, "Deployment");
+        assert!(found.namespaced && found.versions[0].status && found.versions[0].scale.is_some());
+        assert_eq!(found.verbs.len(), 8);
+        assert_eq!(found.short_names, ["deploy"]);
+    }
+}

@@ -1,0 +1,257 @@
+//! What a cluster holds: objects as JSON text in the order of their keys, and the newest changes of them.
+//!
+//! One counter gives every change its resourceVersion, and a bounded log keeps the newest changes. So a watch is a place
+//! in the log, and an old state is the present one with the log undone: neither costs anything while nothing changes.
+
+mod object;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+pub(crate) use object::{Interner, Object, Texts};
+
+use crate::kinds::Resource;
+
+/// Where the objects of one resource are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ShelfId(usize);
+
+/// What became of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) version: u64,
+    pub(crate) shelf: ShelfId,
+    pub(crate) key: Arc<str>,
+    /// What it is now, or was at last.
+    pub(crate) object: Arc<Object>,
+    /// What it was before; `None` for one that is new.
+    pub(crate) before: Option<Arc<Object>>,
+    /// Whether it is gone.
+    pub(crate) deleted: bool,
+}
+
+/// The log does not reach back that far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    /// The oldest version that can be asked for.
+    pub(crate) oldest: u64,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    resource: Arc<Resource>,
+    objects: BTreeMap<Arc<str>, Arc<Object>>,
+    /// The version at which it was defined: watches cannot begin before.
+    since: u64,
+    /// Tells watchers of the newest version; there is none before the first watcher.
+    changed: Option<watch::Sender<u64>>,
+}
+
+/// The objects of a cluster.
+#[derive(Debug)]
+pub(crate) struct Store {
+    version: u64,
+    /// Changes up to this version are forgotten.
+    forgotten: u64,
+    shelves: Vec<Option<Shelf>>,
+    log: VecDeque<Event>,
+    window: usize,
+}
+
+impl Store {
+    /// An empty store that serves these resources and keeps so many changes.
+    pub(crate) fn new(resources: &[Arc<Resource>], window: usize) -> Store {
+        let shelf = |resource: &Arc<Resource>| {
+            Some(Shelf { resource: resource.clone(), objects: BTreeMap::new(), since: 0, changed: None })
+        };
+        let shelves = resources.iter().map(shelf).collect();
+        Store { version: 1, forgotten: 1, shelves, log: VecDeque::new(), window }
+    }
+
+    /// The newest resourceVersion.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All resources, in the order in which they came.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = (ShelfId, &Arc<Resource>)> {
+        self.shelves
+            .iter()
+            .enumerate()
+            .filter_map(|(index, shelf)| Some((ShelfId(index), &shelf.as_ref()?.resource)))
+    }
+
+    pub(crate) fn find(&self, group: &str, plural: &str) -> Option<(ShelfId, &Arc<Resource>)> {
+        self.resources().find(|(_, resource)| resource.is(group, plural))
+    }
+
+    pub(crate) fn find_kind(&self, group: &str, kind: &str) -> Option<(ShelfId, &Arc<Resource>)> {
+        self.resources().find(|(_, resource)| &*resource.group == group && &*resource.kind == kind)
+    }
+
+    /// Adds a resource, or replaces what is known of it; its objects stay.
+    pub(crate) fn define(&mut self, resource: Arc<Resource>) {
+        match self.find(&resource.group, &resource.plural) {
+            Some((id, _)) => {
+                if let Some(shelf) = self.shelf_mut(id) {
+                    shelf.resource = resource;
+                }
+            }
+            None => {
+                let since = self.version;
+                self.shelves.push(Some(Shelf { resource, objects: BTreeMap::new(), since, changed: None }));
+            }
+        }
+    }
+
+    /// Forgets a resource. Its watches end.
+    pub(crate) fn undefine(&mut self, id: ShelfId) {
+        if let Some(shelf) = self.shelves.get_mut(id.0) {
+            *shelf = None;
+        }
+    }
+
+    fn shelf(&self, id: ShelfId) -> Option<&Shelf> {
+        self.shelves.get(id.0)?.as_ref()
+    }
+
+    fn shelf_mut(&mut self, id: ShelfId) -> Option<&mut Shelf> {
+        self.shelves.get_mut(id.0)?.as_mut()
+    }
+
+    pub(crate) fn resource(&self, id: ShelfId) -> Option<&Arc<Resource>> {
+        Some(&self.shelf(id)?.resource)
+    }
+
+    pub(crate) fn get(&self, id: ShelfId, key: &str) -> Option<&Arc<Object>> {
+        self.shelf(id)?.objects.get(key)
+    }
+
+    /// The objects whose keys begin with `prefix`, after the key `after` if there is one.
+    pub(crate) fn range<'a>(
+        &'a self,
+        id: ShelfId,
+        prefix: &'a str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
+        let from = match after {
+            Some(after) if after >= prefix => Bound::Excluded(Arc::<str>::from(after)),
+            _ => Bound::Included(Arc::<str>::from(prefix)),
+        };
+        let objects = self.shelf(id).map(|shelf| shelf.objects.range((from, Bound::Unbounded)));
+        objects.into_iter().flatten().take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// How many objects there are of a resource.
+    pub(crate) fn count(&self, id: ShelfId) -> usize {
+        self.shelf(id).map_or(0, |shelf| shelf.objects.len())
+    }
+
+    /// What the objects were at a version, where that differs from now: `None` for one that was not there.
+    pub(crate) fn differences(
+        &self,
+        id: ShelfId,
+        version: u64,
+    ) -> Result<HashMap<Arc<str>, Option<Arc<Object>>>, Forgotten> {
+        self.reaches(version)?;
+        let newer = self.log.iter().rev().take_while(|event| event.version > version);
+        // From the newest to the oldest: the last word on a key is what it was before its first change.
+        Ok(newer
+            .filter(|event| event.shelf == id)
+            .map(|event| (event.key.clone(), event.before.clone()))
+            .collect())
+    }
+
+    fn reaches(&self, version: u64) -> Result<(), Forgotten> {
+        if version < self.forgotten { Err(Forgotten { oldest: self.forgotten }) } else { Ok(()) }
+    }
+
+    /// The changes after a version, oldest first.
+    pub(crate) fn after(
+        &self,
+        id: ShelfId,
+        version: u64,
+    ) -> Result<impl Iterator<Item = &Event> + use<'_>, Forgotten> {
+        self.reaches(version)?;
+        if let Some(shelf) = self.shelf(id).filter(|shelf| version < shelf.since) {
+            return Err(Forgotten { oldest: shelf.since });
+        }
+        let from = self.log.partition_point(|event| event.version <= version);
+        Ok(self.log.range(from..).filter(move |event| event.shelf == id))
+    }
+
+    /// Tells of every change of a resource; `None` when there is no such resource.
+    pub(crate) fn subscribe(&mut self, id: ShelfId) -> Option<watch::Receiver<u64>> {
+        let version = self.version;
+        let shelf = self.shelf_mut(id)?;
+        Some(shelf.changed.get_or_insert_with(|| watch::channel(version).0).subscribe())
+    }
+
+    /// Creates or replaces an object.
+    pub(crate) fn put(&mut self, id: ShelfId, key: &str, texts: Texts) -> Option<Arc<Object>> {
+        let version = self.version + 1;
+        let shelf = self.shelf_mut(id)?;
+        let object = Arc::new(Object::new(version, texts));
+        let key = match shelf.objects.get_key_value(key) {
+            Some((key, _)) => key.clone(),
+            None => Arc::from(key),
+        };
+        let before = shelf.objects.insert(key.clone(), object.clone());
+        self.version = version;
+        self.note(Event { version, shelf: id, key, object: object.clone(), before, deleted: false });
+        Some(object)
+    }
+
+    /// Removes an object. What it was at last has the version of its removal.
+    pub(crate) fn remove(&mut self, id: ShelfId, key: &str, last: Option<Texts>) -> Option<Arc<Object>> {
+        let version = self.version + 1;
+        let shelf = self.shelf_mut(id)?;
+        let (key, before) = shelf.objects.remove_entry(key)?;
+        let object = Arc::new(Object::new(version, last.unwrap_or_else(|| before.texts())));
+        self.version = version;
+        let event =
+            Event { version, shelf: id, key, object: object.clone(), before: Some(before), deleted: true };
+        self.note(event);
+        Some(object)
+    }
+
+    fn note(&mut self, event: Event) {
+        let (id, version) = (event.shelf, event.version);
+        self.log.push_back(event);
+        while self.log.len() > self.window {
+            if let Some(oldest) = self.log.pop_front() {
+                self.forgotten = oldest.version;
+            }
+        }
+        if let Some(changed) = self.shelf(id).and_then(|shelf| shelf.changed.as_ref()) {
+            changed.send_replace(version);
+        }
+    }
+
+    /// Forgets all changes, as a server that has just started knows none.
+    pub(crate) fn forget(&mut self) {
+        self.log = VecDeque::new();
+        self.forgotten = self.version;
+    }
+
+    /// Takes back the newest changes, and the versions they had, as a restored backup does. Gives how many
+    /// there were to take back.
+    pub(crate) fn undo(&mut self, changes: usize) -> usize {
+        let mut undone = 0;
+        while undone < changes {
+            let Some(event) = self.log.pop_back() else { break };
+            self.version = event.version - 1;
+            if let Some(shelf) = self.shelf_mut(event.shelf) {
+                match event.before {
+                    Some(before) => shelf.objects.insert(event.key, before),
+                    None => shelf.objects.remove(&event.key),
+                };
+            }
+            undone += 1;
+        }
+        undone
+    }
+}

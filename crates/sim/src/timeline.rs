@@ -1,0 +1,325 @@
+//! What happens in a cluster, and when.
+//!
+//! A timeline is YAML: a list of steps, written by a person or recorded from a real control plane.
+//!
+//! ```yaml
+//! # Each step happens `at` a time since the timeline began, or `after` the step before it.
+//! - at: 0s
+//!   object: {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+//! - after: 30s
+//!   patch: {apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}
+//!   with: {status: {readyReplicas: 0}}
+//! - after: 1m
+//!   delete: {apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: web-0}}
+//! - at: 2m
+//!   repeat: {every: 10m, times: 3}
+//!   steps:
+//!     - at: 0s
+//!       object: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: beat}}
+//! ```
+//!
+//! In texts, `${NOW}` is the time at which a step happens and `${START}` the one at which the timeline began; `${NOW-90s}` and
+//! `${START+5m}` are times before and after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::clock::{later, stamp};
+use crate::cluster::Inner;
+use crate::patch;
+use crate::yaml;
+
+/// Why a text is no timeline.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimelineError {
+    /// It is no YAML, or not of this form.
+    #[error("the timeline cannot be read: {0}")]
+    Yaml(String),
+    /// A time is no duration.
+    #[error("step {step}: {text:?} is no duration; write 90s, 5m or 1h30m")]
+    Duration {
+        /// Which step, from 1.
+        step: usize,
+        /// What is written there.
+        text: String,
+    },
+    /// A step says nothing to do, or more than one thing.
+    #[error("step {0} needs exactly one of object, patch, delete and steps")]
+    Action(usize),
+}
+
+/// What happens in a cluster, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    moments: Vec<Moment>,
+}
+
+#[derive(Debug, Clone)]
+struct Moment {
+    at: Duration,
+    action: Arc<Action>,
+}
+
+#[derive(Debug)]
+enum Action {
+    /// The whole state of an object.
+    Set(Value),
+    /// A merge patch for one that is there.
+    Change {
+        object: Value,
+        with: Value,
+    },
+    Remove(Value),
+}
+
+/// A step as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    at: Option<String>,
+    after: Option<String>,
+    object: Option<Value>,
+    patch: Option<Value>,
+    with: Option<Value>,
+    delete: Option<Value>,
+    repeat: Option<Repeat>,
+    steps: Option<Vec<Step>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repeat {
+    every: String,
+    times: u32,
+}
+
+impl Timeline {
+    /// Reads a timeline.
+    ///
+    /// # Errors
+    /// When the text is no YAML or no timeline.
+    pub fn read(text: &str) -> Result<Timeline, TimelineError> {
+        let documents: Vec<Vec<Step>> = yaml::read_all(text).map_err(TimelineError::Yaml)?;
+        let steps: Vec<Step> = documents.into_iter().flatten().collect();
+        let mut timeline = Timeline::default();
+        timeline.add(&steps, Duration::ZERO)?;
+        // What is written later happens later where the times are the same.
+        timeline.moments.sort_by_key(|moment| moment.at);
+        Ok(timeline)
+    }
+
+    /// How long it takes from its first step to its last.
+    pub fn length(&self) -> Duration {
+        self.moments.last().map(|moment| moment.at).unwrap_or_default()
+    }
+
+    /// How many steps it has, repetitions counted.
+    pub fn len(&self) -> usize {
+        self.moments.len()
+    }
+
+    /// Whether nothing happens in it.
+    pub fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    fn add(&mut self, steps: &[Step], begin: Duration) -> Result<(), TimelineError> {
+        let mut time = begin;
+        for (index, step) in steps.iter().enumerate() {
+            let number = index + 1;
+            let parse = |text: &str| {
+                duration(text).ok_or_else(|| TimelineError::Duration { step: number, text: text.to_owned() })
+            };
+            match (&step.at, &step.after) {
+                (Some(at), _) => time = begin + parse(at)?,
+                (None, Some(after)) => time += parse(after)?,
+                (None, None) => {}
+            }
+            let (every, times) = match &step.repeat {
+                Some(repeat) => (parse(&repeat.every)?, repeat.times),
+                None => (Duration::ZERO, 1),
+            };
+            let action = match (&step.object, &step.patch, &step.delete, &step.steps) {
+                (Some(object), None, None, None) => Some(Action::Set(object.clone())),
+                (None, Some(object), None, None) => Some(Action::Change {
+                    object: object.clone(),
+                    with: step.with.clone().unwrap_or(json!({})),
+                }),
+                (None, None, Some(object), None) => Some(Action::Remove(object.clone())),
+                (None, None, None, Some(_)) => None,
+                _ => return Err(TimelineError::Action(number)),
+            };
+            let action = action.map(Arc::new);
+            for turn in 0..times {
+                let at = time + every.saturating_mul(turn);
+                match (&action, &step.steps) {
+                    (Some(action), _) => self.moments.push(Moment { at, action: action.clone() }),
+                    (None, steps) => self.add(steps.as_deref().unwrap_or_default(), at)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans all of it.
+    pub(crate) fn plan(&self, inner: &Arc<Inner>) {
+        let begin = inner.fleet.clock.now();
+        for moment in &self.moments {
+            let due = later(begin, SignedDuration::try_from(moment.at).unwrap_or(SignedDuration::MAX));
+            let action = moment.action.clone();
+            inner.fleet.plan(inner.weak(), due, move |inner| act(inner, &action, begin));
+        }
+    }
+}
+
+/// Does what a step says. What is refused, as an object of a namespace that is gone, does not happen: a person may have
+/// deleted it meanwhile.
+fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
+    let now = inner.fleet.clock.now();
+    match action {
+        Action::Set(object) => {
+            let object = filled(object, now, begin);
+            if let Ok(target) = inner.target_of(&object) {
+                let _ = inner.impose(&target, object);
+            }
+        }
+        Action::Change { object, with } => {
+            let Ok(target) = inner.target_of(object) else { return };
+            let Some(mut current) = inner.tree(&target) else { return };
+            patch::merge(&mut current, filled(with, now, begin), true);
+            let _ = inner.impose(&target, current);
+        }
+        Action::Remove(object) => {
+            if let Ok(target) = inner.target_of(object) {
+                inner.remove(&target);
+            }
+        }
+    }
+}
+
+/// A value with its times filled in.
+fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
+    match value {
+        Value::String(text) if text.contains("${") => Value::String(fill(text, now, begin)),
+        Value::Array(items) => items.iter().map(|item| filled(item, now, begin)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), filled(value, now, begin))).collect()
+        }
+        plain => plain.clone(),
+    }
+}
+
+/// A text with its times filled in; what looks like one and is none stays.
+fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let after = &rest[start + 2..];
+        let time = after.find('}').and_then(|end| Some((moment(&after[..end], now, begin)?, end)));
+        match time {
+            Some((time, end)) => {
+                out.push_str(&rest[..start]);
+                out.push_str(&stamp(time));
+                rest = &after[end + 1..];
+            }
+            None => {
+                out.push_str(&rest[..start + 2]);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `NOW`, `NOW-90s`, `START+5m`.
+fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
+    let (base, rest) = match (text.strip_prefix("NOW"), text.strip_prefix("START")) {
+        (Some(rest), _) => (now, rest),
+        (_, Some(rest)) => (begin, rest),
+        _ => return None,
+    };
+    let signed = |text: &str| SignedDuration::try_from(duration(text)?).ok();
+    match rest.split_at_checked(1) {
+        None => Some(base),
+        Some(("+", ahead)) => Some(later(base, signed(ahead)?)),
+        Some(("-", ago)) => Some(later(base, -signed(ago)?)),
+        _ => None,
+    }
+}
+
+/// `90s`, `1h30m`, `500ms`, `1.5s`.
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    let mut seconds = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
+        let value: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(rest.len());
+        seconds += value
+            * match &rest[..letters] {
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                "d" => 86_400.0,
+                _ => return None,
+            };
+        rest = &rest[letters..];
+    }
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_nonsense_is_not() {
+        assert_eq!(duration("1h30m"), Some(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
+        for bad in ["", "5", "s", "1x", "-1s", "1..2s"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn steps_follow_each_other_and_repeat() {
+        let text = "
+- at: 10s
+  object: {kind: A}
+- after: 5s
+  delete: {kind: A}
+- at: 1m
+  repeat: {every: 30s, times: 3}
+  steps:
+    - {at: 1s, object: {kind: B}}
+    - {after: 1s, object: {kind: C}}
+";
+        let timeline = Timeline::read(text).expect("a timeline");
+        let times: Vec<u64> = timeline.moments.iter().map(|moment| moment.at.as_secs()).collect();
+        assert_eq!(times, [10, 15, 61, 62, 91, 92, 121, 122]);
+        assert!(matches!(Timeline::read("- {at: 1s}"), Err(TimelineError::Action(1))));
+        assert!(matches!(Timeline::read("- {at: soon, object: {}}"), Err(TimelineError::Duration { .. })));
+        assert!(matches!(Timeline::read("- {at: 1s, objekt: {}}"), Err(TimelineError::Yaml(_))));
+    }
+
+    #[test]
+    fn times_in_texts_are_filled_in() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
+        let begin: Timestamp = "2026-01-02T03:00:00Z".parse().expect("a time");
+        let fill = |text: &str| fill(text, now, begin);
+        assert_eq!(fill("at ${NOW-65s} and ${NOW}"), "at 2026-01-02T03:03:00Z and 2026-01-02T03:04:05Z");
+        assert_eq!(fill("${START+1m}, ${START}"), "2026-01-02T03:01:00Z, 2026-01-02T03:00:00Z");
+        assert_eq!(fill("${NOW ${HOME} ${NOW*2}"), "${NOW ${HOME} ${NOW*2}");
+    }
+}

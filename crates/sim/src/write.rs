@@ -1,0 +1,753 @@
+//! Creating, changing and deleting objects, as the registry of kube-apiserver does it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::admission;
+use crate::behaviour::Behaviour;
+use crate::clock::{later, stamp};
+use crate::cluster::Inner;
+use crate::crd;
+use crate::error::{Answered, ApiError, Cause};
+use crate::kinds::{Resource, Version};
+use crate::store::{Object, ShelfId, Store, Texts};
+
+/// What a request is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) shelf: ShelfId,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) version: Arc<str>,
+    /// Empty at the cluster scope.
+    pub(crate) namespace: String,
+    /// Empty for a collection.
+    pub(crate) name: String,
+}
+
+/// How a write is meant.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    pub(crate) dry_run: bool,
+    /// What becomes of fields that the schema does not know.
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum UnknownFields {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// What a write ends with.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) object: Arc<Object>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Which part of an object is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+}
+
+/// How the dependents of a deleted object fare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// How a deletion is meant.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deletion {
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) grace: Option<i64>,
+    pub(crate) dry_run: bool,
+}
+
+/// What a deletion ends with.
+#[derive(Debug)]
+pub(crate) struct Deleted {
+    pub(crate) object: Arc<Object>,
+    /// Whether it is gone already.
+    pub(crate) gone: bool,
+}
+
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+impl Target {
+    pub(crate) fn key(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+
+    fn described(&self) -> Option<&Version> {
+        self.resource.version(&self.version)
+    }
+
+    fn has_status(&self) -> bool {
+        self.described().is_some_and(|version| version.status)
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        self.resource.api_version(&self.version)
+    }
+
+    fn tree(&self, object: &Object) -> Value {
+        object.tree(&self.api_version(), &self.resource.kind)
+    }
+
+    fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
+        ApiError::invalid(&self.resource.group, &self.resource.kind, name, causes)
+    }
+}
+
+fn texts_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+impl Inner {
+    /// Checks that a body is of the kind that its path names.
+    pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
+        let resource = &target.resource;
+        let (kind, api_version) =
+            (texts_of(&body["kind"]).to_owned(), texts_of(&body["apiVersion"]).to_owned());
+        let wanted = target.api_version();
+        let fits = (kind.is_empty() && !resource.custom || kind == *resource.kind)
+            && (api_version.is_empty() && !resource.custom || api_version == wanted);
+        if !fits && self.does.on(Behaviour::RefuseOtherKind) {
+            if resource.custom {
+                let why = if api_version == wanted {
+                    format!(
+                        "the kind in the data ({kind}) does not match the expected kind ({})",
+                        resource.kind
+                    )
+                } else {
+                    format!(
+                        "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+                    )
+                };
+                return Err(ApiError::bad_request(why));
+            }
+            let (_, version) = crate::kinds::split_group_version(&api_version);
+            let why = if kind == *resource.kind {
+                let scheme = "pkg/runtime/scheme.go:111";
+                format!("no kind {kind:?} is registered for version {api_version:?} in scheme {scheme:?}")
+            } else {
+                format!("converting ({version}.{kind}) to (core.{}): unknown conversion", resource.kind)
+            };
+            let message =
+                format!("{kind} in version {version:?} cannot be handled as a {}: {why}", resource.kind);
+            return Err(ApiError::bad_request(message));
+        }
+        if !body.is_object() {
+            return Err(ApiError::bad_request(
+                "json: cannot unmarshal value into Go value of type map[string]interface {}",
+            ));
+        }
+        if let Some(members) = body.as_object_mut() {
+            if !resource.custom {
+                // Everything below may rely on it.
+                for part in ["spec", "status"] {
+                    let found = members.get(part);
+                    if found.is_some_and(Value::is_null) {
+                        members.remove(part);
+                    } else if found.is_some_and(|found| !found.is_object()) {
+                        let kind = &resource.kind;
+                        return Err(ApiError::bad_request(format!(
+                            "{kind} in version {:?} cannot be handled as a {kind}: json: cannot unmarshal value into Go \
+                             struct field {kind}.{part} of type v1.{kind}{part}",
+                            target.version
+                        )));
+                    }
+                }
+            }
+            members.insert("kind".to_owned(), json!(&*resource.kind));
+            members.insert("apiVersion".to_owned(), json!(wanted));
+            let metadata = members.entry("metadata").or_insert_with(|| json!({}));
+            if !metadata.is_object() {
+                *metadata = json!({});
+            }
+            if let Some(part) = admission::misshapen(metadata) {
+                let message =
+                    format!("json: cannot unmarshal value into Go struct field ObjectMeta.metadata.{part}");
+                return Err(ApiError::bad_request(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates an object.
+    pub(crate) fn create(&self, target: &Target, mut body: Value, wanted: &Wanted) -> Answered<Written> {
+        self.check_kind(target, &mut body)?;
+        let resource = target.resource.clone();
+        let metadata = &mut body["metadata"];
+        self.check_namespace(target, metadata)?;
+        if metadata["resourceVersion"].as_str().is_some_and(|version| !version.is_empty())
+            && self.does.on(Behaviour::CreateRefusesVersion)
+        {
+            return Err(ApiError::plain(500, "resourceVersion should not be set on objects to be created"));
+        }
+        let mut name = texts_of(&metadata["name"]).to_owned();
+        let prefix = texts_of(&metadata["generateName"]).to_owned();
+        if name.is_empty() && !prefix.is_empty() && self.does.on(Behaviour::GenerateName) {
+            name = format!("{}{}", &prefix[..prefix.len().min(58)], self.letters(5));
+            metadata["name"] = json!(name);
+        }
+        if name.is_empty() {
+            if self.does.on(Behaviour::NameRequired) {
+                let cause = Cause::required("metadata.name", "name or generateName is required");
+                return Err(target.invalid("", vec![cause]));
+            }
+            name = self.letters(8);
+            metadata["name"] = json!(name);
+        }
+        let mut target = target.clone();
+        target.name = name.clone();
+        if self.does.on(Behaviour::NameChecked) {
+            let faults = admission::name_faults(&resource, &body["metadata"]["name"]);
+            if !faults.is_empty() {
+                return Err(target.invalid(&name, faults));
+            }
+        }
+        let now = stamp(self.fleet.clock.now());
+        let metadata = &mut body["metadata"];
+        for key in [
+            "selfLink",
+            "managedFields",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "resourceVersion",
+        ] {
+            if let Some(members) = metadata.as_object_mut() {
+                members.remove(key);
+            }
+        }
+        if self.does.on(Behaviour::CreateStamps) || metadata["uid"].is_null() {
+            metadata["uid"] = json!(self.uid());
+            metadata["creationTimestamp"] = json!(now);
+        }
+        if resource.has_generation() && self.does.on(Behaviour::GenerationStarts) {
+            metadata["generation"] = json!(1);
+        }
+        if resource.namespaced {
+            metadata["namespace"] = json!(target.namespace);
+        }
+        if target.has_status() && self.does.on(Behaviour::CreateDropsStatus) {
+            admission::fresh_status(&resource, &mut body);
+        }
+        let warnings = self.complete(&target, &mut body, wanted)?;
+        let faults = admission::metadata_faults(&body);
+        if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
+            return Err(target.invalid(&name, faults));
+        }
+        keep_by_kubernetes(&resource, &mut body);
+        let texts = Texts::of(&body, &self.fleet.interner);
+        let mut store = self.store();
+        self.check_home(&store, &target)?;
+        if store.get(target.shelf, &target.key()).is_some() && self.does.on(Behaviour::CreateRefusesTwice) {
+            return Err(ApiError::already_exists(&resource, &name));
+        }
+        if wanted.dry_run && self.does.on(Behaviour::DryRunCreate) {
+            return Ok(Written { object: Arc::new(Object::unkept(texts)), warnings });
+        }
+        let object = store.put(target.shelf, &target.key(), texts).ok_or_else(ApiError::no_resource)?;
+        drop(store);
+        self.changed(&target, &object, false);
+        Ok(Written { object, warnings })
+    }
+
+    /// Brings the namespace of an object and that of its path together.
+    fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
+        let written = texts_of(&metadata["namespace"]);
+        if !target.resource.namespaced {
+            return Ok(());
+        }
+        if !written.is_empty() && written != target.namespace && self.does.on(Behaviour::NamespaceMatches) {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        metadata["namespace"] = json!(target.namespace);
+        Ok(())
+    }
+
+    /// Whether the namespace is there and takes new objects.
+    fn check_home(&self, store: &Store, target: &Target) -> Answered<()> {
+        if !target.resource.namespaced {
+            return Ok(());
+        }
+        let found = store.find("", "namespaces").and_then(|(shelf, _)| store.get(shelf, &target.namespace));
+        let Some(namespace) = found else {
+            return if self.does.on(Behaviour::NamespaceMustExist) {
+                Err(ApiError::no_namespace(&target.namespace))
+            } else {
+                Ok(())
+            };
+        };
+        if namespace.metadata().get("deletionTimestamp").is_some()
+            && self.does.on(Behaviour::TerminatingRefuses)
+        {
+            let namespace = &target.namespace;
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            return Err(ApiError::forbidden(&target.resource, &target.name, &why));
+        }
+        Ok(())
+    }
+
+    /// Defaults and checks an object; gives what the client is to be warned of.
+    fn complete(&self, target: &Target, object: &mut Value, wanted: &Wanted) -> Answered<Vec<String>> {
+        let resource = &target.resource;
+        let mut warnings = Vec::new();
+        admission::default(resource, object);
+        let name = texts_of(&object["metadata"]["name"]).to_owned();
+        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            let faults = crd::faults(object);
+            if !faults.is_empty() && self.does.on(Behaviour::DefinitionChecked) {
+                return Err(target.invalid(&name, faults));
+            }
+        }
+        let Some(version) = target.described() else { return Ok(warnings) };
+        if let Some(warning) = &version.warning
+            && self.does.on(Behaviour::Warnings)
+        {
+            warnings.push(warning.clone());
+        }
+        if let Some(schema) = &version.schema {
+            if self.does.on(Behaviour::Pruning) {
+                let unknown = schema.prune(object);
+                let told: Vec<String> =
+                    unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+                match wanted.unknown_fields {
+                    UnknownFields::Strict if !told.is_empty() && self.does.on(Behaviour::StrictFields) => {
+                        let kind = &resource.kind;
+                        let why = format!("strict decoding error: {}", told.join(", "));
+                        return Err(ApiError::bad_request(format!(
+                            "{kind} in version {:?} cannot be handled as a {kind}: {why}",
+                            version.name
+                        )));
+                    }
+                    UnknownFields::Warn if self.does.on(Behaviour::WarnUnknownFields) => {
+                        warnings.extend(told)
+                    }
+                    _ => {}
+                }
+            }
+            if self.does.on(Behaviour::CustomDefaults) {
+                schema.default(object);
+            }
+            if self.does.on(Behaviour::Validation) {
+                let faults = schema.faults(object);
+                if !faults.is_empty() {
+                    return Err(target.invalid(&name, faults));
+                }
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Changes an object. `change` makes the new state from the present one.
+    pub(crate) fn update(
+        &self,
+        target: &Target,
+        part: Part,
+        wanted: &Wanted,
+        change: impl FnOnce(Value) -> Answered<Value>,
+    ) -> Answered<Written> {
+        let mut store = self.store();
+        let resource = &target.resource;
+        let current = store.get(target.shelf, &target.key()).cloned();
+        let current = current.ok_or_else(|| ApiError::not_found(resource, &target.name))?;
+        let before = target.tree(&current);
+        let mut after = change(before.clone())?;
+        self.check_kind(target, &mut after)?;
+        let deleting = before["metadata"].get("deletionTimestamp").is_some();
+        self.keep_identity(target, &before, &mut after)?;
+        self.keep_part(target, part, &before, &mut after);
+        if part == Part::Main {
+            self.count_generation(target, &before, &mut after);
+        }
+        let warnings = self.complete(target, &mut after, wanted)?;
+        if self.does.on(Behaviour::MetadataChecked) {
+            let faults = admission::metadata_faults(&after);
+            if !faults.is_empty() {
+                return Err(target.invalid(&target.name, faults));
+            }
+        }
+        if deleting && self.does.on(Behaviour::NoNewFinalizers) {
+            check_finalizers(target, &before, &after)?;
+        }
+        let texts = Texts::of(&after, &self.fleet.interner);
+        if wanted.dry_run && self.does.on(Behaviour::DryRunUpdate) {
+            return Ok(Written { object: Arc::new(current.with(texts)), warnings });
+        }
+        if deleting && is_free(resource, &after) && self.does.on(Behaviour::LastFinalizerRemoves) {
+            let last = current.with(texts.clone());
+            let gone = store.remove(target.shelf, &target.key(), Some(texts));
+            drop(store);
+            if let Some(gone) = gone {
+                self.changed(target, &gone, true);
+            }
+            return Ok(Written { object: Arc::new(last), warnings });
+        }
+        if current.says(&texts) && self.does.on(Behaviour::SameStaysSame) {
+            return Ok(Written { object: current, warnings });
+        }
+        let object = store.put(target.shelf, &target.key(), texts).ok_or_else(ApiError::no_resource)?;
+        drop(store);
+        self.changed(target, &object, false);
+        Ok(Written { object, warnings })
+    }
+
+    /// Refuses what would make another object of it, and keeps what only the server writes.
+    fn keep_identity(&self, target: &Target, before: &Value, after: &mut Value) -> Answered<()> {
+        let resource = &target.resource;
+        let (old, new) = (&before["metadata"], &mut after["metadata"]);
+        let name = texts_of(&new["name"]).to_owned();
+        if name != target.name {
+            if self.does.on(Behaviour::NameMatches) {
+                return Err(ApiError::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    target.name
+                )));
+            }
+            new["name"] = json!(target.name);
+        }
+        self.check_namespace(target, new)?;
+        let version = texts_of(&new["resourceVersion"]);
+        if version.is_empty() || version == "0" {
+            if resource.custom && self.does.on(Behaviour::CustomNeedsVersion) {
+                let cause =
+                    Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+                return Err(target.invalid(&target.name, vec![cause]));
+            }
+        } else if version != texts_of(&old["resourceVersion"]) && self.does.on(Behaviour::UpdateConflicts) {
+            return Err(ApiError::modified(resource, &target.name));
+        }
+        let uid = texts_of(&new["uid"]);
+        if !uid.is_empty() && uid != texts_of(&old["uid"]) && self.does.on(Behaviour::UidIsKept) {
+            let cause = Cause::invalid("metadata.uid", &new["uid"], "field is immutable");
+            return Err(target.invalid(&target.name, vec![cause]));
+        }
+        let kept = [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "generateName",
+        ];
+        let is_kept = |key: &&str| *key != "creationTimestamp" || self.does.on(Behaviour::CreationTimeIsKept);
+        for key in kept.into_iter().filter(is_kept) {
+            match (old.get(key), new.as_object_mut()) {
+                (Some(value), Some(members)) => {
+                    members.insert(key.to_owned(), value.clone());
+                }
+                (None, Some(members)) => {
+                    members.remove(key);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes only the part that is meant.
+    fn keep_part(&self, target: &Target, part: Part, before: &Value, after: &mut Value) {
+        let Some(members) = after.as_object_mut() else { return };
+        match part {
+            Part::Main if target.has_status() && self.does.on(Behaviour::UpdateKeepsStatus) => {
+                match before.get("status") {
+                    Some(status) => members.insert("status".to_owned(), status.clone()),
+                    None => members.remove("status"),
+                };
+            }
+            Part::Status if self.does.on(Behaviour::StatusKeepsSpec) => {
+                let status = members.remove("status");
+                let metadata = members.remove("metadata").unwrap_or_default();
+                let mut kept = before.as_object().cloned().unwrap_or_default();
+                match status {
+                    Some(status) => kept.insert("status".to_owned(), status),
+                    None => kept.remove("status"),
+                };
+                // Built-in kinds take labels and annotations along, custom ones do not.
+                if !target.resource.custom {
+                    for key in ["labels", "annotations"] {
+                        if let Some(value) = metadata.get(key) {
+                            kept["metadata"][key] = value.clone();
+                        }
+                    }
+                }
+                *members = kept;
+            }
+            _ => {}
+        }
+        let namespaces = target.resource.is("", "namespaces");
+        if namespaces && let Some(finalizers) = before["spec"].get("finalizers") {
+            members.entry("spec").or_insert_with(|| json!({}))["finalizers"] = finalizers.clone();
+        }
+    }
+
+    /// Counts a change of what is declared.
+    fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
+        let resource = &target.resource;
+        if !resource.has_generation() {
+            return;
+        }
+        let declared = |object: &Value| -> Map<String, Value> {
+            let mut all = object.as_object().cloned().unwrap_or_default();
+            for key in ["apiVersion", "kind", "metadata"] {
+                all.remove(key);
+            }
+            // Where a Pod runs is not declared by whoever made it.
+            if resource.is("", "pods")
+                && let Some(spec) = all.get_mut("spec").and_then(Value::as_object_mut)
+            {
+                spec.remove("nodeName");
+            }
+            if target.has_status() || !self.does.on(Behaviour::GenerationCountsStatus) {
+                all.remove("status");
+            }
+            all
+        };
+        let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+        let is_deployment =
+            resource.is("apps", "deployments") && self.does.on(Behaviour::GenerationCountsAnnotations);
+        let changed = declared(before) != declared(after)
+            || is_deployment && annotations(before) != annotations(after)
+            || !self.does.on(Behaviour::GenerationIgnoresLabels)
+                && before["metadata"]["labels"] != after["metadata"]["labels"];
+        if changed && self.does.on(Behaviour::GenerationCounts) {
+            let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
+            after["metadata"]["generation"] = json!(generation + 1);
+        }
+    }
+
+    /// Deletes an object, or marks it as one that is to go.
+    pub(crate) fn delete(&self, target: &Target, deletion: &Deletion) -> Answered<Deleted> {
+        let mut store = self.store();
+        let resource = &target.resource;
+        let current = store.get(target.shelf, &target.key()).cloned();
+        let current = current.ok_or_else(|| ApiError::not_found(resource, &target.name))?;
+        let before = target.tree(&current);
+        let metadata = &before["metadata"];
+        if let Some(uid) = deletion.uid.as_deref().filter(|uid| metadata["uid"] != **uid)
+            && self.does.on(Behaviour::DeletionUid)
+        {
+            let found = texts_of(&metadata["uid"]);
+            let why = format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({found}). The object might have \
+                 been deleted and then recreated"
+            );
+            return Err(ApiError::precondition(resource, &target.name, &why));
+        }
+        if let Some(version) =
+            deletion.version.as_deref().filter(|version| metadata["resourceVersion"] != **version)
+            && self.does.on(Behaviour::DeletionVersion)
+        {
+            let found = texts_of(&metadata["resourceVersion"]);
+            let why = format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                 ({found}). The object might have been modified"
+            );
+            return Err(ApiError::precondition(resource, &target.name, &why));
+        }
+        let is_namespace = resource.is("", "namespaces");
+        if is_namespace
+            && matches!(target.name.as_str(), "default" | "kube-system" | "kube-public")
+            && self.does.on(Behaviour::SystemNamespacesStay)
+        {
+            return Err(ApiError::forbidden(resource, &target.name, "this namespace may not be deleted"));
+        }
+        let mut after = before.clone();
+        self.mark(resource, &mut after, deletion);
+        let gone = is_free(resource, &after);
+        let texts = Texts::of(&after, &self.fleet.interner);
+        if deletion.dry_run && self.does.on(Behaviour::DryRunDelete) {
+            return Ok(Deleted { object: Arc::new(current.with(texts)), gone });
+        }
+        if gone {
+            let object = store.remove(target.shelf, &target.key(), None).ok_or_else(ApiError::no_resource)?;
+            drop(store);
+            self.changed(target, &object, true);
+            return Ok(Deleted { object, gone });
+        }
+        if current.says(&texts) {
+            return Ok(Deleted { object: current, gone });
+        }
+        let object = store.put(target.shelf, &target.key(), texts).ok_or_else(ApiError::no_resource)?;
+        drop(store);
+        self.changed(target, &object, false);
+        Ok(Deleted { object, gone })
+    }
+
+    /// Marks an object as one that is to go.
+    fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
+        let metadata = &mut object["metadata"];
+        let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+        if !self.does.on(Behaviour::Finalizers) {
+            finalizers.clear();
+        }
+        // A deletion that is under way keeps its propagation unless it is asked for another.
+        let under_way = metadata.get("deletionTimestamp").is_some();
+        if deletion.propagation.is_some() || !under_way {
+            finalizers.retain(|finalizer| finalizer != "orphan" && finalizer != "foregroundDeletion");
+            match deletion.propagation {
+                Some(Propagation::Foreground) if self.does.on(Behaviour::Foreground) => {
+                    finalizers.push(json!("foregroundDeletion"));
+                }
+                Some(Propagation::Orphan) if self.does.on(Behaviour::Orphan) => {
+                    finalizers.push(json!("orphan"))
+                }
+                _ => {}
+            }
+        }
+        if let Some(members) = metadata.as_object_mut() {
+            if finalizers.is_empty() {
+                members.remove("finalizers");
+            } else {
+                members.insert("finalizers".to_owned(), Value::Array(finalizers));
+            }
+        }
+        let is_pod = resource.is("", "pods");
+        let grace = match (is_pod, object["spec"]["nodeName"].as_str()) {
+            (true, Some(_))
+                if !matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) =>
+            {
+                let own = object["spec"]["terminationGracePeriodSeconds"].as_i64();
+                deletion.grace.or(own).unwrap_or(30).max(0)
+            }
+            _ => 0,
+        };
+        let metadata = &mut object["metadata"];
+        if !under_way {
+            let at = later(self.fleet.clock.now(), jiff::SignedDuration::from_secs(grace));
+            metadata["deletionTimestamp"] = json!(stamp(at));
+            metadata["deletionGracePeriodSeconds"] = json!(grace);
+            if let Some(generation) = metadata["generation"].as_i64() {
+                metadata["generation"] = json!(generation + 1);
+            }
+        } else if is_pod && metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|old| grace < old) {
+            metadata["deletionGracePeriodSeconds"] = json!(grace);
+        }
+        if resource.is("", "namespaces") {
+            object["status"]["phase"] = json!("Terminating");
+        }
+    }
+
+    /// Writes an object as it is, status and all: what a recorded state or a controller says is not questioned.
+    pub(crate) fn impose(&self, target: &Target, mut object: Value) -> Answered<Arc<Object>> {
+        self.check_kind(target, &mut object)?;
+        let mut target = target.clone();
+        target.name = texts_of(&object["metadata"]["name"]).to_owned();
+        if target.name.is_empty() {
+            return Err(target.invalid("", vec![Cause::required("metadata.name", "name is required")]));
+        }
+        let mut store = self.store();
+        self.check_home(&store, &target)?;
+        let current = store.get(target.shelf, &target.key()).cloned();
+        let before = current.as_deref().map(|current| target.tree(current));
+        let metadata = &mut object["metadata"];
+        if target.resource.namespaced {
+            metadata["namespace"] = json!(target.namespace);
+        }
+        match &before {
+            Some(before) => {
+                for key in [
+                    "uid",
+                    "creationTimestamp",
+                    "generation",
+                    "deletionTimestamp",
+                    "deletionGracePeriodSeconds",
+                ] {
+                    if metadata.get(key).is_none()
+                        && let Some(value) = before["metadata"].get(key)
+                    {
+                        metadata[key] = value.clone();
+                    }
+                }
+                if metadata["generation"] == before["metadata"]["generation"] {
+                    self.count_generation(&target, before, &mut object);
+                }
+                if object.get("status").is_none()
+                    && let Some(status) = before.get("status")
+                {
+                    object["status"] = status.clone();
+                }
+            }
+            None => {
+                if metadata.get("uid").is_none() {
+                    metadata["uid"] = json!(self.uid());
+                }
+                if metadata.get("creationTimestamp").is_none() {
+                    metadata["creationTimestamp"] = json!(stamp(self.fleet.clock.now()));
+                }
+                if target.resource.has_generation() && metadata.get("generation").is_none() {
+                    metadata["generation"] = json!(1);
+                }
+            }
+        }
+        admission::default(&target.resource, &mut object);
+        keep_by_kubernetes(&target.resource, &mut object);
+        let texts = Texts::of(&object, &self.fleet.interner);
+        if let Some(current) = current.filter(|current| current.says(&texts)) {
+            return Ok(current);
+        }
+        let object = store.put(target.shelf, &target.key(), texts).ok_or_else(ApiError::no_resource)?;
+        drop(store);
+        self.changed(&target, &object, false);
+        Ok(object)
+    }
+
+    /// Removes an object at once, whatever finalizers it has.
+    pub(crate) fn remove(&self, target: &Target) {
+        let gone = self.store().remove(target.shelf, &target.key(), None);
+        if let Some(gone) = gone {
+            self.changed(target, &gone, true);
+        }
+    }
+}
+
+/// A namespace goes only when what is in it has gone.
+fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
+    if resource.is("", "namespaces")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
+    }
+}
+
+/// Whether nothing keeps an object that is to go.
+fn is_free(resource: &Resource, object: &Value) -> bool {
+    let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    none(&object["metadata"]["finalizers"])
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
+}
+
+fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
+    let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let old = of(before);
+    let new: Vec<String> =
+        of(after).iter().filter(|name| !old.contains(name)).map(Value::to_string).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        new.join(", ")
+    );
+    Err(target.invalid(&target.name, vec![Cause::forbidden("metadata.finalizers", &what)]))
+}

@@ -1,0 +1,359 @@
+//! Creating and updating.
+
+use anyhow::{Result, ensure};
+use http::Method;
+use serde_json::json;
+
+use crate::api::{Api, map};
+
+super::cases! { "writes":
+    CreateStamps a_new_object_is_stamped,
+    CreateRefusesTwice a_name_is_given_once,
+    NamespaceMustExist a_namespace_must_be_there,
+    NamespaceMatches an_object_says_no_other_namespace,
+    NameRequired a_name_is_needed,
+    NameChecked a_name_is_a_dns_name,
+    GenerateName a_name_can_be_generated,
+    RefuseOtherKind another_kind_is_refused,
+    RefuseOtherKind another_version_is_refused,
+    CreateRefusesVersion a_new_object_has_no_version,
+    CreateDropsStatus a_new_object_has_no_status,
+    DryRunCreate a_dry_creation_leaves_nothing,
+    DryRunUpdate a_dry_update_changes_nothing,
+    DryRunDelete a_dry_deletion_deletes_nothing,
+    DryRunChecked dry_is_all_or_nothing,
+    UpdateConflicts an_outdated_version_conflicts,
+    UpdateUid another_uid_conflicts,
+    NameMatches a_name_stays,
+    CreationTimeIsKept the_time_of_creation_stays,
+    SameStaysSame the_same_is_no_change,
+    MetadataChecked labels_are_checked,
+    MetadataChecked finalizers_are_checked,
+    GenerationStarts generation_begins_at_one,
+    GenerationCounts generation_counts_changes_of_the_spec,
+    GenerationIgnoresLabels generation_does_not_count_labels,
+    GenerationCountsAnnotations generation_of_deployments_counts_annotations,
+    BodyLimit a_body_has_a_limit,
+    Warnings who_uses_what_is_deprecated_is_warned,
+    MetadataOnly a_write_can_be_answered_with_metadata,
+    NamespaceMatches an_update_says_no_other_namespace,
+    TooLargeVersion whoever_is_ahead_is_told_to_come_again,
+}
+
+async fn a_new_object_is_stamped(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let mut sent = map("a");
+    sent["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
+    sent["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
+    let created = api.post(&maps, sent).await?;
+    created.code(201)?.is("/kind", "ConfigMap")?.is("/apiVersion", "v1")?.is("/data/a", "1")?;
+    let uid = created.text_at("/metadata/uid");
+    ensure!(uid.len() == 36 && !uid.starts_with("1111"), "{uid}");
+    ensure!(created.text_at("/metadata/creationTimestamp").starts_with("20"), "{}", created.text);
+    ensure!(!created.text_at("/metadata/creationTimestamp").starts_with("2001"), "{}", created.text);
+    ensure!(created.version().parse::<u64>().is_ok(), "{}", created.text);
+    api.get(&format!("{maps}/a")).await?.ok()?.is("/metadata/uid", uid)?;
+    Ok(())
+}
+
+async fn a_name_is_given_once(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?;
+    let refused = api.post(&maps, map("a")).await?;
+    refused.fails(409, "AlreadyExists", "configmaps \"a\" already exists")?;
+    refused.is("/details", json!({"name": "a", "kind": "configmaps"}))?;
+    Ok(())
+}
+
+async fn a_namespace_must_be_there(api: &Api) -> Result<()> {
+    let refused = api.post("/api/v1/namespaces/nowhere/configmaps", map("a")).await?;
+    refused.fails(404, "NotFound", "namespaces \"nowhere\" not found")?.is("/details/kind", "namespaces")?;
+    Ok(())
+}
+
+async fn an_object_says_no_other_namespace(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let mut other = map("a");
+    other["metadata"]["namespace"] = json!("default");
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    api.post(&maps, other).await?.fails(400, "BadRequest", message)?;
+    Ok(())
+}
+
+async fn a_name_is_needed(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let refused = api.post(&maps, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}})).await?;
+    let message =
+        "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
+    refused.fails(422, "Invalid", message)?.is("/details/causes/0/field", "metadata.name")?;
+    Ok(())
+}
+
+async fn a_name_is_a_dns_name(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    for bad in ["B_", "-a", "a-", "a..b", "a b"] {
+        let refused = api.post(&maps, map(bad)).await?;
+        let message = format!(
+            "ConfigMap {bad:?} is invalid: metadata.name: Invalid value: {bad:?}: a lowercase RFC 1123 subdomain must consist of"
+        );
+        refused.fails(422, "Invalid", &message)?.is("/details/causes/0/reason", "FieldValueInvalid")?;
+    }
+    let refused = api.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await?;
+    refused.fails(422, "Invalid", "metadata.name: Invalid value: \"a.b\": must not contain dots")?;
+    let refused = api.post("/api/v1/namespaces", json!({"metadata": {"name": "a_b"}})).await?;
+    refused.fails(422, "Invalid", "a lowercase RFC 1123 label must consist of")?;
+    Ok(())
+}
+
+async fn a_name_can_be_generated(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let sent = json!({"metadata": {"generateName": "some-"}});
+    let (one, other) = (api.post(&maps, sent.clone()).await?.ok()?, api.post(&maps, sent).await?.ok()?);
+    let (one, other) = (one.text_at("/metadata/name"), other.text_at("/metadata/name"));
+    ensure!(one.starts_with("some-") && one.len() == 10 && one != other, "{one} {other}");
+    Ok(())
+}
+
+async fn another_kind_is_refused(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let refused =
+        api.post(&maps, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})).await?;
+    refused.fails(400, "BadRequest", "Secret in version \"v1\" cannot be handled as a ConfigMap")?;
+    Ok(())
+}
+
+async fn another_version_is_refused(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let refused =
+        api.post(&maps, json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "a"}})).await?;
+    refused.fails(400, "BadRequest", "ConfigMap in version \"v2\" cannot be handled as a ConfigMap")?;
+    Ok(())
+}
+
+async fn a_new_object_has_no_version(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let mut sent = map("a");
+    sent["metadata"]["resourceVersion"] = json!("5");
+    api.post(&maps, sent).await?.fails(
+        500,
+        "",
+        "resourceVersion should not be set on objects to be created",
+    )?;
+    Ok(())
+}
+
+async fn a_new_object_has_no_status(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|_| {}).await?;
+    let mut widget = widgets.widget("a", json!({"size": 1}));
+    widget["status"] = json!({"seen": true});
+    api.post(&widgets.path, widget).await?.ok()?.is("/status", json!(null))?.is("/spec/size", 1)?;
+    Ok(())
+}
+
+async fn a_dry_creation_leaves_nothing(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let dry = api.post(&format!("{maps}?dryRun=All"), map("a")).await?;
+    dry.code(201)?.is("/metadata/name", "a")?.is("/metadata/resourceVersion", json!(null))?;
+    api.get(&format!("{maps}/a")).await?.code(404)?;
+    Ok(())
+}
+
+async fn a_dry_update_changes_nothing(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let version = api.post(&maps, map("a")).await?.ok()?.version();
+    let mut other = map("a");
+    other["data"]["a"] = json!("2");
+    api.put(&format!("{maps}/a?dryRun=All"), other).await?.ok()?.is("/data/a", "2")?;
+    api.get(&format!("{maps}/a"))
+        .await?
+        .ok()?
+        .is("/data/a", "1")?
+        .is("/metadata/resourceVersion", version)?;
+    Ok(())
+}
+
+async fn a_dry_deletion_deletes_nothing(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?;
+    api.delete(&format!("{maps}/a?dryRun=All")).await?.ok()?;
+    api.get(&format!("{maps}/a")).await?.ok()?;
+    Ok(())
+}
+
+async fn dry_is_all_or_nothing(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let refused = api.post(&format!("{maps}?dryRun=Some"), map("a")).await?;
+    let message = "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
+    refused.fails(422, "Invalid", message)?;
+    Ok(())
+}
+
+async fn an_outdated_version_conflicts(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let first = api.post(&maps, map("a")).await?.ok()?;
+    let mut changed = first.body.clone();
+    changed["data"]["a"] = json!("2");
+    api.put(&format!("{maps}/a"), changed.clone()).await?.ok()?;
+    changed["data"]["a"] = json!("3");
+    let refused = api.put(&format!("{maps}/a"), changed.clone()).await?;
+    let message = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your \
+                   changes to the latest version and try again";
+    refused.fails(409, "Conflict", message)?.is("/details", json!({"name": "a", "kind": "configmaps"}))?;
+    changed["metadata"]["resourceVersion"] = json!(null);
+    api.put(&format!("{maps}/a"), changed).await?.ok()?.is("/data/a", "3")?;
+    Ok(())
+}
+
+async fn another_uid_conflicts(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?;
+    let mut other = map("a");
+    other["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
+    let refused = api.put(&format!("{maps}/a"), other).await?;
+    refused.fails(
+        409,
+        "Conflict",
+        "Precondition failed: UID in precondition: 11111111-1111-1111-1111-111111111111",
+    )?;
+    Ok(())
+}
+
+async fn a_name_stays(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?;
+    let refused = api.put(&format!("{maps}/a"), map("b")).await?;
+    refused.fails(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)")?;
+    api.put(&format!("{maps}/c"), map("c")).await?.fails(404, "NotFound", "configmaps \"c\" not found")?;
+    Ok(())
+}
+
+async fn the_time_of_creation_stays(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let created = api.post(&maps, map("a")).await?.ok()?.text_at("/metadata/creationTimestamp");
+    let mut sent = map("a");
+    sent["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
+    sent["data"]["a"] = json!("2");
+    api.put(&format!("{maps}/a"), sent).await?.ok()?.is("/metadata/creationTimestamp", created)?;
+    Ok(())
+}
+
+async fn the_same_is_no_change(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let first = api.post(&maps, map("a")).await?.ok()?;
+    let again = api.put(&format!("{maps}/a"), first.body.clone()).await?.ok()?;
+    ensure!(first.version() == again.version(), "{} {}", first.version(), again.version());
+    Ok(())
+}
+
+async fn labels_are_checked(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let mut sent = map("a");
+    sent["metadata"]["labels"] = json!({"a": "b c"});
+    let refused = api.post(&maps, sent).await?;
+    refused.fails(
+        422,
+        "Invalid",
+        "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or consist of",
+    )?;
+    Ok(())
+}
+
+async fn finalizers_are_checked(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let mut sent = map("a");
+    sent["metadata"]["finalizers"] = json!(["a"]);
+    let refused = api.post(&maps, sent).await?;
+    let message = "metadata.finalizers[0]: Invalid value: \"a\": name is neither a standard finalizer name nor is it fully qualified";
+    refused.fails(422, "Invalid", message)?;
+    Ok(())
+}
+
+async fn generation_begins_at_one(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|_| {}).await?;
+    let mut widget = widgets.widget("a", json!({"size": 1}));
+    widget["metadata"]["generation"] = json!(7);
+    api.post(&widgets.path, widget).await?.ok()?.is("/metadata/generation", 1)?;
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?.is("/metadata/generation", json!(null))?;
+    Ok(())
+}
+
+async fn generation_counts_changes_of_the_spec(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|_| {}).await?;
+    let mut widget = api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?.body;
+    widget["spec"]["size"] = json!(2);
+    let changed = api.put(&format!("{}/a", widgets.path), widget).await?.ok()?;
+    changed.is("/metadata/generation", 2)?;
+    api.put(&format!("{}/a", widgets.path), changed.body.clone())
+        .await?
+        .ok()?
+        .is("/metadata/generation", 2)?;
+    Ok(())
+}
+
+async fn generation_does_not_count_labels(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|_| {}).await?;
+    let mut widget = api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?.body;
+    widget["metadata"]["labels"] = json!({"a": "b"});
+    api.put(&format!("{}/a", widgets.path), widget).await?.ok()?.is("/metadata/generation", 1)?;
+    Ok(())
+}
+
+async fn generation_of_deployments_counts_annotations(api: &Api) -> Result<()> {
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments", api.namespace().await?);
+    api.post(&path, crate::api::deployment("web")).await?.ok()?;
+    let one = format!("{path}/web");
+    let settled = || async { Ok(api.get(&one).await?.ok()?.at("/status/observedGeneration").is_i64()) };
+    api.until("the Deployment is observed", settled).await?;
+    let before = api.get(&one).await?.ok()?.at("/metadata/generation").as_i64();
+    let patch = json!({"metadata": {"annotations": {"example.com/a": "b"}}});
+    let after = api.patch(&one, crate::api::MERGE, patch).await?.ok()?.at("/metadata/generation").as_i64();
+    ensure!(after > before, "{before:?} {after:?}");
+    Ok(())
+}
+
+async fn a_body_has_a_limit(api: &Api) -> Result<()> {
+    // The connection is closed with it.
+    let api = &api.apart();
+    let maps = api.maps().await?;
+    let mut large = map("a");
+    large["data"]["a"] = json!("x".repeat(3_200_000));
+    let refused = api.post(&maps, large).await?;
+    refused.fails(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")?;
+    Ok(())
+}
+
+async fn who_uses_what_is_deprecated_is_warned(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|crd| crd["spec"]["versions"][0]["deprecated"] = json!(true)).await?;
+    let created = api.post(&widgets.path, widgets.widget("a", json!({}))).await?.ok()?;
+    let want = format!("299 - \"{}/v1 Widget is deprecated\"", widgets.group);
+    ensure!(created.header("warning") == want, "{:?}", created.headers);
+    let read = api.get(&format!("{}/a", widgets.path)).await?.ok()?;
+    ensure!(read.header("warning") == want, "{:?}", read.headers);
+    Ok(())
+}
+
+async fn a_write_can_be_answered_with_metadata(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let call = api.call(Method::POST, &maps).header("accept", crate::api::PARTIAL).json(map("a"));
+    call.send().await?.code(201)?.is("/kind", "PartialObjectMetadata")?.is("/data", json!(null))?;
+    Ok(())
+}
+
+async fn an_update_says_no_other_namespace(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    api.post(&maps, map("a")).await?.ok()?;
+    let mut other = map("a");
+    other["metadata"]["namespace"] = json!("default");
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    api.put(&format!("{maps}/a"), other).await?.fails(400, "BadRequest", message)?;
+    Ok(())
+}
+
+async fn whoever_is_ahead_is_told_to_come_again(api: &Api) -> Result<()> {
+    let refused =
+        api.get("/api/v1/namespaces?resourceVersion=99999999&resourceVersionMatch=NotOlderThan").await?;
+    refused.fails(504, "Timeout", "Too large resource version: 99999999")?;
+    ensure!(refused.header("retry-after") == "1", "{:?}", refused.headers);
+    Ok(())
+}

@@ -1,0 +1,531 @@
+//! What the owner of a fleet can do: time, timelines, trouble, determinism.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_cluster::{Cluster as Client, Deadline, Kubeconfig, ListRequest, Reason};
+use taffrail_sim::{Cluster, Fault, Fleet, FleetBuilder, Pace, Timeline, Trouble};
+
+use crate::api::{Api, map};
+
+const LONG: Duration = Duration::from_secs(20);
+
+const WEB: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: 'example.com/web:1'}]}
+";
+
+fn stepped() -> FleetBuilder {
+    let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+    Fleet::builder().seed(5).pace(Pace::Stepped).start_at(start)
+}
+
+fn api(fleet: &Fleet, cluster: &Cluster) -> Api {
+    Api::new(&cluster.url(), fleet.authority(), &cluster.admin().token, "")
+}
+
+/// taffrail's own client.
+async fn client(cluster: &Cluster) -> Result<Client, taffrail_cluster::ConnectError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), cluster.kubeconfig()).unwrap();
+    let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
+    Client::connect(&context, Deadline::after(LONG)).await
+}
+
+fn deployment(cluster: &Cluster) -> Value {
+    cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()
+}
+
+#[tokio::test]
+async fn taffrails_own_client_reads_a_cluster() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply_yaml(WEB).unwrap();
+    let client = client(&cluster).await.unwrap();
+    assert_eq!(client.protocol(), taffrail_cluster::Protocol::Http2);
+    assert_eq!(client.version().await.unwrap(), "v1.36.3");
+    let uid = cluster.get("v1", "Namespace", "", "kube-system").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(json!(client.id().await.unwrap()), uid);
+    let discovery = client.discover().await.unwrap();
+    assert!(discovery.broken().is_empty(), "{:?}", discovery.broken());
+    let deployments = discovery.resolve("deploy").unwrap();
+    let listing = client.list(&ListRequest::all(&deployments)).await.unwrap();
+    assert_eq!(listing.objects.len(), 1);
+}
+
+#[tokio::test]
+async fn time_stands_still_until_it_is_moved() {
+    let fleet = stepped().nodes(2).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply_yaml(WEB).unwrap();
+    assert_eq!(deployment(&cluster)["metadata"]["creationTimestamp"], "2026-03-01T12:00:00Z");
+    assert_eq!(deployment(&cluster)["status"]["readyReplicas"], Value::Null);
+    fleet.advance(Duration::from_secs(30));
+    let web = deployment(&cluster);
+    assert_eq!(web["status"]["readyReplicas"], 3, "{web}");
+    assert_eq!(web["status"]["observedGeneration"], web["metadata"]["generation"]);
+    assert_eq!(fleet.clock().now(), "2026-03-01T12:00:30Z".parse::<Timestamp>().unwrap());
+}
+
+#[tokio::test]
+async fn a_rollout_that_cannot_end_is_late_in_time() {
+    let fleet = stepped().nodes(1).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let stuck = WEB.replace(
+        "labels: {app: web}}",
+        "labels: {app: web}, annotations: {taffrail.dev/simulate: image-pull-backoff}}",
+    );
+    cluster.apply_yaml(&stuck.replace("replicas: 3", "replicas: 1\n  progressDeadlineSeconds: 60")).unwrap();
+    fleet.advance(Duration::from_secs(40));
+    let reason = |cluster: &Cluster| {
+        let web = deployment(cluster);
+        let conditions = web["status"]["conditions"].as_array().unwrap().clone();
+        conditions.into_iter().find(|one| one["type"] == "Progressing").unwrap()["reason"].clone()
+    };
+    assert_eq!(reason(&cluster), "ReplicaSetUpdated");
+    fleet.advance(Duration::from_secs(60));
+    assert_eq!(reason(&cluster), "ProgressDeadlineExceeded");
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_cluster() {
+    let mut texts = Vec::new();
+    for seed in [5, 5, 6] {
+        let fleet = stepped().seed(seed).nodes(3).start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        cluster.apply_yaml(WEB).unwrap();
+        fleet.advance(Duration::from_secs(60));
+        let api = api(&fleet, &cluster);
+        texts.push(
+            api.get("/api/v1/pods").await.unwrap().text + &api.get("/api/v1/events").await.unwrap().text,
+        );
+    }
+    assert_eq!(texts[0], texts[1]);
+    assert_ne!(texts[0], texts[2]);
+}
+
+#[tokio::test]
+async fn a_timeline_plays_in_its_own_time() {
+    let fleet = stepped().controllers(false).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let timeline = Timeline::read(
+        "
+- at: 0s
+  object: {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- at: 10s
+  object: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}, spec: {}, status: {phase: Running, startTime: '${NOW-5s}'}}
+- after: 20s
+  patch: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}}
+  with: {status: {phase: Failed, startTime: null}}
+- after: 10s
+  delete: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}}
+- at: 50s
+  repeat: {every: 10s, times: 2}
+  steps:
+    - {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: beat, namespace: shop}, data: {at: '${NOW}'}}}
+",
+    )
+    .unwrap();
+    assert_eq!((timeline.len(), timeline.length()), (6, Duration::from_secs(60)));
+    cluster.play(&timeline);
+    let pod = || cluster.get("v1", "Pod", "shop", "a");
+    fleet.advance(Duration::from_secs(9));
+    assert_eq!(pod(), None);
+    fleet.advance(Duration::from_secs(1));
+    assert_eq!(
+        pod().unwrap()["status"],
+        json!({"phase": "Running", "startTime": "2026-03-01T12:00:05Z", "qosClass": "BestEffort"})
+    );
+    fleet.advance(Duration::from_secs(20));
+    assert_eq!(pod().unwrap()["status"], json!({"phase": "Failed", "qosClass": "BestEffort"}));
+    fleet.advance(Duration::from_secs(10));
+    assert_eq!(pod(), None);
+    let beat = || cluster.get("v1", "ConfigMap", "shop", "beat").unwrap()["data"]["at"].clone();
+    fleet.advance(Duration::from_secs(10));
+    assert_eq!(beat(), "2026-03-01T12:00:50Z");
+    fleet.advance(Duration::from_secs(60));
+    assert_eq!(beat(), "2026-03-01T12:01:00Z");
+}
+
+#[tokio::test]
+async fn with_the_handle_the_server_ends() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let api = api(&fleet, &cluster);
+    let mut watch =
+        api.watch("/api/v1/configmaps?watch=1&resourceVersion=1&labelSelector=none").await.unwrap();
+    drop(cluster);
+    assert!(!matches!(watch.next().await, Ok(Some(_))), "the watch goes on");
+    assert!(api.get("/version").await.is_err());
+    assert!(fleet.cluster("two").await.is_ok());
+}
+
+#[tokio::test]
+async fn both_protocols_are_spoken() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    for protocol in [&b"h2"[..], b"http/1.1"] {
+        let api = Api::speaking(&cluster.url(), fleet.authority(), &cluster.admin().token, "", &[protocol]);
+        api.get("/version").await.unwrap().ok().unwrap();
+        let mut watch = api.watch("/api/v1/namespaces?watch=1").await.unwrap();
+        watch.expect("ADDED", "default").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn trouble_comes_and_goes() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let api = api(&fleet, &cluster);
+    let pods = "/api/v1/pods";
+
+    cluster.fault(Fault::new(Trouble::TooManyRequests(7)).verb("list").resource("pods").times(1));
+    let refused = api.get(pods).await.unwrap();
+    refused.fails(429, "TooManyRequests", "too many requests").unwrap();
+    assert_eq!(refused.header("retry-after"), "7");
+    api.get(pods).await.unwrap().ok().unwrap();
+
+    let id = cluster.fault(Fault::new(Trouble::ServerError("etcd is away".to_owned())).path("/apis/apps"));
+    let failed = api.get("/apis/apps/v1/deployments").await.unwrap();
+    failed.fails(500, "InternalError", "Internal error occurred: etcd is away").unwrap();
+    api.get(pods).await.unwrap().ok().unwrap();
+    cluster.heal(id);
+    api.get("/apis/apps/v1/deployments").await.unwrap().ok().unwrap();
+
+    cluster.fault(Fault::new(Trouble::Garbage).times(1));
+    assert_eq!(api.get(pods).await.unwrap().body, Value::Null);
+    cluster.fault(Fault::new(Trouble::Cut(10)).times(1));
+    assert!(api.get("/api/v1/namespaces").await.is_err(), "the answer is whole");
+    cluster.fault(Fault::new(Trouble::Expired).verb("watch").times(1));
+    api.get("/api/v1/pods?watch=1&resourceVersion=1")
+        .await
+        .unwrap()
+        .fails(410, "Expired", "too old")
+        .unwrap();
+
+    let mut impatient = api.apart();
+    impatient.patience = Duration::from_millis(200);
+    cluster.trouble(Trouble::Hang);
+    assert!(impatient.get(pods).await.is_err());
+    cluster.heal_all();
+    cluster.trouble(Trouble::SilentWatch);
+    let mut watch = impatient.watch("/api/v1/namespaces?watch=1").await.unwrap();
+    assert!(watch.next().await.is_err(), "it says something");
+    cluster.heal_all();
+    api.get(pods).await.unwrap().ok().unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_goes_dark_and_comes_back() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let connected = client(&cluster).await.unwrap();
+    connected.version().await.unwrap();
+    for trouble in [Trouble::Unreachable, Trouble::ExpiredCertificate] {
+        cluster.trouble(trouble.clone());
+        assert!(client(&cluster).await.is_err(), "{trouble:?}");
+        cluster.heal_all();
+        client(&cluster).await.unwrap().version().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_told_from_others() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.trouble(Trouble::ExpiredCertificate);
+    let error = client(&cluster).await.unwrap_err();
+    assert!(error.to_string().contains("expired") || format!("{error:?}").contains("Expired"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_restored_backup_takes_versions_back() {
+    let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let api = api(&fleet, &cluster);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    api.post(maps, map("a")).await.unwrap().ok().unwrap();
+    let version = cluster.resource_version();
+    api.post(maps, map("b")).await.unwrap().ok().unwrap();
+    api.delete(&format!("{maps}/a")).await.unwrap().ok().unwrap();
+    cluster.restore(2).unwrap();
+    assert_eq!(cluster.resource_version(), version);
+    assert_eq!(api.apart().get(maps).await.unwrap().names(), ["a"]);
+    assert!(cluster.restore(1_000_000).is_err());
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_gone_and_pages_say_how_to_go_on() {
+    let fleet = Fleet::builder().controllers(false).window(4).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let api = api(&fleet, &cluster);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for name in ["a", "b", "c"] {
+        api.post(maps, map(name)).await.unwrap().ok().unwrap();
+    }
+    let page = api.get(&format!("{maps}?limit=1")).await.unwrap();
+    for name in ["d", "e", "f", "g", "h"] {
+        api.post(maps, map(name)).await.unwrap().ok().unwrap();
+    }
+    let next = api.get(&format!("{maps}?continue={}", page.text_at("/metadata/continue"))).await.unwrap();
+    next.fails(410, "Expired", "The provided continue parameter is too old to display a consistent list")
+        .unwrap();
+    let rest = api.get(&format!("{maps}?continue={}", next.text_at("/metadata/continue"))).await.unwrap();
+    assert_eq!(rest.names(), ["b", "c", "d", "e", "f", "g", "h"]);
+    let old = api
+        .get(&format!("{maps}?resourceVersion={}&resourceVersionMatch=Exact", page.version()))
+        .await
+        .unwrap();
+    old.fails(410, "Expired", "too old").unwrap();
+    let mut watch = api.watch(&format!("{maps}?watch=1&resourceVersion={}", page.version())).await.unwrap();
+    let error = watch.next().await.unwrap().unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
+    assert!(watch.next().await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_lost_namespace_refuses_what_a_timeline_would_do() {
+    let fleet = stepped().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let error = cluster
+        .apply(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "nowhere"}}));
+    assert_eq!(error.unwrap_err().to_string(), "Pod nowhere/a: namespaces \"nowhere\" not found");
+    let error = cluster.apply(json!({"apiVersion": "nope.io/v1", "kind": "Nope", "metadata": {"name": "a"}}));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "Nope a: no matches for kind \"Nope\" in version \"nope.io/v1\""
+    );
+    assert!(cluster.apply_yaml("a: [").is_err());
+    assert!(fleet.cluster("one").await.is_err());
+}
+
+#[tokio::test]
+async fn readers_meet_their_rights() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let reader = cluster.add_user("reader", &["readers"]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), cluster.kubeconfig_for(&reader)).unwrap();
+    let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
+    let client = Client::connect(&context, Deadline::after(LONG)).await.unwrap();
+    let pods = client.discover().await.unwrap().resolve("pods").unwrap();
+    let refused = client.list(&ListRequest::all(&pods)).await.unwrap_err();
+    assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
+}
+
+/// The objects of a namespace that a recording leaves, with their times filled in.
+fn left(recording: &str, begun: &str) -> Vec<Value> {
+    let mut left: Vec<Value> = Vec::new();
+    let is = |one: &Value, other: &Value| {
+        let key = |object: &Value| {
+            (
+                object["kind"].clone(),
+                object["metadata"]["namespace"].clone(),
+                object["metadata"]["name"].clone(),
+            )
+        };
+        key(one) == key(other)
+    };
+    for line in recording.lines().filter_map(|line| line.strip_prefix("- ")) {
+        let step: Value = serde_json::from_str(line).unwrap();
+        let object = if step["object"].is_object() { &step["object"] } else { &step["delete"] };
+        left.retain(|known| !is(known, object));
+        if step["object"].is_object() {
+            left.push(object.clone());
+        }
+    }
+    let begun: Timestamp = begun.parse().unwrap();
+    let fill = |text: &str| {
+        let seconds = text.strip_prefix("${START")?.strip_suffix("s}")?.parse::<i64>().ok()?;
+        let time = begun.checked_add(jiff::SignedDuration::from_secs(seconds)).ok()?;
+        Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    };
+    fn filled(value: &Value, fill: &dyn Fn(&str) -> Option<String>) -> Value {
+        match value {
+            Value::String(text) => json!(fill(text).unwrap_or_else(|| text.clone())),
+            Value::Array(items) => items.iter().map(|item| filled(item, fill)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| (key.clone(), filled(value, fill))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+    left.iter().map(|object| filled(object, &fill)).collect()
+}
+
+#[tokio::test]
+async fn a_recording_ends_as_the_real_cluster_did() {
+    const RECORDING: &str = include_str!("../timelines/rollout.yaml");
+    let fleet = stepped().controllers(false).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let timeline = Timeline::read(RECORDING).unwrap();
+    cluster.play(&timeline);
+    fleet.advance(Duration::from_secs(9));
+    assert_eq!(deployment(&cluster)["status"]["availableReplicas"], 3);
+    fleet.advance(timeline.length());
+    let left = left(RECORDING, "2026-03-01T12:00:00Z");
+    assert!(left.len() > 15, "{}", left.len());
+    for want in &left {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (text(&want["metadata"]["namespace"]), text(&want["metadata"]["name"]));
+        let found = cluster.get(&text(&want["apiVersion"]), &text(&want["kind"]), &namespace, &name);
+        let mut found = found.unwrap_or_else(|| panic!("{} {name} is not there", want["kind"]));
+        found["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+        assert_eq!(&found, want);
+    }
+    let api = api(&fleet, &cluster);
+    for path in [
+        "/apis/apps/v1/namespaces/shop/deployments",
+        "/api/v1/namespaces/shop/pods",
+        "/api/v1/namespaces/shop/events",
+    ] {
+        let list = api.get(path).await.unwrap();
+        let kind = list.text_at("/kind").replace("List", "");
+        let want = left.iter().filter(|object| object["kind"] == json!(kind)).count();
+        assert_eq!(list.items().len(), want, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_answered_and_harms_nobody() {
+    let fleet = Fleet::builder().nodes(1).pace(Pace::Stepped).start().await.unwrap();
+    let nonsense = [
+        json!("x"),
+        json!(5),
+        json!([1, {"a": "b"}]),
+        json!({"x": "y"}),
+        json!(null),
+        json!({"matchLabels": "x"}),
+    ];
+    let paths = [
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            vec![
+                "/spec",
+                "/spec/template",
+                "/spec/template/metadata",
+                "/spec/selector",
+                "/spec/strategy",
+                "/spec/template/spec/containers",
+                "/spec/template/spec",
+            ],
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            vec!["/spec", "/status", "/spec/containers", "/spec/initContainers"],
+        ),
+        ("/api/v1/namespaces/default/services", vec!["/spec", "/spec/ports", "/spec/selector"]),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            vec!["/spec", "/spec/names", "/spec/versions"],
+        ),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", vec!["/subjects", "/roleRef"]),
+        ("/api/v1/namespaces", vec!["/spec", "/status"]),
+    ];
+    let metadata = [
+        "/metadata",
+        "/metadata/labels",
+        "/metadata/annotations",
+        "/metadata/ownerReferences",
+        "/metadata/finalizers",
+        "/metadata/name",
+        "/metadata/resourceVersion",
+        "/metadata/generation",
+    ];
+    let mut number = 0;
+    for (path, places) in paths {
+        let cluster = fleet.cluster(path).await.unwrap();
+        let api = api(&fleet, &cluster);
+        for place in places.into_iter().chain(metadata) {
+            for value in &nonsense {
+                number += 1;
+                let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}});
+                let mut object = json!({
+                    "metadata": {"name": format!("n{number}"), "labels": {}, "annotations": {}, "ownerReferences": [], "finalizers": []},
+                    "spec": {
+                        "template": template, "selector": {"matchLabels": {"a": "b"}}, "strategy": {}, "ports": [], "names": {},
+                        "versions": [], "containers": [], "initContainers": [],
+                    },
+                    "status": {}, "subjects": [], "roleRef": {},
+                });
+                let Some(parent) = object.pointer_mut(place.rsplit_once('/').unwrap().0) else { continue };
+                parent[place.rsplit('/').next().unwrap()] = value.clone();
+                let reply = api
+                    .post(path, object.clone())
+                    .await
+                    .unwrap_or_else(|error| panic!("{error:#}: {object}"));
+                assert!(
+                    reply.code < 500 || reply.text.contains("resourceVersion should not"),
+                    "{}: {object}",
+                    reply.text
+                );
+                fleet.advance(Duration::from_secs(1));
+                if reply.code < 300 {
+                    let one = format!("{path}/{}", reply.text_at("/metadata/name"));
+                    for patch in [
+                        json!({"status": value}),
+                        json!({"spec": value}),
+                        json!({"metadata": {"annotations": value}}),
+                    ] {
+                        api.patch(&one, crate::api::MERGE, patch).await.unwrap();
+                    }
+                    fleet.advance(Duration::from_secs(3));
+                }
+            }
+        }
+        api.get_as(path, crate::api::TABLE).await.unwrap().ok().unwrap();
+    }
+    let cluster = fleet.cluster("last").await.unwrap();
+    let api = api(&fleet, &cluster);
+    for bad in [
+        "/api/v1/pods?limit=x&continue=%FF",
+        "/api/v1/%00/..",
+        "//",
+        "/apis///",
+        "/api/v1/namespaces/a/b/c/d/e/f",
+        "/api/v1/pods?labelSelector=((((&fieldSelector=,,=,",
+    ] {
+        api.get(bad).await.unwrap();
+    }
+    api.get("/api/v1/pods").await.unwrap().ok().unwrap();
+}
+
+#[tokio::test]
+async fn a_settled_cluster_rests() {
+    let fleet = stepped().nodes(2).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply_yaml(WEB).unwrap();
+    let nothing = json!({"matchLabels": {"a": "b"}});
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": "x"}});
+    let odd = |name: &str, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
+    cluster.apply(odd("a", json!({"selector": nothing, "template": template, "strategy": "x"}))).unwrap();
+    cluster
+        .apply(odd("b", json!({"selector": {"x": "y"}, "template": {"metadata": {}, "spec": {}}})))
+        .unwrap();
+    cluster.apply(odd("c", json!({"selector": {}, "template": {"metadata": {"labels": 5}}}))).unwrap();
+    fleet.advance(Duration::from_secs(700));
+    let version = cluster.resource_version();
+    fleet.advance(Duration::from_secs(3600));
+    let api = api(&fleet, &cluster);
+    let mut watch =
+        api.watch(&format!("/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds=1")).await.unwrap();
+    let events = watch.rest().await.unwrap();
+    assert_eq!(
+        cluster.resource_version(),
+        version,
+        "{events:?} {}",
+        api.get("/apis/apps/v1/deployments").await.unwrap().text
+    );
+}

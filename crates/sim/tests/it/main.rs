@@ -1,0 +1,8 @@
+//! The simulated API servers, as their clients see them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod api;
+mod conformance;
+mod fleet;
+mod kubectl;
