@@ -86,8 +86,7 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         message = error.message.clone();
         speaker = None;
     }
-    // Of a live cluster at least its version is known.
-    if status == Status::Current && objects.version().is_none() && objects.all().next().is_none() {
+    if status == Status::Current && objects.is_dump() && objects.all().next().is_none() {
         status = Status::Unknown;
         message = "it holds no objects".to_owned();
     }

@@ -373,7 +373,7 @@ fn explain(
     if !others.is_empty() {
         writeln!(out)?;
         writeln!(out, "{bold}Not ready as well{bold:#}")?;
-        for other in others.iter().take(OTHERS) {
+        for other in others.iter().take(NAMED) {
             let colour = style(other.status);
             let name = printable(&format!("{} {}", other.key.kind, other.key.path())).into_owned();
             let message = text::line(&other.message);
@@ -383,17 +383,9 @@ fn explain(
             let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
             writeln!(out, "  {name}  {colour}{}{colour:#}{message}", other.status.word())?;
         }
-        if others.len() > OTHERS {
-            writeln!(out, "  … and {} more: taffrail app {}", others.len() - OTHERS, app.app.name)?;
+        if others.len() > NAMED {
+            writeln!(out, "  … and {} more: taffrail app {}", others.len() - NAMED, app.app.name)?;
         }
-    }
-    further(out, explanation)
-}
-
-fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
-    let bold = Style::new().bold();
-    if explanation.next.is_empty() {
-        return Ok(());
     }
     further(out, explanation)
 }
@@ -460,9 +452,6 @@ fn others(app: &App) -> Vec<&Resource> {
     others.sort_by_key(|resource| resource.status);
     others
 }
-
-/// How many of them are named.
-const OTHERS: usize = 5;
 
 fn object(name: &ObjectName) -> String {
     let slash = if name.namespace.is_empty() { "" } else { "/" };
