@@ -140,7 +140,7 @@ fn a_cluster_whose_apps_cannot_be_seen_is_not_ready() {
     assert_eq!(
         rows,
         [
-            ("empty", "Current", ""),
+            ("empty", "Unknown", "it holds no objects"),
             ("lost", "Unknown", "no answer within 5 s"),
             ("half", "Unknown", "no YAML")
         ]
