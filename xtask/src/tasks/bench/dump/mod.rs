@@ -36,7 +36,8 @@ pub(crate) struct Dump {
 
 const OBJECTS: usize = 20_000;
 const APPS: usize = 300;
-const BIG: usize = 5_000;
+/// How many objects the big app declares: so that it has 5,000 in all, and 5,000 of those.
+const BIG: [usize; 2] = [2_250, 5_000];
 /// Deployments with less available replicas than wanted.
 const PROGRAM: &str = r#"if .kind == "List" then .items[] else . end | select(.kind == "Deployment" and (.status.availableReplicas // 0) < .spec.replicas) | "\(.metadata.namespace)/\(.metadata.name)""#;
 
@@ -76,21 +77,24 @@ impl Dump {
         println!("{:34} {theirs:>7.0} ms  {:>5.1}x  (bar 10x)", "kubectl -o json | jq", theirs / ours);
         println!("{:34} {jq:>7.0} ms  {:>5.1}x", "jq alone", jq / ours);
 
-        let dump = folder.join("big.json");
-        let objects = fleet::write_one(&dump, BIG)?;
-        let file = dump.to_str().context("a path that is no text")?;
-        println!(
-            "an app of {BIG} declared objects, {objects} objects in the dump, {:.0} MB",
-            fs::metadata(&dump)?.len() as f64 / 1e6
-        );
-        for arguments in
-            [&["tree", "big"][..], &["tree", "big", "--all"], &["explain", "big"], &["app", "big"]]
-        {
-            let arguments = [arguments, &["--from", file, "-v"]].concat();
-            let figures: Vec<f64> =
-                (0..self.runs).map(|_| after_loading(&taffrail, &arguments)).collect::<Result<_>>()?;
-            let words = arguments[..arguments.len() - 3].join(" ");
-            println!("{words:34} {:>7.0} ms after loading  (bar 100)", median(figures));
+        for declared in BIG {
+            let dump = folder.join("big.json");
+            let objects = fleet::write_one(&dump, declared)?;
+            let file = dump.to_str().context("a path that is no text")?;
+            println!(
+                "an app of {declared} declared objects, {objects} objects with what controllers made of them"
+            );
+            for arguments in
+                [&["tree", "big"][..], &["tree", "big", "--all"], &["explain", "big"], &["app", "big"]]
+            {
+                let words = arguments.join(" ");
+                let arguments = [arguments, &["--from", file, "-v"]].concat();
+                let figures: Vec<f64> =
+                    (0..self.runs).map(|_| after_loading(&taffrail, &arguments)).collect::<Result<_>>()?;
+                let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
+                let median = median(figures);
+                println!("{words:34} {median:>7.0} ms after loading, {least:.0} at least  (bar 100)");
+            }
         }
         Ok(())
     }
