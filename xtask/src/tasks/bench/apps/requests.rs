@@ -1,6 +1,6 @@
 //! What `-vv` says of the requests of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 
@@ -41,14 +41,25 @@ impl Requests {
         })
     }
 
-    /// The kinds that were listed more than once. Further pages of a list are no further lists.
+    /// The kinds that were listed more than once. Further pages of a list are no further lists, and neither are lists by
+    /// labels of which one leaves out what the other brings.
     pub(super) fn listed_twice(&self) -> Vec<String> {
-        let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for kind in self.paths.iter().filter_map(|path| listed(path)) {
-            *times.entry(kind).or_default() += 1;
+        let mut lists: BTreeMap<String, Vec<Option<&str>>> = BTreeMap::new();
+        for path in &self.paths {
+            if let Some(kind) = listed(path) {
+                lists.entry(kind).or_default().push(selector(path));
+            }
         }
-        times.into_iter().filter(|(_, times)| *times > 1).map(|(kind, _)| kind).collect()
+        let is_twice = |selectors: &[Option<&str>]| {
+            let distinct: BTreeSet<_> = selectors.iter().collect();
+            selectors.len() > 1 && (distinct.len() < selectors.len() || selectors.contains(&None))
+        };
+        lists.into_iter().filter(|(_, selectors)| is_twice(selectors)).map(|(kind, _)| kind).collect()
     }
+}
+
+fn selector(path: &str) -> Option<&str> {
+    path.split_once('?')?.1.split('&').find_map(|part| part.strip_prefix("labelSelector="))
 }
 
 /// The kind that a request lists, whatever its version and the namespace: `deployments.apps`.
