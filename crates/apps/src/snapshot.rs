@@ -85,6 +85,8 @@ pub(crate) enum Listed {
 struct Stored {
     document: OwnedDocument,
     body: Body,
+    /// Whether it was there before, and differently.
+    is_repeated: bool,
 }
 
 impl Stored {
@@ -258,10 +260,11 @@ impl Snapshot {
             // A live cluster answers the same question twice with what it holds by then.
             let differs = matches!(self.rest, Rest::Absent)
                 && known.is_some_and(|stored| stored.document.text() != document.text());
-            if differs && !self.repeated.contains(&key) {
+            let was_repeated = known.is_some_and(|stored| stored.is_repeated);
+            if differs && !was_repeated {
                 self.repeated.push(key.clone());
             }
-            self.objects.insert(key, Stored { document, body });
+            self.objects.insert(key, Stored { document, body, is_repeated: differs || was_repeated });
             self.pointers.take();
         }
         Ok(())

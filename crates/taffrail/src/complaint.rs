@@ -62,16 +62,7 @@ impl Complaint {
 
     /// Adds `error` and everything that caused it.
     pub(crate) fn because(mut self, error: &dyn Error) -> Complaint {
-        let mut cause = Some(error);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Some errors repeat their cause in their own text.
-            if !self.what.ends_with(&text) {
-                self.what.push_str(": ");
-                self.what.push_str(&text);
-            }
-            cause = error.source();
-        }
+        add_causes(&mut self.what, Some(error));
         self
     }
 
@@ -88,6 +79,25 @@ impl Complaint {
             text.push_str(&format!("{style} hint{style:#}: {hint}\n"));
         }
         crate::output::answer::tell(text);
+    }
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    add_causes(&mut text, error.source());
+    text
+}
+
+fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
+    while let Some(error) = cause {
+        let own = error.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.ends_with(&own) {
+            text.push_str(": ");
+            text.push_str(&own);
+        }
+        cause = error.source();
     }
 }
 

@@ -6,13 +6,12 @@ use std::str::FromStr;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use super::{Declaration, Destination};
+use super::Declaration;
 use crate::claims::Claims;
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{Delivery, ObjectKey};
 use crate::kinds;
 use crate::objects::Objects;
-use crate::sync::Sync;
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,23 +149,8 @@ pub(crate) fn declare(
             groups.entry((key.namespace.clone(), app.into_owned())).or_default().push(key.clone());
         }
     }
-    let app = |((namespace, name), objects): ((String, String), Vec<ObjectKey>)| Declaration {
-        home,
-        destination: Destination::Cluster(home),
-        delivery: Delivery::Label,
-        key: AppKey::of(Delivery::Label, &namespace, &name, None),
-        namespace,
-        name,
-        declaring: None,
-        objects,
-        unseen: false,
-        unreadable: None,
-        sync: Sync::unknown(),
-        suspended: false,
-        message: String::new(),
-        trouble: None,
-        source: None,
-        via: None,
+    let app = |((namespace, name), objects): ((String, String), Vec<ObjectKey>)| {
+        Declaration::by_nobody(home, Delivery::Label, namespace, name, objects)
     };
     groups.into_iter().map(app).collect()
 }

@@ -66,14 +66,24 @@ impl Declaration {
     pub(crate) fn of_objects(home: usize, objects: &[ObjectKey]) -> Declaration {
         let mut objects = objects.to_vec();
         dedup(&mut objects);
-        let (delivery, name) = (Delivery::Taffrail, "declared");
+        Declaration::by_nobody(home, Delivery::Taffrail, String::new(), "declared".to_owned(), objects)
+    }
+
+    /// An app that no object declares: there is nobody to say how it stands.
+    pub(crate) fn by_nobody(
+        home: usize,
+        delivery: Delivery,
+        namespace: String,
+        name: String,
+        objects: Vec<ObjectKey>,
+    ) -> Declaration {
         Declaration {
             home,
             destination: Destination::Cluster(home),
             delivery,
-            key: AppKey::of(delivery, "", name, None),
-            namespace: String::new(),
-            name: name.to_owned(),
+            key: AppKey::of(delivery, &namespace, &name, None),
+            namespace,
+            name,
             declaring: None,
             unseen: false,
             objects,

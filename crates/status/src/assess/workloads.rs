@@ -130,12 +130,7 @@ pub(super) fn stateful_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Find
     let lacks = count(set, &["status", "replicas"], 0) < count(set, &["spec", "replicas"], 1);
     let pods = pods(case, set, finding, Terminating::Counted);
     replace_by_hand(set, finding, pods);
-    if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
-        let since = finding.since;
-        if refusals::events(case, set, finding, since) {
-            finding.below.clear();
-        }
-    }
+    refused(case, set, finding, lacks);
     unseen(case, set, finding);
 }
 
@@ -154,13 +149,18 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
         }
     }
     replace_by_hand(set, finding, pods);
+    refused(case, set, finding, lacks);
+    unseen(case, set, finding);
+}
+
+/// A set that lacks Pods, and no Pod says why: its own events may say that they were refused.
+fn refused(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding, lacks: bool) {
     if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
         let since = finding.since;
         if refusals::events(case, set, finding, since) {
             finding.below.clear();
         }
     }
-    unseen(case, set, finding);
 }
 
 /// `maxUnavailable`: a number, or a share of the Pods, rounded up.

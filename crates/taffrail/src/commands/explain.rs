@@ -359,14 +359,8 @@ fn explain(
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
             let status: Status = link.status.parse().unwrap_or(Status::Unknown);
-            let colour = style(status);
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
-            let dash = if message.is_empty() { "" } else { ": " };
-            let name = printable(&object(&link.object)).into_owned();
-            let message = format!("{dash}{}", printable(&text::line(message)));
-            let used = 2 + branch.width() + name.width() + 2 + status.word().width();
-            let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
-            writeln!(out, "  {branch}{name}  {colour}{}{colour:#}{message}", status.word())?;
+            line(out, &branch, &object(&link.object), status, message)?;
         }
     }
     let others = others(app);
@@ -374,20 +368,25 @@ fn explain(
         writeln!(out)?;
         writeln!(out, "{bold}Not ready as well{bold:#}")?;
         for other in others.iter().take(NAMED) {
-            let colour = style(other.status);
-            let name = printable(&format!("{} {}", other.key.kind, other.key.path())).into_owned();
-            let message = text::line(&other.message);
-            let dash = if message.is_empty() { "" } else { ": " };
-            let used = name.width() + 4 + other.status.word().width();
-            let message = format!("{dash}{}", printable(&message));
-            let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
-            writeln!(out, "  {name}  {colour}{}{colour:#}{message}", other.status.word())?;
+            let name = format!("{} {}", other.key.kind, other.key.path());
+            line(out, "", &name, other.status, &other.message)?;
         }
         if others.len() > NAMED {
             writeln!(out, "  … and {} more: taffrail app {}", others.len() - NAMED, app.app.name)?;
         }
     }
     further(out, explanation)
+}
+
+/// An object in one line, cut where the screen ends.
+fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &str) -> io::Result<()> {
+    let colour = style(status);
+    let dash = if message.is_empty() { "" } else { ": " };
+    let name = printable(name);
+    let message = format!("{dash}{}", printable(&text::line(message)));
+    let used = 2 + lead.width() + name.width() + 2 + status.word().width();
+    let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
+    writeln!(out, "  {lead}{name}  {colour}{}{colour:#}{message}", status.word())
 }
 
 fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {

@@ -19,7 +19,7 @@ use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Choosing, Rules, Taffrail};
 
 use crate::cli::SourceArguments;
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
 
 /// Why a cluster cannot be read.
@@ -141,20 +141,6 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
         members.push(Member { name, context });
     }
     Ok(Members { members, complaints })
-}
-
-/// An error and what caused it, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let own = error.to_string();
-        if !text.ends_with(&own) {
-            text = format!("{text}: {own}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The runtime that asks clusters.

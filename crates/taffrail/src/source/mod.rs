@@ -16,7 +16,7 @@ use taffrail_status::{Choosing, Taffrail};
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
-pub(crate) use live::{Failure, Live, Members, More, chain, contexts, each, members};
+pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;

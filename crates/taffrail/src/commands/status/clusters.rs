@@ -11,7 +11,7 @@ use taffrail_status::{Object, Status, Verdict};
 use super::judge::{Answers, Judge, Row};
 use super::print::Printer;
 use crate::cli::StatusArguments;
-use crate::complaint::{Complaint, Exit};
+use crate::complaint::{Complaint, Exit, chain};
 use crate::reasons;
 use crate::source::{self, Failure, Live, Members};
 
@@ -201,7 +201,7 @@ async fn one(
 }
 
 fn of_read(error: &ReadError) -> Failure {
-    Failure { reason: error.reason().as_str().to_owned(), message: source::chain(error) }
+    Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
 }
 
 /// A failure that says itself what to do.
