@@ -32,6 +32,7 @@ use anyhow::{Context, Result, bail};
 
 use launch::Launcher;
 pub use programs::Programs;
+pub(crate) use programs::cache;
 pub use state::{Member, ProcessRecord, RunState};
 
 /// What a control plane is made of.

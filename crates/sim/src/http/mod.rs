@@ -2,6 +2,7 @@
 
 mod answer;
 mod list;
+mod log;
 mod negotiate;
 mod object;
 mod path;
@@ -145,6 +146,10 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
             Ok(user) => user,
             Err(error) => return finish(Answer::from(error), &troubles),
         };
+    let user = match inner.impersonated(&parts.headers, user) {
+        Ok(user) => user,
+        Err(error) => return finish(Answer::from(error), &troubles),
+    };
     let asked = Asked {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -233,6 +238,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
             discovery::answer(inner, asked, group.as_deref(), version.as_deref())
         }
         Path::OpenApi(rest) => openapi::answer(inner, rest),
+        Path::OpenApiV2 => openapi::answer_v2(inner, asked.header(header::ACCEPT)),
         Path::Version if inner.does.on(Behaviour::ServerVersion) => Ok(Answer::json(200, &version(inner))),
         Path::Health(name) if inner.does.on(Behaviour::Health) => Ok(health(inner, name, asked)),
         Path::Root if inner.does.on(Behaviour::RootPaths) => Ok(Answer::json(200, &discovery::paths(inner))),
