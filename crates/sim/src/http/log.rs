@@ -22,7 +22,7 @@ pub(super) fn answer(inner: &Inner, asked: &Asked, target: &Target) -> Answered<
     let container = container(&pod, query.get("container"), &target.name)?;
     // Where it does not run yet, nothing was written yet.
     if text(&pod["spec"], "nodeName").is_empty() {
-        return Ok(plain(String::new()));
+        return Ok(Answer::text(204, ""));
     }
     let previous = query.is_true("previous");
     let status = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
