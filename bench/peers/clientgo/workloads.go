@@ -100,8 +100,10 @@ func samples() []runtime.Object {
 	full.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/a", ReadOnly: true}}
 	full.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: pointer(true), AllowPrivilegeEscalation: pointer(false)}
 	full.TerminationGracePeriodSeconds = pointer(int64(0))
+	// Nothing is added to what is written here.
+	full.AutomountServiceAccountToken = pointer(false)
 	full.NodeSelector = map[string]string{"no-such": "node"}
-	full.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: pointer(int64(7))}}
+	full.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: pointer(int64(7))}}
 	job := batchv1.JobSpec{Suspend: pointer(true), Template: template("sample")}
 	job.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	surge := intstr.FromString("50%")

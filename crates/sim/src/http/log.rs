@@ -92,12 +92,10 @@ fn container(pod: &Value, wanted: &str, name: &str) -> Answered<String> {
         if let ([only], true, true) = (main.as_slice(), init.is_empty(), extra.is_empty()) {
             return Ok(only.clone());
         }
-        let mut message =
-            format!("a container name must be specified for pod {name}, choose one of: [{}]", main.join(" "));
-        if !init.is_empty() {
-            message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
-        }
-        return Err(ApiError::bad_request(message));
+        let all = [init, main, extra].concat().join(" ");
+        return Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{all}]"
+        )));
     }
     if main.iter().chain(&init).chain(&extra).any(|known| known == wanted) {
         return Ok(wanted.to_owned());

@@ -380,7 +380,7 @@ async fn nowhere(api: &Api) -> Result<String> {
 
 async fn logs_want_a_container(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
-    let message = "a container name must be specified for pod nowhere, choose one of: [a b] or one of the init containers: [first]";
+    let message = "a container name must be specified for pod nowhere, choose one of: [first a b]";
     api.get(&path).await?.fails(400, "BadRequest", message)?;
     let message = "container c is not valid for pod nowhere";
     api.get(&format!("{path}?container=c")).await?.fails(400, "BadRequest", message)?;
