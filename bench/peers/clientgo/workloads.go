@@ -85,7 +85,7 @@ func samples() []runtime.Object {
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: pointer(resource.MustParse("1Mi"))}}},
 	}
 	full.Containers[0].Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}, Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")},
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("32Mi")}, Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")},
 	}
 	full.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
 	full.Containers[0].Env = []corev1.EnvVar{
