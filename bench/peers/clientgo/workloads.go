@@ -96,6 +96,7 @@ func samples() []runtime.Object {
 	}
 	full.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}}, PeriodSeconds: 5,
+		TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
 	}
 	full.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/a", ReadOnly: true}}
 	full.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: pointer(true), AllowPrivilegeEscalation: pointer(false)}
