@@ -185,14 +185,23 @@ fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     response.headers_mut().remove(header::CONTENT_LENGTH);
     response.map(|body| {
         let mut left = cut;
-        let frames = http_body_util::BodyStream::new(body).map(move |frame| {
-            let data = frame?.into_data().map_err(|_| io::Error::other("no data"))?;
-            if left == 0 && !data.is_empty() {
-                return Err(io::Error::other("cut"));
-            }
-            let kept = data.slice(..data.len().min(left));
-            left -= kept.len();
-            Ok(Frame::data(kept))
+        let frames = http_body_util::BodyStream::new(body).flat_map(move |frame| {
+            let data = frame.and_then(|frame| frame.into_data().map_err(|_| io::Error::other("no data")));
+            let cut = |data: Bytes| {
+                let kept = data.slice(..data.len().min(left));
+                left -= kept.len();
+                // A watch may say nothing more for long: it breaks off where its bytes are used up.
+                let end = (kept.len() < data.len()).then(|| Err(io::Error::other("cut")));
+                (Some(Ok(Frame::data(kept))), end)
+            };
+            let (kept, end) = data.map_or_else(|error| (Some(Err(error)), None), cut);
+            futures::stream::iter(kept.into_iter().chain(end)).then(async |frame| {
+                if frame.is_err() {
+                    // What was kept goes out first.
+                    tokio::task::yield_now().await;
+                }
+                frame
+            })
         });
         // After the bytes that are let through comes an error, though the whole answer may have been one frame.
         let end = futures::stream::once(async {
