@@ -246,38 +246,36 @@ async fn pods_of_a_job_are_labelled(api: &Api) -> Result<()> {
     api.until("there are both", || async { Ok(api.get(&by_name).await?.ok()?.items().len() == 2) }).await
 }
 
-async fn cron_job(api: &Api, policy: &str) -> Result<(String, String)> {
+/// A CronJob that waits, and the path of Jobs beside it.
+async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     let namespace = api.namespace().await?;
     let base = format!("/apis/batch/v1/namespaces/{namespace}");
     let mut pods = template("tick");
     pods["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({
         "schedule": "* * * * *", "suspend": true, "concurrencyPolicy": policy,
-        // It does not end by itself.
-        "jobTemplate": {"spec": {"template": pods, "completions": 50, "parallelism": 1}},
+        // They wait, so that they stay active.
+        "jobTemplate": {"spec": {"template": pods, "suspend": true}},
     });
     let cron =
         json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick"}, "spec": spec});
-    let path = format!("{base}/cronjobs/tick");
-    api.post(&format!("{base}/cronjobs"), cron).await?.ok()?;
-    overdue(api, &path).await?;
-    Ok((path, format!("{base}/jobs")))
+    let cron = api.post(&format!("{base}/cronjobs"), cron).await?.ok()?.body;
+    Ok((cron, format!("{base}/cronjobs/tick"), format!("{base}/jobs")))
 }
 
-/// As if it had last been due two minutes ago.
-async fn overdue(api: &Api, path: &str) -> Result<()> {
+/// Lets a CronJob go on as if it had last been due two minutes ago, and had started these Jobs.
+async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(2);
     let past = past.strftime("%Y-%m-%dT%H:%M:00Z").to_string();
-    api.patch(&format!("{path}/status"), MERGE, json!({"status": {"lastScheduleTime": past}})).await?.ok()?;
-    // A change that makes the controller look.
-    let looked =
-        json!({"metadata": {"annotations": {"looked": api.unique("at")}}, "spec": {"suspend": false}});
-    api.patch(path, MERGE, looked).await?.ok()?;
+    let status = json!({"status": {"lastScheduleTime": past, "active": active}});
+    api.patch(&format!("{path}/status"), MERGE, status).await?.ok()?;
+    api.patch(path, MERGE, json!({"spec": {"suspend": false}})).await?.ok()?;
     Ok(())
 }
 
 async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
-    let (path, jobs) = cron_job(api, "Allow").await?;
+    let (_, path, jobs) = cron_job(api, "Allow").await?;
+    overdue(api, &path, &[]).await?;
     api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
     let list = api.get(&jobs).await?.ok()?;
     let job = &list.items()[0];
@@ -286,31 +284,31 @@ async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
     let due: Timestamp = scheduled.as_str().unwrap_or_default().parse()?;
     ensure!(name == format!("tick-{}", due.as_second() / 60), "{job}");
     ensure!(job["metadata"]["ownerReferences"][0]["kind"] == "CronJob", "{job}");
-    let active = api.until("it is active", || async {
+    api.until("it is active", || async {
         let found = api.get(&path).await?.ok()?;
         let listed = found.at("/status/active").as_array().is_some_and(|all| !all.is_empty());
-        Ok(listed && found.at("/status/lastScheduleTime").is_string())
-    });
-    active.await
+        Ok(listed && found.at("/status/lastScheduleTime") == scheduled)
+    })
+    .await
 }
 
 async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
-    let (path, jobs) = cron_job(api, "Forbid").await?;
-    api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
-    api.until("it is active", || async {
-        Ok(api.get(&path).await?.ok()?.at("/status/active").as_array().is_some_and(|all| all.len() == 1))
-    })
-    .await?;
-    let namespace = api.get(&path).await?.ok()?.text_at("/metadata/namespace");
+    let (cron, path, jobs) = cron_job(api, "Forbid").await?;
+    let owner = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": cron["metadata"]["uid"], "controller": true,
+    });
+    let mut job = cron["spec"]["jobTemplate"].clone();
+    job["metadata"] = json!({"name": "earlier", "ownerReferences": [owner]});
+    let earlier = api.post(&jobs, job).await?.ok()?.body;
+    let metadata = &earlier["metadata"];
+    let reference = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "namespace": metadata["namespace"], "name": "earlier", "uid": metadata["uid"],
+    });
+    overdue(api, &path, &[reference]).await?;
+    let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
     let events = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=reason%3DJobAlreadyActive");
-    api.until("it says so", || async {
-        // Until then: the controller may just be writing what it knew before.
-        overdue(api, &path).await?;
-        tokio::time::sleep(api.patience / 40).await;
-        Ok(!api.get(&events).await?.ok()?.items().is_empty())
-    })
-    .await?;
-    ensure!(api.get(&jobs).await?.ok()?.items().len() == 1);
+    api.until("it says so", || async { Ok(!api.get(&events).await?.ok()?.items().is_empty()) }).await?;
+    ensure!(api.get(&jobs).await?.ok()?.names() == ["earlier"]);
     Ok(())
 }
 
