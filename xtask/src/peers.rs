@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
@@ -43,6 +44,7 @@ pub fn build(name: &str) -> Result<PathBuf> {
     let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
     lock.lock().context("cannot lock the cache of peers")?;
     if target.is_file() {
+        touch(&target);
         return Ok(target);
     }
     let unfinished = target.with_extension("building");
@@ -61,7 +63,8 @@ pub fn build(name: &str) -> Result<PathBuf> {
     }
     fs::rename(&unfinished, &target)
         .with_context(|| format!("cannot move {} to {}", unfinished.display(), target.display()))?;
-    forget_others(folder, name, &target);
+    touch(&target);
+    forget_old(folder, name);
     Ok(target)
 }
 
@@ -91,15 +94,25 @@ fn place(name: &str) -> Result<PathBuf> {
     Ok(cache()?.join("peers").join(format!("{name}-{:016x}", hasher.finish())))
 }
 
-/// Deletes what was built from other states of the sources. What still runs goes on running.
-fn forget_others(folder: &Path, name: &str, kept: &Path) {
+/// How long a program is kept that nobody asks for: other checkouts have other states of the sources.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Notes that a program is in use. Where that cannot be noted it is built again one day.
+fn touch(program: &Path) {
+    let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Deletes what was built from states of the sources that nobody has asked for lately.
+fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();
         let hash = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
         hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path() != kept && ours(&entry.path()) {
+        let used = entry.metadata().and_then(|metadata| metadata.modified());
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
+        if old && ours(&entry.path()) {
             // What cannot be deleted costs room and nothing else.
             let _ = fs::remove_file(entry.path());
         }

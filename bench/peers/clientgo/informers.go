@@ -109,6 +109,13 @@ var informerChecks = []check{
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		client := s.typed.CoreV1().ConfigMaps(s.namespace)
+		if first, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: "1"}); err == nil {
+			event := <-first.ResultChan()
+			first.Stop()
+			if event.Type == watch.Added {
+				return unsupported{"the server still knows that state"}
+			}
+		}
 		var watches, lists atomic.Int32
 		source := plainLists{&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

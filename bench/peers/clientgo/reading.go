@@ -450,6 +450,9 @@ var watchChecks = []check{
 		if err == nil {
 			defer watcher.Stop()
 			event := <-watcher.ResultChan()
+			if event.Type == watch.Added {
+				return unsupported{"the server still knows that state"}
+			}
 			if event.Type != watch.Error {
 				return fmt.Errorf("%s", event.Type)
 			}

@@ -85,7 +85,7 @@ func samples() []runtime.Object {
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: pointer(resource.MustParse("1Mi"))}}},
 	}
 	full.Containers[0].Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}, Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")},
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("32Mi")}, Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")},
 	}
 	full.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
 	full.Containers[0].Env = []corev1.EnvVar{
@@ -96,12 +96,15 @@ func samples() []runtime.Object {
 	}
 	full.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}}, PeriodSeconds: 5,
+		TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
 	}
 	full.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/a", ReadOnly: true}}
 	full.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: pointer(true), AllowPrivilegeEscalation: pointer(false)}
 	full.TerminationGracePeriodSeconds = pointer(int64(0))
+	// Nothing is added to what is written here.
+	full.AutomountServiceAccountToken = pointer(false)
 	full.NodeSelector = map[string]string{"no-such": "node"}
-	full.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: pointer(int64(7))}}
+	full.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: pointer(int64(7))}}
 	job := batchv1.JobSpec{Suspend: pointer(true), Template: template("sample")}
 	job.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	surge := intstr.FromString("50%")

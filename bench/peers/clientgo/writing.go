@@ -190,6 +190,8 @@ var writeChecks = []check{
 		if err != nil {
 			return err
 		}
+		// Whatever controllers have written since.
+		claim.ResourceVersion = ""
 		claim.Status.Phase = corev1.ClaimLost
 		claim.Labels = map[string]string{"from": "status"}
 		if claim, err = client.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
@@ -198,6 +200,7 @@ var writeChecks = []check{
 		if claim.Status.Phase != corev1.ClaimLost {
 			return fmt.Errorf("%+v", claim.Status)
 		}
+		claim.ResourceVersion = ""
 		claim.Status.Phase = corev1.ClaimBound
 		if claim, err = client.Update(ctx, claim, metav1.UpdateOptions{}); err == nil && claim.Status.Phase == corev1.ClaimBound {
 			err = errors.New("an update of the rest wrote the status")

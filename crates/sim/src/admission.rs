@@ -263,7 +263,7 @@ fn strategy(spec: &mut Value, rolling: Value) {
 /// Labels the Pods of a Job so that no other Job takes them for its own, unless somebody has seen to that.
 fn job_selector(object: &mut Value) {
     let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
-    let spec = &mut object["spec"];
+    let Some(spec) = object.get_mut("spec") else { return };
     let has_own = spec["manualSelector"] == true || spec.get("selector").is_some();
     if has_own || !spec["template"].is_object() || !uid.is_string() {
         return;

@@ -238,15 +238,6 @@ impl ApiError {
         ApiError::new(403, "Forbidden", format!("forbidden: {why}")).with_details(Details::default())
     }
 
-    pub(crate) fn may_not_impersonate(user: &str, resource: &str, name: &str) -> ApiError {
-        let message = format!(
-            "{resource} {name:?} is forbidden: User {user:?} cannot impersonate resource {resource:?} in API group \"\" \
-             at the cluster scope"
-        );
-        let details = Details { name: name.to_owned(), kind: resource.to_owned(), ..Details::default() };
-        ApiError::new(403, "Forbidden", message).with_details(details)
-    }
-
     /// An eviction that would leave fewer Pods than a budget demands.
     pub(crate) fn disrupts(budget: &str, why: &str) -> ApiError {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";

@@ -169,7 +169,10 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let mut active: Vec<Value> = active.into_iter().cloned().collect();
     if let Some(due) = due {
         let policy = spec["concurrencyPolicy"].as_str().unwrap_or("Allow");
-        if policy == "Forbid" && !active.is_empty() {
+        let own = job_name(&cron, due);
+        if active.iter().any(|job| job["metadata"]["name"] == *own) {
+            // What is due was started already, and only its time was lost.
+        } else if policy == "Forbid" && !active.is_empty() {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
             tell(inner, &cron, &Told { warning: false, reason: "JobAlreadyActive", message, by: BY });
@@ -232,11 +235,15 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
+/// As Kubernetes names them: by the minute that they are for.
+fn job_name(cron: &Value, due: Timestamp) -> String {
+    format!("{}-{}", text(&cron["metadata"]["name"]), due.as_second() / 60)
+}
+
 fn start(inner: &Inner, cron: &Value, due: Timestamp) -> Option<Value> {
     let metadata = &cron["metadata"];
     let template = &cron["spec"]["jobTemplate"];
-    // As Kubernetes names them: by the minute that they are for.
-    let name = format!("{}-{}", text(&metadata["name"]), due.as_second() / 60);
+    let name = job_name(cron, due);
     let mut made = json!({
         "name": name, "namespace": metadata["namespace"], "annotations": {},
         "ownerReferences": controller("batch/v1", "CronJob", cron),

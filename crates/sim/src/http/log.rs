@@ -22,7 +22,7 @@ pub(super) fn answer(inner: &Inner, asked: &Asked, target: &Target) -> Answered<
     let container = container(&pod, query.get("container"), &target.name)?;
     // Where it does not run yet, nothing was written yet.
     if text(&pod["spec"], "nodeName").is_empty() {
-        return Ok(plain(String::new()));
+        return Ok(Answer::text(204, ""));
     }
     let previous = query.is_true("previous");
     let status = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
@@ -92,12 +92,10 @@ fn container(pod: &Value, wanted: &str, name: &str) -> Answered<String> {
         if let ([only], true, true) = (main.as_slice(), init.is_empty(), extra.is_empty()) {
             return Ok(only.clone());
         }
-        let mut message =
-            format!("a container name must be specified for pod {name}, choose one of: [{}]", main.join(" "));
-        if !init.is_empty() {
-            message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
-        }
-        return Err(ApiError::bad_request(message));
+        let all = [init, main, extra].concat().join(" ");
+        return Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{all}]"
+        )));
     }
     if main.iter().chain(&init).chain(&extra).any(|known| known == wanted) {
         return Ok(wanted.to_owned());

@@ -146,7 +146,7 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
             Ok(user) => user,
             Err(error) => return finish(Answer::from(error), &troubles),
         };
-    let user = match inner.impersonated(&parts.headers, user) {
+    let user = match inner.impersonated(&parts.headers, user, &wish(&path, verb, parts.uri.path())) {
         Ok(user) => user,
         Err(error) => return finish(Answer::from(error), &troubles),
     };
@@ -228,7 +228,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
     if let Path::Resource(wanted) = path {
         return resourceful(inner, asked, wanted).await;
     }
-    let wish = Wish { verb: "get", path: &asked.path, ..Wish::default() };
+    let wish = wish(path, "get", &asked.path);
     inner.authorize(&inner.store(), &asked.user, &wish)?;
     if asked.method != Method::GET && asked.method != Method::HEAD {
         return Err(ApiError::method_not_allowed());
@@ -243,6 +243,27 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
         Path::Health(name) if inner.does.on(Behaviour::Health) => Ok(health(inner, name, asked)),
         Path::Root if inner.does.on(Behaviour::RootPaths) => Ok(Answer::json(200, &discovery::paths(inner))),
         _ => Ok(Answer::not_found()),
+    }
+}
+
+/// What a request wants to be allowed.
+fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
+    let Path::Resource(wanted) = path else {
+        return Wish { verb, path: text, ..Wish::default() };
+    };
+    Wish {
+        verb,
+        group: &wanted.group,
+        resource: &wanted.plural,
+        subresource: &wanted.subresource,
+        // A namespace is in itself, as far as rights go.
+        namespace: if wanted.group.is_empty() && wanted.plural == "namespaces" {
+            &wanted.name
+        } else {
+            &wanted.namespace
+        },
+        name: &wanted.name,
+        path: "",
     }
 }
 
@@ -265,21 +286,9 @@ fn health(inner: &Inner, name: &str, asked: &Asked) -> Answer {
 
 /// A request for a resource: checked, and handed to whoever knows.
 async fn resourceful(inner: &Arc<Inner>, asked: &Asked, wanted: &Resourceful) -> Answered<Answer> {
-    let (verb, _) = Path::Resource(wanted.clone()).named(&asked.method, &asked.query);
-    let wish = Wish {
-        verb,
-        group: &wanted.group,
-        resource: &wanted.plural,
-        subresource: &wanted.subresource,
-        // A namespace is in itself, as far as rights go.
-        namespace: if wanted.group.is_empty() && wanted.plural == "namespaces" {
-            &wanted.name
-        } else {
-            &wanted.namespace
-        },
-        name: &wanted.name,
-        path: "",
-    };
+    let path = Path::Resource(wanted.clone());
+    let (verb, _) = path.named(&asked.method, &asked.query);
+    let wish = wish(&path, verb, &asked.path);
     let target = {
         let store = inner.store();
         inner.authorize(&store, &asked.user, &wish)?;

@@ -9,6 +9,7 @@ use super::Asked;
 use super::answer::Answer;
 use super::list::{item_start, key_prefix};
 use super::negotiate::{Form, form};
+use super::protobuf::Unreadable;
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
@@ -171,9 +172,15 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
             let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
             Ok(first.unwrap_or_else(|| json!({})))
         }
-        "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => {
-            super::protobuf::read(&asked.body).ok_or_else(ApiError::unsupported_body)
-        }
+        "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => super::protobuf::read(
+            &asked.body,
+        )
+        .map_err(|why| match why {
+            Unreadable::UnknownKind => ApiError::unsupported_body(),
+            Unreadable::Malformed => ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): it is no Protobuf of that kind"
+            )),
+        }),
         _ => Err(ApiError::unsupported_body()),
     }
 }

@@ -428,6 +428,59 @@ async fn nonsense_is_answered_and_harms_nobody() {
         ),
         ("/api/v1/namespaces/default/services", vec!["/spec", "/spec/ports", "/spec/selector"]),
         (
+            "/apis/apps/v1/namespaces/default/statefulsets",
+            vec![
+                "/spec",
+                "/spec/template",
+                "/spec/template/spec",
+                "/spec/updateStrategy",
+                "/spec/updateStrategy/rollingUpdate",
+                "/spec/volumeClaimTemplates",
+                "/spec/replicas",
+                "/spec/ordinals",
+                "/status",
+            ],
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/daemonsets",
+            vec![
+                "/spec",
+                "/spec/template/metadata",
+                "/spec/template/spec",
+                "/spec/template/spec/tolerations",
+                "/spec/updateStrategy",
+                "/status",
+            ],
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            vec![
+                "/spec",
+                "/spec/template/metadata",
+                "/spec/template/spec",
+                "/spec/selector",
+                "/spec/parallelism",
+                "/status",
+                "/status/conditions",
+            ],
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            vec![
+                "/spec",
+                "/spec/schedule",
+                "/spec/jobTemplate",
+                "/spec/jobTemplate/spec",
+                "/spec/jobTemplate/metadata",
+                "/status",
+                "/status/lastScheduleTime",
+            ],
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            vec!["/spec", "/spec/selector", "/spec/maxUnavailable", "/status"],
+        ),
+        (
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             vec!["/spec", "/spec/names", "/spec/versions"],
         ),
@@ -456,7 +509,9 @@ async fn nonsense_is_answered_and_harms_nobody() {
                     "metadata": {"name": format!("n{number}"), "labels": {}, "annotations": {}, "ownerReferences": [], "finalizers": []},
                     "spec": {
                         "template": template, "selector": {"matchLabels": {"a": "b"}}, "strategy": {}, "ports": [], "names": {},
-                        "versions": [], "containers": [], "initContainers": [],
+                        "versions": [], "containers": [], "initContainers": [], "updateStrategy": {}, "schedule": "* * * * *",
+                        "jobTemplate": {"spec": {"template": template, "completionMode": "Indexed"}, "metadata": {}},
+                        "volumeClaimTemplates": [{"metadata": {"name": "a"}}],
                     },
                     "status": {}, "subjects": [], "roleRef": {},
                 });

@@ -247,8 +247,8 @@ async fn to_act_as_another_is_a_right(api: &Api) -> Result<()> {
         .header("impersonate-user", "admin")
         .send()
         .await?;
-    let message = "users \"admin\" is forbidden: User \"reader\" cannot impersonate resource \"users\" in API group \"\" \
-                   at the cluster scope";
+    let message = "secrets is forbidden: User \"reader\" cannot impersonate-on:user-info:list resource \"secrets\" in API group \
+                   \"\" at the cluster scope";
     refused.fails(403, "Forbidden", message)?;
     Ok(())
 }

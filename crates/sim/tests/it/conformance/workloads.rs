@@ -1,7 +1,6 @@
 //! Controllers, as their clients see them; and what is asked of Pods: logs, evictions.
 
 use anyhow::{Result, ensure};
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -247,35 +246,36 @@ async fn pods_of_a_job_are_labelled(api: &Api) -> Result<()> {
     api.until("there are both", || async { Ok(api.get(&by_name).await?.ok()?.items().len() == 2) }).await
 }
 
-async fn cron_job(api: &Api, policy: &str) -> Result<(String, String)> {
+/// A CronJob that waits, and the path of Jobs beside it.
+async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     let namespace = api.namespace().await?;
     let base = format!("/apis/batch/v1/namespaces/{namespace}");
     let mut pods = template("tick");
     pods["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({
         "schedule": "* * * * *", "suspend": true, "concurrencyPolicy": policy,
-        // It does not end by itself.
-        "jobTemplate": {"spec": {"template": pods, "completions": 50, "parallelism": 1}},
+        // They wait, so that they stay active.
+        "jobTemplate": {"spec": {"template": pods, "suspend": true}},
     });
     let cron =
         json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick"}, "spec": spec});
-    let path = format!("{base}/cronjobs/tick");
-    api.post(&format!("{base}/cronjobs"), cron).await?.ok()?;
-    overdue(api, &path).await?;
-    Ok((path, format!("{base}/jobs")))
+    let cron = api.post(&format!("{base}/cronjobs"), cron).await?.ok()?.body;
+    Ok((cron, format!("{base}/cronjobs/tick"), format!("{base}/jobs")))
 }
 
-/// As if it had last been due two minutes ago.
-async fn overdue(api: &Api, path: &str) -> Result<()> {
+/// Lets a CronJob go on as if it had last been due two minutes ago, and had started these Jobs.
+async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(2);
     let past = past.strftime("%Y-%m-%dT%H:%M:00Z").to_string();
-    api.patch(&format!("{path}/status"), MERGE, json!({"status": {"lastScheduleTime": past}})).await?.ok()?;
+    let status = json!({"status": {"lastScheduleTime": past, "active": active}});
+    api.patch(&format!("{path}/status"), MERGE, status).await?.ok()?;
     api.patch(path, MERGE, json!({"spec": {"suspend": false}})).await?.ok()?;
     Ok(())
 }
 
 async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
-    let (path, jobs) = cron_job(api, "Allow").await?;
+    let (_, path, jobs) = cron_job(api, "Allow").await?;
+    overdue(api, &path, &[]).await?;
     api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
     let list = api.get(&jobs).await?.ok()?;
     let job = &list.items()[0];
@@ -284,27 +284,31 @@ async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
     let due: Timestamp = scheduled.as_str().unwrap_or_default().parse()?;
     ensure!(name == format!("tick-{}", due.as_second() / 60), "{job}");
     ensure!(job["metadata"]["ownerReferences"][0]["kind"] == "CronJob", "{job}");
-    let active = api.until("it is active", || async {
+    api.until("it is active", || async {
         let found = api.get(&path).await?.ok()?;
         let listed = found.at("/status/active").as_array().is_some_and(|all| !all.is_empty());
-        Ok(listed && found.at("/status/lastScheduleTime").is_string())
-    });
-    active.await
+        Ok(listed && found.at("/status/lastScheduleTime") == scheduled)
+    })
+    .await
 }
 
 async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
-    let (path, jobs) = cron_job(api, "Forbid").await?;
-    api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
-    api.until("it is active", || async {
-        Ok(api.get(&path).await?.ok()?.at("/status/active").as_array().is_some_and(|all| all.len() == 1))
-    })
-    .await?;
-    let namespace = api.get(&path).await?.ok()?.text_at("/metadata/namespace");
-    api.patch(&path, MERGE, json!({"spec": {"suspend": true}})).await?.ok()?;
-    overdue(api, &path).await?;
+    let (cron, path, jobs) = cron_job(api, "Forbid").await?;
+    let owner = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": cron["metadata"]["uid"], "controller": true,
+    });
+    let mut job = cron["spec"]["jobTemplate"].clone();
+    job["metadata"] = json!({"name": "earlier", "ownerReferences": [owner]});
+    let earlier = api.post(&jobs, job).await?.ok()?.body;
+    let metadata = &earlier["metadata"];
+    let reference = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "namespace": metadata["namespace"], "name": "earlier", "uid": metadata["uid"],
+    });
+    overdue(api, &path, &[reference]).await?;
+    let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
     let events = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=reason%3DJobAlreadyActive");
     api.until("it says so", || async { Ok(!api.get(&events).await?.ok()?.items().is_empty()) }).await?;
-    ensure!(api.get(&jobs).await?.ok()?.items().len() == 1);
+    ensure!(api.get(&jobs).await?.ok()?.names() == ["earlier"]);
     Ok(())
 }
 
@@ -381,7 +385,7 @@ async fn nowhere(api: &Api) -> Result<String> {
 
 async fn logs_want_a_container(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
-    let message = "a container name must be specified for pod nowhere, choose one of: [a b] or one of the init containers: [first]";
+    let message = "a container name must be specified for pod nowhere, choose one of: [first a b]";
     api.get(&path).await?.fails(400, "BadRequest", message)?;
     let message = "container c is not valid for pod nowhere";
     api.get(&format!("{path}?container=c")).await?.fails(400, "BadRequest", message)?;
@@ -391,8 +395,8 @@ async fn logs_want_a_container(api: &Api) -> Result<()> {
 async fn a_pod_that_runs_nowhere_has_no_logs(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
     for container in ["a", "first"] {
-        let reply = api.call(Method::GET, &format!("{path}?container={container}")).send().await?.ok()?;
-        ensure!(reply.text.is_empty() && reply.header("content-type") == "text/plain", "{reply:?}");
+        let reply = api.get(&format!("{path}?container={container}")).await?;
+        ensure!(reply.code(204)?.text.is_empty(), "{reply:?}");
     }
     Ok(())
 }
