@@ -4,9 +4,13 @@
 //! object is written with its time. Uids, addresses and host names are replaced by others, the same one always by the same;
 //! times become times relative to the beginning; values of Secrets are blanked, except those of Helm's releases
 //! if `KEEP_HELM` is set.
+//!
+//! With `-` for the seconds it writes a history instead, until its standard input ends: a line of JSON for each change in the
+//! order of their revisions, with times and names as they were. What would tell of this machine or could be a
+//! secret is left out of it all the same. It says `ready` as soon as nothing escapes it.
 #![expect(clippy::print_stdout, reason = "it says what it recorded")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +31,11 @@ use tokio::sync::mpsc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Kinds that say nothing about apps, and change all the time.
-const NOISE: [&str; 4] = ["leases", "flowschemas", "prioritylevelconfigurations", "servicecidrs"];
+/// Kinds that say nothing about apps.
+const NOISE: [&str; 3] = ["flowschemas", "prioritylevelconfigurations", "servicecidrs"];
+
+/// One that changes all the time.
+const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 #[derive(Clone)]
 struct Server {
@@ -39,6 +46,8 @@ struct Server {
 
 /// A change of an object.
 struct Change {
+    /// Of which list.
+    path: String,
     time: Timestamp,
     deleted: bool,
     object: Value,
@@ -54,11 +63,15 @@ async fn main() -> Result<(), Failure> {
     };
     let server = Server::new(url, authority)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let kinds = server.kinds().await?;
+    let mut kinds = server.kinds().await?;
+    if seconds == "-" {
+        return history(&server, &kinds, file).await;
+    }
+    kinds.retain(|path| path != LEASES);
     let begun = Timestamp::now();
     for path in &kinds {
         let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
-        tokio::spawn(async move { server.follow(&path, &sender).await });
+        tokio::spawn(async move { server.follow(&path, &sender, || {}).await });
     }
     drop(sender);
     let mut changes: Vec<Change> = Vec::new();
@@ -95,6 +108,116 @@ async fn main() -> Result<(), Failure> {
     let initial = changes.iter().filter(|change| change.initial).count();
     println!("{initial} objects and {} changes of {} kinds in {file}", changes.len() - initial, kinds.len());
     Ok(())
+}
+
+/// Writes down all that happens until standard input ends.
+async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Failure> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let (watched, mut watches) = mpsc::unbounded_channel();
+    for path in kinds {
+        let (server, path, sender, watched) = (server.clone(), path.clone(), sender.clone(), watched.clone());
+        tokio::spawn(async move {
+            let opened = path.clone();
+            server.follow(&path, &sender, move || drop(watched.send(opened))).await;
+        });
+    }
+    drop((sender, watched));
+    let mut followed = BTreeSet::new();
+    while let Some(path) = watches.recv().await {
+        followed.insert(path);
+        if followed.len() == kinds.len() {
+            break;
+        }
+    }
+    if let Some(missing) = kinds.iter().find(|path| !followed.contains(*path)) {
+        return Err(format!("{missing} cannot be watched").into());
+    }
+    println!("ready");
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
+
+    let mut changes: Vec<Change> = Vec::new();
+    let patience = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !has_all(server, kinds, &changes).await? {
+        if tokio::time::Instant::now() > patience {
+            return Err("the watches do not catch up with the lists".into());
+        }
+        while let Ok(change) = receiver.try_recv() {
+            changes.push(change);
+        }
+    }
+    changes.sort_by_key(|change| {
+        (!change.initial, if change.initial { rank(&change.object).into() } else { revision(&change.object) })
+    });
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let mut text = String::new();
+    for change in &changes {
+        let line = json!({
+            "revision": revision(&change.object), "time": change.time, "initial": change.initial, "deleted": change.deleted,
+            "object": plain(bare(change.object.clone()), host.trim()),
+        });
+        let _ = writeln!(text, "{line}");
+    }
+    std::fs::write(file, text)?;
+    Ok(())
+}
+
+/// Whether what was watched has come to what the lists say now.
+async fn has_all(server: &Server, kinds: &[String], changes: &[Change]) -> Result<bool, Failure> {
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    for path in kinds {
+        let mut known = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.path == *path) {
+            let version = revision(&change.object);
+            match change.deleted {
+                true => known.remove(&uid(&change.object)),
+                false => known.insert(uid(&change.object), version),
+            };
+        }
+        let list = server.json(path, "application/json").await?;
+        for item in list["items"].as_array().into_iter().flatten() {
+            if known.remove(&uid(item)).is_none_or(|version| version < revision(item)) {
+                return Ok(false);
+            }
+        }
+        if known.values().any(|version| *version <= revision(&list)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The revision at which an object or a list came to be as it is.
+fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// A value that says nothing of the machine that it comes from.
+fn plain(value: Value, host: &str) -> Value {
+    match value {
+        Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
+        Value::String(text) if !host.is_empty() => json!(text.replace(host, "host")),
+        Value::Array(items) => items.into_iter().map(|item| plain(item, host)).collect(),
+        Value::Object(members) => members.into_iter().map(|(key, value)| (key, plain(value, host))).collect(),
+        other => other,
+    }
+}
+
+/// An object without what servers keep for themselves, and without secrets.
+fn bare(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("resourceVersion");
+    }
+    let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
+    if object["kind"] == "Secret" && !keep {
+        for value in object["data"].as_object_mut().into_iter().flat_map(|data| data.values_mut()) {
+            *value = json!("");
+        }
+    }
+    object
 }
 
 fn rank(object: &Value) -> u8 {
@@ -162,23 +285,35 @@ impl Server {
     }
 
     /// Sends what is there, and then every change, as long as somebody listens.
-    async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
+    async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>, watched: impl FnOnce()) {
         // A kind that cannot be watched is left out; the others are recorded all the same.
-        let _ = self.follow_on(path, sender).await;
+        let _ = self.follow_on(path, sender, watched).await;
     }
 
-    async fn follow_on(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) -> Result<(), Failure> {
+    async fn follow_on(
+        &self,
+        path: &str,
+        sender: &mpsc::UnboundedSender<Change>,
+        watched: impl FnOnce(),
+    ) -> Result<(), Failure> {
         let list = self.json(path, "application/json").await?;
         let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
         for item in list["items"].as_array().into_iter().flatten() {
             let mut object = item.clone();
             object["kind"] = json!(kind);
             object["apiVersion"] = list["apiVersion"].clone();
-            sender.send(Change { time: Timestamp::now(), deleted: false, object, initial: true })?;
+            sender.send(Change {
+                path: path.to_owned(),
+                time: Timestamp::now(),
+                deleted: false,
+                object,
+                initial: true,
+            })?;
         }
         let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let mut body =
             self.open(&format!("{path}?watch=1&resourceVersion={version}"), "application/json").await?;
+        watched();
         let mut rest = Vec::new();
         while let Some(frame) = body.frame().await {
             if let Ok(data) = frame?.into_data() {
@@ -190,7 +325,13 @@ impl Server {
                 let deleted = event["type"] == "DELETED";
                 if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
                     let object = event["object"].clone();
-                    sender.send(Change { time: Timestamp::now(), deleted, object, initial: false })?;
+                    sender.send(Change {
+                        path: path.to_owned(),
+                        time: Timestamp::now(),
+                        deleted,
+                        object,
+                        initial: false,
+                    })?;
                 }
             }
         }
@@ -220,18 +361,7 @@ impl Names {
 
     /// An object in which nothing tells where it was recorded.
     fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
-        let mut object = self.replaced(object, begun);
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.remove("managedFields");
-            metadata.remove("resourceVersion");
-        }
-        let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
-        if object["kind"] == "Secret" && !keep {
-            for value in object["data"].as_object_mut().into_iter().flat_map(|data| data.values_mut()) {
-                *value = json!("");
-            }
-        }
-        object
+        bare(self.replaced(object, begun))
     }
 
     fn replaced(&self, value: &Value, begun: Timestamp) -> Value {
