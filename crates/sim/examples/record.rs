@@ -10,7 +10,7 @@
 //! secret is left out of it all the same. It says `ready` as soon as nothing escapes it.
 #![expect(clippy::print_stdout, reason = "it says what it recorded")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -71,7 +72,7 @@ async fn main() -> Result<(), Failure> {
     let begun = Timestamp::now();
     for path in &kinds {
         let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
-        tokio::spawn(async move { server.follow(&path, &sender, || {}).await });
+        tokio::spawn(async move { server.follow(&path, &sender).await });
     }
     drop(sender);
     let mut changes: Vec<Change> = Vec::new();
@@ -113,25 +114,22 @@ async fn main() -> Result<(), Failure> {
 /// Writes down all that happens until standard input ends.
 async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Failure> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let (watched, mut watches) = mpsc::unbounded_channel();
+    let patience = tokio::time::Instant::now() + Duration::from_secs(30);
     for path in kinds {
-        let (server, path, sender, watched) = (server.clone(), path.clone(), sender.clone(), watched.clone());
-        tokio::spawn(async move {
-            let opened = path.clone();
-            server.follow(&path, &sender, move || drop(watched.send(opened))).await;
-        });
+        let (list, body) = loop {
+            match server.watch(path).await {
+                Ok(watch) => break watch,
+                // A new custom resource is not served for a moment.
+                Err(_) if tokio::time::Instant::now() < patience => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let (path, sender) = (path.clone(), sender.clone());
+        tokio::spawn(async move { follow(&path, &list, body, &sender).await });
     }
-    drop((sender, watched));
-    let mut followed = BTreeSet::new();
-    while let Some(path) = watches.recv().await {
-        followed.insert(path);
-        if followed.len() == kinds.len() {
-            break;
-        }
-    }
-    if let Some(missing) = kinds.iter().find(|path| !followed.contains(*path)) {
-        return Err(format!("{missing} cannot be watched").into());
-    }
+    drop(sender);
     println!("ready");
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
 
@@ -240,7 +238,7 @@ impl Server {
         Ok(Server { client, url: url.to_owned(), token: std::env::var("TOKEN")? })
     }
 
-    async fn open(&self, path: &str, accept: &str) -> Result<hyper::body::Incoming, Failure> {
+    async fn open(&self, path: &str, accept: &str) -> Result<Incoming, Failure> {
         let request = Request::builder().uri(format!("{}{path}", self.url)).header("accept", accept);
         let request = request.header("authorization", format!("Bearer {}", self.token)).body(Empty::new())?;
         let response = self.client.request(request).await?;
@@ -285,58 +283,54 @@ impl Server {
     }
 
     /// Sends what is there, and then every change, as long as somebody listens.
-    async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>, watched: impl FnOnce()) {
+    async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
         // A kind that cannot be watched is left out; the others are recorded all the same.
-        let _ = self.follow_on(path, sender, watched).await;
+        if let Ok((list, body)) = self.watch(path).await {
+            let _ = follow(path, &list, body, sender).await;
+        }
     }
 
-    async fn follow_on(
-        &self,
-        path: &str,
-        sender: &mpsc::UnboundedSender<Change>,
-        watched: impl FnOnce(),
-    ) -> Result<(), Failure> {
+    /// What is there, and what tells of every change.
+    async fn watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
         let list = self.json(path, "application/json").await?;
-        let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
-        for item in list["items"].as_array().into_iter().flatten() {
-            let mut object = item.clone();
-            object["kind"] = json!(kind);
-            object["apiVersion"] = list["apiVersion"].clone();
-            sender.send(Change {
-                path: path.to_owned(),
-                time: Timestamp::now(),
-                deleted: false,
-                object,
-                initial: true,
-            })?;
-        }
         let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let mut body =
-            self.open(&format!("{path}?watch=1&resourceVersion={version}"), "application/json").await?;
-        watched();
-        let mut rest = Vec::new();
-        while let Some(frame) = body.frame().await {
-            if let Ok(data) = frame?.into_data() {
-                rest.extend_from_slice(&data);
-            }
-            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = rest.drain(..=end).collect();
-                let event: Value = serde_json::from_slice(&line)?;
-                let deleted = event["type"] == "DELETED";
-                if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
-                    let object = event["object"].clone();
-                    sender.send(Change {
-                        path: path.to_owned(),
-                        time: Timestamp::now(),
-                        deleted,
-                        object,
-                        initial: false,
-                    })?;
-                }
+        let watch = format!("{path}?watch=1&resourceVersion={version}");
+        let body = self.open(&watch, "application/json").await?;
+        Ok((list, body))
+    }
+}
+
+async fn follow(
+    path: &str,
+    list: &Value,
+    mut body: Incoming,
+    sender: &mpsc::UnboundedSender<Change>,
+) -> Result<(), Failure> {
+    let send = |initial, deleted, object| {
+        sender.send(Change { path: path.to_owned(), time: Timestamp::now(), deleted, object, initial })
+    };
+    let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List");
+    for item in list["items"].as_array().into_iter().flatten() {
+        let mut object = item.clone();
+        object["kind"] = json!(kind);
+        object["apiVersion"] = list["apiVersion"].clone();
+        send(true, false, object)?;
+    }
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            rest.extend_from_slice(&data);
+        }
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let event: Value = serde_json::from_slice(&line)?;
+            let deleted = event["type"] == "DELETED";
+            if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
+                send(false, deleted, event["object"].clone())?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// What is replaced by what.
