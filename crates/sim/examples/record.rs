@@ -117,7 +117,7 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     let patience = tokio::time::Instant::now() + Duration::from_secs(30);
     for path in kinds {
         let (list, body) = loop {
-            match server.watch(path).await {
+            match server.list_and_watch(path).await {
                 Ok(watch) => break watch,
                 // A new custom resource is not served for a moment.
                 Err(_) if tokio::time::Instant::now() < patience => {
@@ -126,8 +126,8 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
                 Err(error) => return Err(error),
             }
         };
-        let (path, sender) = (path.clone(), sender.clone());
-        tokio::spawn(async move { follow(&path, &list, body, &sender).await });
+        let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
+        tokio::spawn(async move { server.follow_on(&path, &list, body, &sender).await });
     }
     drop(sender);
     println!("ready");
@@ -135,9 +135,9 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
 
     let mut changes: Vec<Change> = Vec::new();
     let patience = tokio::time::Instant::now() + Duration::from_secs(30);
-    while !has_all(server, kinds, &changes).await? {
+    while let Some(behind) = behind(server, kinds, &changes).await? {
         if tokio::time::Instant::now() > patience {
-            return Err("the watches do not catch up with the lists".into());
+            return Err(format!("the watch of {behind} does not catch up with the list").into());
         }
         while let Ok(change) = receiver.try_recv() {
             changes.push(change);
@@ -146,12 +146,15 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     changes.sort_by_key(|change| {
         (!change.initial, if change.initial { rank(&change.object).into() } else { revision(&change.object) })
     });
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let machine = Machine {
+        name: std::fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned(),
+        address: server.url.trim_start_matches("https://").to_owned(),
+    };
     let mut text = String::new();
     for change in &changes {
         let line = json!({
             "revision": revision(&change.object), "time": change.time, "initial": change.initial, "deleted": change.deleted,
-            "object": plain(bare(change.object.clone()), host.trim()),
+            "object": machine.hidden(bare(change.object.clone())),
         });
         let _ = writeln!(text, "{line}");
     }
@@ -159,8 +162,12 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether what was watched has come to what the lists say now.
-async fn has_all(server: &Server, kinds: &[String], changes: &[Change]) -> Result<bool, Failure> {
+/// Which kind's watch has not come to what its list says now.
+async fn behind<'a>(
+    server: &Server,
+    kinds: &'a [String],
+    changes: &[Change],
+) -> Result<Option<&'a str>, Failure> {
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     for path in kinds {
         let mut known = BTreeMap::new();
@@ -174,14 +181,14 @@ async fn has_all(server: &Server, kinds: &[String], changes: &[Change]) -> Resul
         let list = server.json(path, "application/json").await?;
         for item in list["items"].as_array().into_iter().flatten() {
             if known.remove(&uid(item)).is_none_or(|version| version < revision(item)) {
-                return Ok(false);
+                return Ok(Some(path));
             }
         }
         if known.values().any(|version| *version <= revision(&list)) {
-            return Ok(false);
+            return Ok(Some(path));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
 /// The revision at which an object or a list came to be as it is.
@@ -192,21 +199,59 @@ fn revision(object: &Value) -> u64 {
         .unwrap_or_default()
 }
 
-/// A value that says nothing of the machine that it comes from.
-fn plain(value: Value, host: &str) -> Value {
-    match value {
-        Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
-        Value::String(text) if !host.is_empty() => json!(text.replace(host, "host")),
-        Value::Array(items) => items.into_iter().map(|item| plain(item, host)).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (key, plain(value, host))).collect(),
-        other => other,
+/// What tells of the machine that a recording comes from.
+struct Machine {
+    name: String,
+    /// Of the API server, without scheme.
+    address: String,
+}
+
+impl Machine {
+    /// A value that says nothing of it.
+    fn hidden(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
+            Value::String(text) => json!(self.hidden_in(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.hidden(item)).collect(),
+            // What Helm keeps is encoded, and what looks like a name in it is none.
+            Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "Secret") => {
+                Value::Object(members)
+            }
+            Value::Object(members) => {
+                members.into_iter().map(|(key, value)| (key, self.hidden(value))).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn hidden_in(&self, text: &str) -> String {
+        // API servers call themselves by a hash of the machine's name, 26 letters long.
+        let text = match text.strip_prefix("apiserver-").and_then(|rest| rest.get(26..)) {
+            Some(rest) => format!("apiserver-1{rest}"),
+            None => text.replace(&self.address, "127.0.0.1:6443"),
+        };
+        if self.name.is_empty() {
+            return text;
+        }
+        let in_word =
+            |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
+        let mut out = String::new();
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(&self.name) {
+            let end = at + self.name.len();
+            let before = rest[..at].chars().next_back().or(out.chars().next_back());
+            let is_word = !in_word(before) && !in_word(rest[end..].chars().next());
+            out.push_str(&rest[..at]);
+            out.push_str(if is_word { "host" } else { &self.name });
+            rest = &rest[end..];
+        }
+        out + rest
     }
 }
 
 /// An object without what servers keep for themselves, and without secrets.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("managedFields");
         metadata.remove("resourceVersion");
     }
     let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
@@ -285,52 +330,62 @@ impl Server {
     /// Sends what is there, and then every change, as long as somebody listens.
     async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
         // A kind that cannot be watched is left out; the others are recorded all the same.
-        if let Ok((list, body)) = self.watch(path).await {
-            let _ = follow(path, &list, body, sender).await;
+        if let Ok((list, body)) = self.list_and_watch(path).await {
+            let _ = self.follow_on(path, &list, body, sender).await;
         }
     }
 
     /// What is there, and what tells of every change.
-    async fn watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
+    async fn list_and_watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
         let list = self.json(path, "application/json").await?;
-        let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let watch = format!("{path}?watch=1&resourceVersion={version}");
-        let body = self.open(&watch, "application/json").await?;
+        let body = self.watch(path, revision(&list)).await?;
         Ok((list, body))
     }
-}
 
-async fn follow(
-    path: &str,
-    list: &Value,
-    mut body: Incoming,
-    sender: &mpsc::UnboundedSender<Change>,
-) -> Result<(), Failure> {
-    let send = |initial, deleted, object| {
-        sender.send(Change { path: path.to_owned(), time: Timestamp::now(), deleted, object, initial })
-    };
-    let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List");
-    for item in list["items"].as_array().into_iter().flatten() {
-        let mut object = item.clone();
-        object["kind"] = json!(kind);
-        object["apiVersion"] = list["apiVersion"].clone();
-        send(true, false, object)?;
+    async fn watch(&self, path: &str, since: u64) -> Result<Incoming, Failure> {
+        self.open(&format!("{path}?watch=1&resourceVersion={since}"), "application/json").await
     }
-    let mut rest = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            rest.extend_from_slice(&data);
+
+    async fn follow_on(
+        &self,
+        path: &str,
+        list: &Value,
+        mut body: Incoming,
+        sender: &mpsc::UnboundedSender<Change>,
+    ) -> Result<(), Failure> {
+        let send = |initial, deleted, object| {
+            sender.send(Change { path: path.to_owned(), time: Timestamp::now(), deleted, object, initial })
+        };
+        let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List");
+        for item in list["items"].as_array().into_iter().flatten() {
+            let mut object = item.clone();
+            object["kind"] = json!(kind);
+            object["apiVersion"] = list["apiVersion"].clone();
+            send(true, false, object)?;
         }
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            let event: Value = serde_json::from_slice(&line)?;
-            let deleted = event["type"] == "DELETED";
-            if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
-                send(false, deleted, event["object"].clone())?;
+        let mut since = revision(list);
+        loop {
+            let mut rest = Vec::new();
+            while let Some(Ok(frame)) = body.frame().await {
+                if let Ok(data) = frame.into_data() {
+                    rest.extend_from_slice(&data);
+                }
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let event: Value = serde_json::from_slice(&line)?;
+                    let deleted = event["type"] == "DELETED";
+                    if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
+                        since = revision(&event["object"]);
+                        send(false, deleted, event["object"].clone())?;
+                    } else if event["type"] == "ERROR" {
+                        return Err(format!("{path}: {}", event["object"]).into());
+                    }
+                }
             }
+            // The server ends watches that take too long to read what there is.
+            body = self.watch(path, since).await?;
         }
     }
-    Ok(())
 }
 
 /// What is replaced by what.
@@ -355,7 +410,11 @@ impl Names {
 
     /// An object in which nothing tells where it was recorded.
     fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
-        bare(self.replaced(object, begun))
+        let mut object = bare(self.replaced(object, begun));
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        object
     }
 
     fn replaced(&self, value: &Value, begun: Timestamp) -> Value {

@@ -707,7 +707,8 @@ impl Inner {
             admission::default(&target.resource, &mut object);
             keep_by_kubernetes(&target.resource, &mut object);
         }
-        let texts = Texts::of(&object, &self.fleet.interner);
+        let interner = &self.fleet.interner;
+        let texts = if verbatim { Texts::recorded(&object, interner) } else { Texts::of(&object, interner) };
         if let Some(current) = current.filter(|current| current.says(&texts)) {
             return Ok(current);
         }

@@ -101,7 +101,14 @@ impl Recording {
     }
 
     /// Looks while nothing changes, so that there is a moment that the answer is about.
-    pub(crate) fn look(&mut self, who: Who, arguments: &[&str], kubeconfig: &OsStr) -> Answer {
+    /// In the place of the second cluster there may be a server that is `silent`.
+    pub(crate) fn look(
+        &mut self,
+        who: Who,
+        arguments: &[&str],
+        kubeconfig: &OsStr,
+        silent: Option<&str>,
+    ) -> Answer {
         let revision = || self.plane.revision(CLUSTER).unwrap_or_else(|error| panic!("{error:#}"));
         let held = self.plane.hold().unwrap_or_else(|error| panic!("{error:#}"));
         for _ in 0..20 {
@@ -116,12 +123,12 @@ impl Recording {
                 continue;
             }
             drop(held);
-            let servers: Vec<_> = self
-                .plane
-                .members()
-                .iter()
-                .map(|member| (member.context.clone(), member.server.clone()))
-                .collect();
+            let members = self.plane.members().iter();
+            let mut servers: Vec<_> =
+                members.map(|member| (member.context.clone(), member.server.clone())).collect();
+            if let (Some(silent), Some(second)) = (silent, self.plane.members().get(1)) {
+                servers.push((second.context.clone(), silent.to_owned()));
+            }
             let look = Look {
                 at: 0,
                 now,

@@ -12,7 +12,7 @@ use taffrail_sim::{Cluster, Fleet, Pace, Timeline, Trouble};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Answer, run};
+use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;
 use crate::timeline::{self, Scene, Timelines, without_addresses};
 
@@ -40,8 +40,7 @@ fn base() -> &'static [Value] {
 }
 
 impl Replay {
-    pub(crate) fn open(name: &str) -> Self {
-        let recorded = Timelines::read(name);
+    pub(crate) fn of(name: &str, recorded: Timelines) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -177,4 +176,57 @@ fn differences(recorded: &str, played: &str) -> String {
     let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}\n"));
     let text: String = lost.chain(come).take(60).collect();
     if text.is_empty() { format!("the same lines in another order:\n{played}") } else { text }
+}
+
+/// The first look of a recording whose timeline was tampered with.
+fn tampered(tamper: impl Fn(&str) -> bool) {
+    let name = "a_container_that_crashes";
+    let mut recorded = Timelines::read(name);
+    for (_, timeline) in &mut recorded.clusters {
+        let kept: Vec<&str> = timeline.lines().filter(|line| !tamper(line)).collect();
+        assert!(kept.len() < timeline.lines().count(), "nothing is left out");
+        *timeline = kept.join("\n");
+    }
+    Replay::of(name, recorded).look(Who::Admin, &["get", "apps", "-A", "-o", "json", "--context", CLUSTER]);
+}
+
+#[test]
+#[should_panic(expected = "is not what it was on Kubernetes")]
+fn a_change_that_is_left_out_is_noticed() {
+    tampered(|line| line.contains("CrashLoopBackOff"));
+}
+
+#[test]
+#[should_panic(expected = "is not what it was on Kubernetes")]
+fn an_object_that_is_left_out_is_noticed() {
+    tampered(|line| line.contains("\"kind\":\"Kustomization\""));
+}
+
+#[test]
+#[should_panic(expected = "the scenario looks with [\"get\", \"clusters\"]")]
+fn a_scenario_that_has_changed_is_noticed() {
+    let name = "a_container_that_crashes";
+    Replay::of(name, Timelines::read(name)).look(Who::Admin, &["get", "clusters"]);
+}
+
+#[test]
+fn recordings_say_nothing_of_the_machine_that_made_them() {
+    let folder = timeline::file("base").parent().expect("a folder").to_owned();
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder).expect("the recordings").map(|entry| entry.expect("an entry")) {
+        bytes += entry.metadata().expect("a size").len();
+        let text = timeline::read(&entry.path());
+        let file = entry.file_name().display().to_string();
+        for part in ["/home/", "/root/", "/tmp/", "localhost", "-----BEGIN"] {
+            assert!(!text.contains(part), "{file} has {part}");
+        }
+        for rest in text.split("127.0.0.1:").skip(1) {
+            // What API servers are said to listen on, and where the webhook that does not answer is.
+            assert!(
+                ["6443", "9/", "9:"].iter().any(|known| rest.starts_with(known)),
+                "{file} has a port: {rest:.20}"
+            );
+        }
+    }
+    assert!(bytes < 3_000_000, "{bytes} bytes are too many to keep beside the code");
 }

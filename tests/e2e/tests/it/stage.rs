@@ -19,6 +19,7 @@ use xtask::kube::ControlPlane;
 use crate::harness::{Answer, Apps, CLUSTER, plane, run};
 use crate::recording::Recording;
 use crate::replay::Replay;
+use crate::timeline::Timelines;
 
 /// Set while `cargo xtask kube record-scenarios` records.
 const RECORD: &str = "TAFFRAIL_E2E_RECORD";
@@ -56,7 +57,7 @@ pub(crate) fn real(name: &str, clusters: usize, scenario: fn(&mut Stage)) {
 
 /// Plays a scenario on what was recorded of it.
 pub(crate) fn replayed(name: &str, scenario: fn(&mut Stage)) {
-    let mut stage = Stage::new(World::Replayed(Replay::open(name)));
+    let mut stage = Stage::new(World::Replayed(Replay::of(name, Timelines::read(name))));
     scenario(&mut stage);
     if let World::Replayed(replay) = stage.world {
         replay.finish();
@@ -89,6 +90,7 @@ struct Silent {
     _listener: TcpListener,
     _folder: TempDir,
     kubeconfig: PathBuf,
+    address: String,
 }
 
 impl Stage {
@@ -164,7 +166,7 @@ impl Stage {
         let text = fs::read_to_string(plane.kubeconfig()).expect("the kubeconfig");
         let second = plane.server(1).expect("two clusters");
         fs::write(&kubeconfig, text.replace(second, &address)).expect("a kubeconfig");
-        self.silent = Some(Silent { _listener: listener, _folder: folder, kubeconfig });
+        self.silent = Some(Silent { _listener: listener, _folder: folder, kubeconfig, address });
     }
 
     /// Looks: runs the binary.
@@ -179,7 +181,8 @@ impl Stage {
             World::Real(plane) => run(kubeconfig(plane).as_os_str(), arguments),
             World::Recorded(recording) => {
                 let kubeconfig = kubeconfig(&recording.plane());
-                recording.look(who, arguments, kubeconfig.as_os_str())
+                let silent = self.silent.as_ref().map(|silent| &*silent.address);
+                recording.look(who, arguments, kubeconfig.as_os_str(), silent)
             }
             World::Replayed(replay) => replay.look(who, arguments),
         }
