@@ -15,7 +15,7 @@ use xtask::kube::{ControlPlane, Options};
 
 use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;
-use crate::timeline::{self, Head, Look, Scene, Timelines, without_addresses};
+use crate::timeline::{self, Head, Look, Scene, Timelines, normal};
 
 /// Kinds of which a new cluster has many, always the same.
 const BASE: [&str; 5] =
@@ -135,8 +135,8 @@ impl Recording {
                 who: format!("{who:?}"),
                 arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
                 code: answer.code,
-                stdout: without_addresses(&answer.stdout, &servers),
-                stderr: without_addresses(&answer.stderr, &servers),
+                stdout: normal(&answer.stdout, &servers),
+                stderr: normal(&answer.stderr, &servers),
             };
             self.script.push((Some(before), Scene::Look(look)));
             return answer;

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;
-use crate::timeline::{self, Scene, Timelines, without_addresses};
+use crate::timeline::{self, Scene, Timelines, normal};
 
 /// A fleet that goes through what was recorded, up to where somebody looks.
 pub(crate) struct Replay {
@@ -127,7 +127,7 @@ impl Replay {
         let servers: Vec<_> =
             self.clusters.iter().map(|cluster| (cluster.name().to_owned(), cluster.url())).collect();
         let same = |what: &str, recorded: &str, played: &str| {
-            let played = without_addresses(played, &servers);
+            let played = normal(played, &servers);
             let is_same =
                 match (serde_json::from_str::<Value>(recorded), serde_json::from_str::<Value>(&played)) {
                     (Ok(recorded), Ok(played)) => recorded == played,

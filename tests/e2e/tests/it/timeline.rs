@@ -118,10 +118,17 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("it is JSON")
 }
 
-/// An answer in which nothing depends on where the servers are.
-pub(crate) fn without_addresses(text: &str, servers: &[(String, String)]) -> String {
-    servers.iter().fold(text.to_owned(), |text, (cluster, url)| {
+/// An answer in which nothing depends on where the servers are, and how long somebody waited for one in vain.
+pub(crate) fn normal(text: &str, servers: &[(String, String)]) -> String {
+    let text = servers.iter().fold(text.to_owned(), |text, (cluster, url)| {
         let host = url.trim_start_matches("https://");
         text.replace(host, &format!("{cluster}.example:6443"))
+    });
+    let mut parts = text.split(" within ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let after = part.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+        let is_waited = after.len() < part.len() && after.starts_with(" s");
+        text + " within " + if is_waited { "2.0" } else { "" } + if is_waited { after } else { part }
     })
 }
