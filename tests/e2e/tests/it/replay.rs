@@ -217,7 +217,7 @@ fn recordings_say_nothing_of_the_machine_that_made_them() {
         bytes += entry.metadata().expect("a size").len();
         let text = timeline::read(&entry.path());
         let file = entry.file_name().display().to_string();
-        for part in ["/home/", "/root/", "/tmp/", "localhost", "-----BEGIN"] {
+        for part in ["/home", "/root", "/tmp", "localhost", "-----BEGIN"] {
             assert!(!text.contains(part), "{file} has {part}");
         }
         for rest in text.split("127.0.0.1:").skip(1) {
