@@ -5,11 +5,13 @@
 //! JSON text, untouched except that each carries its `apiVersion` and `kind`. Everything ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
+mod channels;
 mod connect;
 mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
+mod feed;
 mod identity;
 mod kubeconfig;
 mod read;
@@ -20,6 +22,10 @@ pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason};
+pub use feed::{
+    Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
+    ScopeId, ScopeState,
+};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;

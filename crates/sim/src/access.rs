@@ -2,6 +2,7 @@
 //!
 //! The rights come from the cluster's own Roles and bindings, so that granting one works as on a real cluster.
 
+use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::behaviour::Behaviour;
@@ -39,6 +40,28 @@ impl Inner {
             None if self.does.on(Behaviour::RefuseBadToken) => Err(ApiError::unauthorized()),
             None => Ok(anonymous()),
         }
+    }
+
+    /// As whom a request counts: whoever sent it, or whom it names if its sender may act for others.
+    pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User) -> Answered<User> {
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
+        if !self.does.on(Behaviour::Impersonation) {
+            return Ok(user);
+        }
+        let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
+        let store = self.store();
+        for (resource, name) in
+            std::iter::once(("users", &name)).chain(groups.iter().map(|group| ("groups", group)))
+        {
+            if !self.may(&store, &user, &Wish { verb: "impersonate", resource, name, ..Wish::default() }) {
+                return Err(ApiError::may_not_impersonate(&user.name, resource, name));
+            }
+        }
+        if name != "system:anonymous" && !groups.iter().any(|group| group == "system:authenticated") {
+            groups.push("system:authenticated".to_owned());
+        }
+        Ok(User { name, token: String::new(), groups })
     }
 
     /// Whether a user may do something.

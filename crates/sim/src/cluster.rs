@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     /// Changes when all open connections are to be cut.
     pub(crate) cut: watch::Sender<u64>,
     /// What controllers will look at, and when.
-    pub(crate) pending: Mutex<HashMap<control::Job, Timestamp>>,
+    pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
     store: Mutex<Store>,
     random: Mutex<Rng>,
     me: Weak<Inner>,

@@ -174,7 +174,8 @@ impl FleetBuilder {
         self
     }
 
-    /// Whether Deployments are rolled out, Pods run and Services find them. Without, objects of these kinds stay as
+    /// Whether Deployments, StatefulSets, DaemonSets, Jobs and CronJobs are carried out, Pods run, Services find them and
+    /// budgets count them. Without, objects of these kinds stay as
     /// they are written; namespaces, custom resources and dependents are looked after all the same.
     pub fn controllers(mut self, controllers: bool) -> FleetBuilder {
         self.controllers = controllers;

@@ -47,6 +47,7 @@ mod fault;
 mod fleet;
 mod http;
 mod kinds;
+mod messages;
 mod openapi;
 mod patch;
 mod schema;

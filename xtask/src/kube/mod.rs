@@ -33,6 +33,7 @@ use anyhow::{Context, Result, bail};
 
 use launch::Launcher;
 pub use programs::Programs;
+pub(crate) use programs::cache;
 pub use record::Held;
 pub use state::{Member, ProcessRecord, RunState};
 

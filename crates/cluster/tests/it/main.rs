@@ -4,6 +4,7 @@
 
 mod connecting;
 mod discovering;
+mod feeding;
 mod kubeconfigs;
 mod reading;
 mod server;
