@@ -29,7 +29,7 @@
 //! * Server-side apply is answered with 415. Answers are JSON; of Protobuf only the few bodies are read that kubectl sends
 //!   so: reviews, options of deletions, evictions, and new Namespaces, ConfigMaps, Secrets and ServiceAccounts.
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for
-//!   are defaulted. `managedFields` are not kept.
+//!   are defaulted. `managedFields` are kept only of what was recorded ([`FleetBuilder::verbatim`]).
 //! * `exec`, `attach`, `portforward` and `proxy` do not exist; neither do `events.k8s.io` and `autoscaling/v1`, which
 //!   are second views of what `v1` and `autoscaling/v2` hold.
 //! * There are no webhooks, quotas or admission plug-ins but those for namespaces.

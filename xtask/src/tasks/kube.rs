@@ -22,7 +22,7 @@ pub(crate) enum Kube {
     /// Write what happens in a cluster for a while as a timeline for the simulation.
     Record(Record),
     /// Play the end-to-end scenarios on control planes of their own and record what their clusters go through and what
-    /// Taffrail answers, for the tests that replay it; about 15 minutes for all.
+    /// Taffrail answers, for the tests that replay it; about 10 minutes for all.
     RecordScenarios(RecordScenarios),
 }
 
