@@ -186,6 +186,9 @@ impl Inner {
 
     /// What every cluster begins with.
     fn furnish(&self) {
+        if self.fleet.options.verbatim {
+            return;
+        }
         let created = |object: Value| {
             if let Ok(target) = self.target_of(&object) {
                 // What is refused here was switched off, or is there already.

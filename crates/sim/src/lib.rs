@@ -29,7 +29,7 @@
 //! * Server-side apply is answered with 415. Bodies may be Protobuf but for CustomResourceDefinitions and APIServices;
 //!   answers are JSON, which clients that ask for Protobuf take as well.
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for
-//!   are defaulted. `managedFields` are not kept.
+//!   are defaulted. `managedFields` are kept only of what was recorded ([`FleetBuilder::verbatim`]).
 //! * `exec`, `attach`, `portforward`, `proxy`, ephemeral containers, tokens of ServiceAccounts and `metrics.k8s.io` do
 //!   not exist; neither do `events.k8s.io` and `autoscaling/v1`, which are second views of what `v1` and
 //!   `autoscaling/v2` hold.

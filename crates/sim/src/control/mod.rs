@@ -109,6 +109,12 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
     let namespace = || target.namespace.clone();
     let at_once = Duration::ZERO;
     let has = |what: &[u8]| object.head().windows(what.len()).any(|window| window == what);
+    if inner.fleet.options.verbatim {
+        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            soon(inner, Task::Definition(name()), at_once);
+        }
+        return;
+    }
     let going = gone || has(b"\"deletionTimestamp\"");
     if going {
         let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
