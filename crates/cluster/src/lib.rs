@@ -11,6 +11,7 @@ mod discovery;
 mod error;
 mod exec_plugin;
 mod identity;
+pub mod index;
 mod kubeconfig;
 mod read;
 mod record;
