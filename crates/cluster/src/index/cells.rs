@@ -57,9 +57,7 @@ impl Contents {
     pub(super) fn cell(&self, kind: KindId, namespace: &str) -> Option<u32> {
         let is_it = |at| {
             let cell = self.cells.get(at);
-            cell.is_some_and(|own| {
-                own.kind == kind.0 && self.name_of_namespace(own.namespace) == namespace
-            })
+            cell.is_some_and(|own| own.kind == kind.0 && self.name_of_namespace(own.namespace) == namespace)
         };
         self.by_cell.find(self.hash_of_cell(kind.0, namespace), is_it)
     }
@@ -196,6 +194,15 @@ impl Contents {
         self.counts[status as usize] -= 1;
     }
 
+    pub(super) fn change_status(&mut self, place: u32, at: u32, before: Status, after: Status) {
+        self.leave_status(place, before);
+        self.enter_status(place, after);
+        if let Some(cell) = self.cells.get_mut(at) {
+            cell.counts[before as usize] -= 1;
+            cell.counts[after as usize] += 1;
+        }
+    }
+
     /// The cells of a kind.
     pub(super) fn cells_of_kind(&self, kind: KindId) -> impl Iterator<Item = &Cell> {
         let cell = |at: u32| self.cells.get(at);
@@ -204,7 +211,10 @@ impl Contents {
     }
 
     /// The cells of a namespace.
-    pub(super) fn cells_of_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = &'s Cell> + use<'s> {
+    pub(super) fn cells_of_namespace<'s>(
+        &'s self,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'s Cell> + use<'s> {
         let cell = |at: u32| self.cells.get(at);
         let head = self.namespace(namespace).and_then(|at| self.namespaces.get(at)?.as_ref());
         std::iter::successors(head.and_then(|head| cell(head.cells)), move |own| cell(own.of_namespace.next))

@@ -171,7 +171,9 @@ impl Contents {
 
     /// Takes a place out of a list.
     pub(super) fn unlink(&mut self, list: List, head: &mut u32, place: u32) {
-        let Some(own) = self.links.get_mut(place).map(|links| std::mem::take(links.of_mut(list))) else { return };
+        let Some(own) = self.links.get_mut(place).map(|links| std::mem::take(links.of_mut(list))) else {
+            return;
+        };
         if let Some(links) = self.links.get_mut(own.next) {
             links.of_mut(list).previous = own.previous;
         }
@@ -251,7 +253,11 @@ impl Contents {
     }
 
     /// The objects of a kind, in one namespace (empty: in none) or wherever they are; in no order.
-    pub fn of_kind<'s>(&'s self, kind: KindId, namespace: Option<&str>) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+    pub fn of_kind<'s>(
+        &'s self,
+        kind: KindId,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
         let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
         self.objects(one.into_iter().chain(all).flat_map(|cell| self.places(cell)))

@@ -160,7 +160,8 @@ pub(super) fn read<'a>(
 }
 
 fn version(text: Cow<'_, str>) -> Version<'_> {
-    let is_number = text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    let is_number =
+        text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     match text.parse() {
         Ok(number) if is_number => Version::Number(number),
         _ if text.is_empty() => Version::Number(0),
@@ -274,7 +275,9 @@ fn keys<'a>(object: &Object<'a>, settings: &IndexSettings, seed: Seed) -> Vec<Ke
         ("", "Pod") if object.at(&["spec", "volumes"]).is_some_and(|volumes| may_claim(volumes)) => {
             let claims = claims(object);
             keys.extend(
-                claims.iter().map(|claim| Key { hash: users(seed, &claim.namespace, &claim.name), name: None }),
+                claims
+                    .iter()
+                    .map(|claim| Key { hash: users(seed, &claim.namespace, &claim.name), name: None }),
             );
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {

@@ -69,7 +69,7 @@ pub(super) struct EventsOwner {
     order: BTreeSet<(i64, u32)>,
 }
 
-fn about(seed: Seed, kind: &str, name: &str) -> u128 {
+pub(super) fn about(seed: Seed, kind: &str, name: &str) -> u128 {
     seed.words(&["event", kind, name])
 }
 
@@ -109,20 +109,26 @@ impl EventsOwner {
         let is_telling = event.warning || TELLING.contains(&&*event.reason);
         let is_over = event.last.is_some_and(|last| now.duration_since(last) > EVENTS_KEPT_FOR);
         if !is_telling || is_over {
-            before.map(|at| self.drop(events, seed, at));
-            return before.map(|_| about_of(&regarding));
+            self.drop(events, before?);
+            return Some(about_of(&regarding));
         }
         if let Some(at) = before {
-            self.drop(events, seed, at);
+            self.drop(events, at);
         }
         self.keep(events, seed, own, &event, &regarding);
         Some(about_of(&regarding))
     }
 
     /// Forgets an event by its own name; tells what it was about by kind and name.
-    pub(super) fn remove(&mut self, events: &mut Events, seed: Seed, namespace: &str, name: &str) -> Option<u128> {
+    pub(super) fn remove(
+        &mut self,
+        events: &mut Events,
+        seed: Seed,
+        namespace: &str,
+        name: &str,
+    ) -> Option<u128> {
         let at = events.find(key(seed, namespace, name))?;
-        self.drop(events, seed, at)
+        self.drop(events, at)
     }
 
     pub(super) fn keep(
@@ -151,19 +157,19 @@ impl EventsOwner {
         let same: Vec<u32> = events.by_object.members(about).to_vec();
         let newest = events.by_object.members(about).last().and_then(|at| events.get(*at));
         let home = newest.map(|told| (told.namespace, told.uid));
-        let of_object = same.into_iter().filter(|at| {
-            events.get(*at).is_some_and(|told| Some((told.namespace, told.uid)) == home)
-        });
+        let of_object = same
+            .into_iter()
+            .filter(|at| events.get(*at).is_some_and(|told| Some((told.namespace, told.uid)) == home));
         let mut of_object: Vec<_> = of_object.collect();
         if of_object.len() > EVENTS_OF_AN_OBJECT {
             of_object.sort_by_key(|at| events.get(*at).and_then(|told| told.last));
             if let Some(oldest) = of_object.first() {
-                self.drop(events, seed, *oldest);
+                self.drop(events, *oldest);
             }
         }
         while self.order.len() > EVENTS_OF_A_CLUSTER {
             let Some((_, oldest)) = self.order.first().copied() else { break };
-            self.drop(events, seed, oldest);
+            self.drop(events, oldest);
         }
     }
 
@@ -181,8 +187,7 @@ impl EventsOwner {
         self.order.insert((last, at));
     }
 
-    fn drop(&mut self, events: &mut Events, seed: Seed, at: u32) -> Option<u128> {
-        let _ = seed;
+    fn drop(&mut self, events: &mut Events, at: u32) -> Option<u128> {
         let key = events.get(at)?.key;
         let values = &events.told;
         let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |told| told.key as u64);
@@ -198,12 +203,12 @@ impl EventsOwner {
     }
 
     /// Forgets what is too old; tells by kind and name what it was about.
-    pub(super) fn expire(&mut self, events: &mut Events, seed: Seed, now: Timestamp) -> Vec<u128> {
+    pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();
         // Those without a time stay until there are too many.
         while let Some((_, at)) = self.order.range((i64::MIN + 1, 0)..(oldest, NONE)).next().copied() {
-            about.extend(self.drop(events, seed, at));
+            about.extend(self.drop(events, at));
         }
         about
     }

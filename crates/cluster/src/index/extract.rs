@@ -53,7 +53,11 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("", "Node", &["spec.taints[].key"]),
-    ("", "Service", &["spec.type", "status.loadBalancer.ingress[].ip", "status.loadBalancer.ingress[].hostname"]),
+    (
+        "",
+        "Service",
+        &["spec.type", "status.loadBalancer.ingress[].ip", "status.loadBalancer.ingress[].hostname"],
+    ),
     ("", "PersistentVolumeClaim", &["status.phase"]),
     ("", "PersistentVolume", &["status.phase"]),
     ("storage.k8s.io", "StorageClass", &["volumeBindingMode"]),
@@ -361,9 +365,9 @@ impl Extractor {
         } else if let Some(wanted) = self.well.get(&key) {
             wanted.write_members(object.root(), out, 0);
         } else {
-            let set = ["suspend", "paused"].into_iter().filter(|key| {
-                object.at(&["spec", key]).and_then(Value::as_bool) == Some(true)
-            });
+            let set = ["suspend", "paused"]
+                .into_iter()
+                .filter(|key| object.at(&["spec", key]).and_then(Value::as_bool) == Some(true));
             let set: Vec<_> = set.map(|key| format!("\"{key}\":true")).collect();
             if !set.is_empty() {
                 out.extend_from_slice(format!("\"spec\":{{{}}}", set.join(",")).as_bytes());

@@ -120,7 +120,8 @@ mod tests {
     fn values_go_with_their_last_use_and_their_places_are_used_again() {
         let mut kept = Kept::<str>::default();
         let mut pool = Pool::new(Seed::random());
-        let mut take = |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
+        let mut take =
+            |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
         let (a, is_new) = take(&mut pool, &mut kept, "a");
         assert!(is_new);
         assert_eq!(take(&mut pool, &mut kept, "a"), (a, false));

@@ -67,11 +67,10 @@ impl Pools {
     }
 
     fn take(&mut self, contents: &mut Contents, draft: &mut Draft<'_>) -> Taken {
-        let verdict = std::mem::replace(&mut draft.verdict, taffrail_status::Verdict::new(
-            taffrail_status::Status::Unknown,
-            "",
-            "",
-        ));
+        let verdict = std::mem::replace(
+            &mut draft.verdict,
+            taffrail_status::Verdict::new(taffrail_status::Status::Unknown, "", ""),
+        );
         let judged = Judged(verdict);
         let keys: Vec<u128> = draft.keys.iter().map(|key| key.hash).collect();
         Taken {
@@ -283,7 +282,10 @@ impl Index {
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
         add(old.body.as_deref() != body, Aspects::BODY);
-        add(old.extract != taken.extract || old.flags & flag::PLAIN != draft.flags & flag::PLAIN, Aspects::CONTENT);
+        add(
+            old.extract != taken.extract || old.flags & flag::PLAIN != draft.flags & flag::PLAIN,
+            Aspects::CONTENT,
+        );
         add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
         let is_same = (old.version, old.flags, old.generation, old.created)
             == (taken.version, draft.flags, draft.generation, draft.created);
@@ -431,6 +433,7 @@ impl Index {
 
     pub(super) fn remove_event(&mut self, namespace: &str, name: &str) -> bool {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
-        self.events.remove(events, seed, namespace, name).is_some()
+        let about = self.events.remove(events, seed, namespace, name);
+        self.settling.announced(about)
     }
 }
