@@ -207,7 +207,7 @@ impl EventsOwner {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();
         // Those without a time stay until there are too many.
-        while let Some((_, at)) = self.order.range((i64::MIN + 1, 0)..(oldest, NONE)).next().copied() {
+        while let Some((_, at)) = self.order.range((i64::MIN + 1, 0)..(oldest, 0)).next().copied() {
             about.extend(self.drop(events, at));
         }
         about

@@ -35,18 +35,19 @@ impl Handle {
 
 /// A UID in 128 bits: those of the UUID, or a hash of a text that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Uid(u128);
+// Two halves: a number of 128 bits wants places that are multiples of its size.
+pub struct Uid([u64; 2]);
 
 impl Uid {
     /// Of an object that has none.
-    pub const NONE: Uid = Uid(0);
+    pub const NONE: Uid = Uid([0; 2]);
 
     /// The UID that `text` stands for.
     pub fn new(text: &str) -> Uid {
         match uuid(text.as_bytes()) {
-            Some(bits) => Uid(bits),
+            Some(bits) => Uid::of_bits(bits),
             None if text.is_empty() => Uid::NONE,
-            None => Uid(xxh3_128(text.as_bytes()) | 1),
+            None => Uid::of_bits(xxh3_128(text.as_bytes()) | 1),
         }
     }
 
@@ -57,15 +58,15 @@ impl Uid {
 
     /// Whether `text` can be told from the bits.
     pub(super) fn is_said_by(self, text: &str) -> bool {
-        uuid(text.as_bytes()) == Some(self.0)
+        uuid(text.as_bytes()) == Some(self.bits())
     }
 
     pub(super) fn of_bits(bits: u128) -> Uid {
-        Uid(bits)
+        Uid([(bits >> 64) as u64, bits as u64])
     }
 
     pub(super) fn bits(self) -> u128 {
-        self.0
+        u128::from(self.0[0]) << 64 | u128::from(self.0[1])
     }
 }
 
@@ -88,7 +89,7 @@ fn uuid(text: &[u8]) -> Option<u128> {
 /// Written as a UUID.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |from: u32, bits: u32| (self.0 >> (128 - from - bits)) & ((1 << bits) - 1);
+        let part = |from: u32, bits: u32| (self.bits() >> (128 - from - bits)) & ((1 << bits) - 1);
         let [a, b, c, d, e] = [part(0, 32), part(32, 16), part(48, 16), part(64, 16), part(80, 48)];
         write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
     }
