@@ -13,6 +13,7 @@ mod error;
 mod exec_plugin;
 mod feed;
 mod identity;
+pub mod index;
 mod kubeconfig;
 mod read;
 mod record;
