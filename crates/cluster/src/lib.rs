@@ -15,6 +15,7 @@ mod feed;
 mod identity;
 pub mod index;
 mod kubeconfig;
+mod live;
 mod read;
 mod record;
 mod request;
@@ -28,5 +29,6 @@ pub use feed::{
     ScopeId, ScopeState,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
+pub use live::{KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
