@@ -76,7 +76,12 @@ pub(super) async fn open(
         problem: format!("cannot be asked for: {error}"),
     })?;
     shared.costs.request(purpose);
-    let answer = tokio::time::timeout(HEADERS, client.send(request)).await;
+    let mut returned = shared.returned.subscribe();
+    let answer = tokio::select! {
+        answer = tokio::time::timeout(HEADERS, client.send(request)) => answer,
+        // What was asked while the server was away is asked again, not waited for.
+        _ = returned.changed() => return Err(Refusal::from(timed_out(ask, Phase::Headers))),
+    };
     let response =
         answer.map_err(|_| timed_out(ask, Phase::Headers))?.map_err(|error| transport(ask, error))?;
     shared.hear();

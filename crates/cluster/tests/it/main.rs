@@ -11,5 +11,6 @@ mod index_live;
 mod index_scopes;
 mod index_tree;
 mod kubeconfigs;
+mod living;
 mod reading;
 mod server;
