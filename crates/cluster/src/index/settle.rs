@@ -311,6 +311,26 @@ impl Index {
         }
     }
 
+    /// Leaves what was reopened as it was shown, and listens from now on.
+    pub(super) fn settle_restored(&mut self, now: Timestamp) {
+        let changed: Vec<u32> = std::mem::take(&mut self.settling.changed).into_iter().collect();
+        self.settling.suspected.clear();
+        self.settling.announced.clear();
+        let unwell: Vec<u32> = changed.into_iter().filter(|place| !self.contents.is_plain(*place)).collect();
+        if !self.contents.settings.assess {
+            return;
+        }
+        for places in unwell.chunks(EVIDENCE_AT_ONCE as usize) {
+            let evidence = IndexEvidence::new(&self.contents);
+            for place in places {
+                let Some(object) = evidence.object(*place) else { continue };
+                self.settling.listen(*place, self.contents.hears(&object));
+                let deadline = self.contents.deadline(&object, &evidence, millis(now));
+                self.settling.set_deadline(*place, deadline);
+            }
+        }
+    }
+
     /// The objects whose answer can have changed.
     fn affected(&mut self) -> Vec<u32> {
         let Settling { changed, suspected, announced, listeners, .. } = &mut self.settling;

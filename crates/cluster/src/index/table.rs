@@ -65,6 +65,14 @@ impl Seed {
         Seed(RandomState::new().hash_one(0_u64))
     }
 
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn of_number(number: u64) -> Seed {
+        Seed(number)
+    }
+
     pub(super) fn bytes(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.0)
     }

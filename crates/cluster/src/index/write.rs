@@ -12,6 +12,7 @@ use super::draft::{Draft, Key, Version};
 use super::pool::NONE;
 use super::record::{Handle, Judged, Record, Uid, flag, millis};
 use super::subscribe::{Aspects, Batch, Change, Seen};
+use super::wire::{Damaged, Reader};
 use super::{Applied, Index, KindId, Pools};
 
 /// What changed since the last snapshot.
@@ -435,5 +436,9 @@ impl Index {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         let about = self.events.remove(events, seed, namespace, name);
         self.settling.announced(about)
+    }
+
+    pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        self.events.read(&mut self.contents.events, input)
     }
 }

@@ -7,6 +7,7 @@ mod discovering;
 mod index;
 mod index_evidence;
 mod index_live;
+mod index_saved;
 mod index_scopes;
 mod index_tree;
 mod kubeconfigs;
