@@ -283,10 +283,10 @@ impl Index {
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
         add(old.body.as_deref() != body, Aspects::BODY);
-        add(
-            old.extract != taken.extract || old.flags & flag::PLAIN != draft.flags & flag::PLAIN,
-            Aspects::CONTENT,
-        );
+        let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
+        let is_same_content = (old.extract, old.created, content(old.flags))
+            == (taken.extract, draft.created, content(draft.flags));
+        add(!is_same_content, Aspects::CONTENT);
         add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
         let is_same = (old.version, old.flags, old.generation, old.created)
             == (taken.version, draft.flags, draft.generation, draft.created);
@@ -313,6 +313,8 @@ impl Index {
             }
         }
         if aspects.has(Aspects::OWNERS) {
+            // Those that it belonged to hear of it as well.
+            self.settling.suspect_all(contents.parents_by(old.owners, place));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
                 contents.abandon(&mut vacant.families, place, &owners);
             }
@@ -325,6 +327,7 @@ impl Index {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
                     contents.postings.remove(&mut vacant.postings, *key, place);
+                    self.settling.announced(Some(*key));
                 }
             }
             for Key { hash, name } in &draft.keys {
