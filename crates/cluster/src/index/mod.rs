@@ -7,7 +7,7 @@
 //! How it is built, and why so:
 //!
 //! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
-//!   readers wait. What an owner writes to while a snapshot is held is copied once, 64 objects at a time. A persistent
+//!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
 //!   map would cost a tree node an object, a lock would let readers hold up the owner.
 //! * **Places instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
 //!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a

@@ -408,7 +408,7 @@ impl Index {
         let cause = cause.filter(|cause| *cause != name);
         let status = verdict.status;
         let is_own = verdict == *own && message == own.message && cause.is_none();
-        let health = (!is_own).then(|| Health { verdict: Judged(verdict), message, cause });
+        let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
         let hears = self.contents.hears(&object);
         let deadline = self.contents.deadline(&object, evidence, millis(now));
         Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })

@@ -294,22 +294,22 @@ impl Index {
             self.touch(place, aspects);
         }
         let Index { contents, pools, vacant, .. } = self;
-        if !aspects.is_empty() || !is_same {
-            if let Some(Some(record)) = contents.records.get_mut(place) {
-                record.version = taken.version;
-                record.flags = draft.flags;
-                record.generation = draft.generation;
-                record.created = draft.created;
-                record.digest = draft.digest;
-                record.labels = taken.labels;
-                record.annotations = taken.annotations;
-                record.owners = taken.owners;
-                record.verdict = taken.verdict;
-                record.extract = taken.extract;
-                record.keys = taken.keys;
-                if aspects.has(Aspects::BODY) {
-                    record.body = draft.body.map(Arc::new);
-                }
+        if (!aspects.is_empty() || !is_same)
+            && let Some(Some(record)) = contents.records.get_mut(place)
+        {
+            record.version = taken.version;
+            record.flags = draft.flags;
+            record.generation = draft.generation;
+            record.created = draft.created;
+            record.digest = draft.digest;
+            record.labels = taken.labels;
+            record.annotations = taken.annotations;
+            record.owners = taken.owners;
+            record.verdict = taken.verdict;
+            record.extract = taken.extract;
+            record.keys = taken.keys;
+            if aspects.has(Aspects::BODY) {
+                record.body = draft.body.map(Arc::new);
             }
         }
         if aspects.has(Aspects::OWNERS) {
