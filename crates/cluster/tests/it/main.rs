@@ -8,6 +8,7 @@ mod feeding;
 mod index;
 mod index_evidence;
 mod index_live;
+mod index_saved;
 mod index_scopes;
 mod index_tree;
 mod kubeconfigs;
