@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, reason = "a measurement that fails is none")]
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -289,7 +290,7 @@ fn main() {
     generate(1, &mut |_, text| bytes += parser.parse(text.as_bytes()).map_or(0, |_| text.len()));
     let before = resident();
     let mut index = Index::new(IndexSettings {
-        mark: Box::new(|object, add| {
+        mark: Arc::new(|object, add| {
             add(&object.text(&["metadata", "labels", "app.kubernetes.io/instance"]))
         }),
         ..IndexSettings::default()

@@ -29,6 +29,6 @@ pub use feed::{
     ScopeId, ScopeState,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{KindSettings, Live, LiveSettings};
+pub use live::{ColdStart, KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
