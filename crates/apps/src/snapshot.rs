@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, ObjectError};
 
-use crate::freshness::Freshness;
+use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
@@ -169,6 +169,15 @@ impl Snapshot {
         snapshot.lost = Some(message.clone());
         snapshot.report(ScopeError { scope: Scope::Cluster, reason: reason.into(), message });
         snapshot
+    }
+
+    /// Says that the cluster does not answer any more. What was read of it stays, as what was last observed: nothing of
+    /// it is known to be true now.
+    pub fn set_lost(&mut self, reason: impl Into<String>, message: impl Into<String>) {
+        self.freshness.state = FreshnessState::Lost;
+        self.errors.retain(|error| error.scope != Scope::Cluster);
+        let (reason, message) = (reason.into(), message.into());
+        self.report(ScopeError { scope: Scope::Cluster, reason, message });
     }
 
     /// Adds an address by which other clusters name this one.

@@ -13,7 +13,8 @@ pub enum Pace {
     Real,
     /// So many times as fast as everywhere else.
     Scaled(f64),
-    /// Only by [`Fleet::advance`](crate::Fleet::advance): nothing depends on how fast the machine is.
+    /// Only by [`Fleet::advance`](crate::Fleet::advance), which moves the others on besides: nothing depends on how
+    /// fast the machine is.
     Stepped,
 }
 
@@ -29,7 +30,7 @@ struct Inner {
     pace: Pace,
     start: Timestamp,
     begun: Instant,
-    /// How far a stepped clock was moved, in microseconds.
+    /// How far it was moved besides what passed by itself, in microseconds.
     stepped: AtomicI64,
 }
 
@@ -46,9 +47,10 @@ impl Clock {
                 let seconds = self.0.begun.elapsed().as_secs_f64() * factor.clamp(0.0, 1e6);
                 signed(Duration::try_from_secs_f64(seconds).unwrap_or_default())
             }
-            Pace::Stepped => SignedDuration::from_micros(self.0.stepped.load(Ordering::Acquire)),
+            Pace::Stepped => SignedDuration::ZERO,
         };
-        later(self.0.start, passed)
+        let stepped = SignedDuration::from_micros(self.0.stepped.load(Ordering::Acquire));
+        later(later(self.0.start, stepped), passed)
     }
 
     /// How time passes.
@@ -56,10 +58,15 @@ impl Clock {
         self.0.pace
     }
 
-    /// Moves a stepped clock on to `time`, never back.
+    /// Moves the clock on to `time`, never back.
     pub(crate) fn step_to(&self, time: Timestamp) {
-        let micros = time.duration_since(self.0.start).as_micros();
-        self.0.stepped.fetch_max(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::AcqRel);
+        if self.0.pace == Pace::Stepped {
+            let micros = time.duration_since(self.0.start).as_micros();
+            self.0.stepped.fetch_max(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::AcqRel);
+            return;
+        }
+        let ahead = i64::try_from(time.duration_since(self.now()).as_micros()).unwrap_or(i64::MAX);
+        self.0.stepped.fetch_add(ahead.max(0), Ordering::AcqRel);
     }
 
     /// How long in real time until it is `time`; `None` for a stepped clock, for which nobody can know.

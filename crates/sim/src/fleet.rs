@@ -35,6 +35,7 @@ pub struct FleetBuilder {
     pub(crate) bookmark_every: Duration,
     pub(crate) version: String,
     pub(crate) nodes: usize,
+    pub(crate) missing_images: Vec<String>,
     pub(crate) off: Behaviours,
 }
 
@@ -107,6 +108,7 @@ impl Fleet {
             bookmark_every: Duration::from_secs(60),
             version: "v1.36.3".to_owned(),
             nodes: 0,
+            missing_images: Vec::new(),
             off: Behaviours::default(),
         }
     }
@@ -131,12 +133,14 @@ impl Fleet {
         Cluster::start(self.shared.clone(), name).await
     }
 
-    /// Moves a stepped clock on. Everything that is due meanwhile has happened when this returns, at its own
-    /// time and in its order.
+    /// Moves the clock on, whatever its pace. Everything that is due meanwhile has happened when this returns, at its
+    /// own time and in its order: a fleet that began some time ago has its past at once.
     pub fn advance(&self, by: Duration) {
         let end = later(self.shared.clock.now(), SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
         self.shared.run_until(end, true);
         self.shared.clock.step_to(end);
+        // What is planned is due sooner than whoever waits for it thought.
+        self.shared.added.notify_one();
     }
 
     /// The certificate authority of the fleet's API servers, in PEM.
@@ -200,6 +204,12 @@ impl FleetBuilder {
     /// How many nodes each cluster begins with.
     pub fn nodes(mut self, nodes: usize) -> FleetBuilder {
         self.nodes = nodes;
+        self
+    }
+
+    /// Images that no registry has: containers that want one of them wait and back off.
+    pub fn missing_images(mut self, images: impl IntoIterator<Item = impl Into<String>>) -> FleetBuilder {
+        self.missing_images.extend(images.into_iter().map(Into::into));
         self
     }
 

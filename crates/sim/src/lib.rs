@@ -32,7 +32,8 @@
 //!   are defaulted. `managedFields` are not kept.
 //! * `exec`, `attach`, `portforward` and `proxy` do not exist; neither do `events.k8s.io` and `autoscaling/v1`, which
 //!   are second views of what `v1` and `autoscaling/v2` hold.
-//! * There are no webhooks, quotas or admission plug-ins but those for namespaces.
+//! * There are no webhooks and no admission plug-ins but those for namespaces; quotas bound how many Pods controllers
+//!   make, and nothing else.
 
 mod access;
 mod admission;

@@ -9,6 +9,8 @@ mod events;
 mod garbage;
 mod kubelet;
 mod namespaces;
+mod nodes;
+mod quota;
 mod rollout;
 mod services;
 
@@ -48,6 +50,19 @@ pub(crate) enum Job {
     Pod(String, String),
     /// Who is behind the Services of this namespace.
     Services(String),
+    Node(String),
+    /// The Pods of a node that is gone.
+    NodeGone(String),
+    /// Whether a Pod must leave a lost node.
+    Eviction(String, String),
+    /// What of the quotas of this namespace is used.
+    Quotas(String),
+    /// Whether those whom a quota of this namespace refused may go on.
+    QuotaChanged(String),
+    /// Whether an Event is old enough to go.
+    Event(String, String),
+    /// The Leases.
+    Beat,
 }
 
 impl Job {
@@ -63,6 +78,13 @@ impl Job {
             Job::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
             Job::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
             Job::Services(namespace) => services::look(inner, namespace),
+            Job::Node(name) => nodes::look(inner, name),
+            Job::NodeGone(name) => nodes::gone(inner, name),
+            Job::Eviction(namespace, name) => nodes::evict(inner, namespace, name),
+            Job::Quotas(namespace) => quota::look(inner, namespace),
+            Job::QuotaChanged(namespace) => quota::changed(inner, namespace),
+            Job::Event(namespace, name) => events::expire(inner, namespace, name),
+            Job::Beat => nodes::beat(inner),
         }
     }
 }
@@ -125,10 +147,22 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
                 soon(inner, Job::Pod(namespace(), name()), Duration::from_millis(5));
             }
             soon(inner, Job::Services(namespace()), Duration::from_millis(50));
+            soon(inner, Job::Quotas(namespace()), Duration::from_millis(100));
+        }
+        ("", "nodes") if gone => soon(inner, Job::NodeGone(name()), Duration::from_secs(1)),
+        ("", "nodes") => soon(inner, Job::Node(name()), Duration::from_millis(20)),
+        ("", "resourcequotas") => {
+            soon(inner, Job::Quotas(namespace()), Duration::from_millis(100));
+            soon(inner, Job::QuotaChanged(namespace()), Duration::from_millis(200));
         }
         ("", "services") => soon(inner, Job::Services(namespace()), Duration::from_millis(50)),
         _ => {}
     }
+}
+
+/// Begins to renew Leases.
+pub(crate) fn keep_leases(inner: &Arc<Inner>) {
+    nodes::beat(inner);
 }
 
 fn target_name(target: &Target, object: &Object) -> String {

@@ -3,6 +3,7 @@
 //! Every view works on either; both end as [`Snapshot`]s.
 
 mod dump;
+mod held;
 mod live;
 mod requests;
 mod stopwatch;
@@ -16,6 +17,7 @@ use taffrail_status::{Choosing, Taffrail};
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
+pub(crate) use held::Held;
 pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 
