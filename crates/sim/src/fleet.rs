@@ -30,6 +30,7 @@ pub struct FleetBuilder {
     pub(crate) seed: u64,
     pace: Pace,
     start: Timestamp,
+    held: bool,
     pub(crate) controllers: bool,
     pub(crate) window: usize,
     pub(crate) bookmark_every: Duration,
@@ -103,6 +104,7 @@ impl Fleet {
             seed: 0,
             pace: Pace::Real,
             start: Timestamp::now(),
+            held: false,
             controllers: true,
             window: 1024,
             bookmark_every: Duration::from_secs(60),
@@ -143,6 +145,12 @@ impl Fleet {
         self.shared.added.notify_one();
     }
 
+    /// Lets time that is held pass from now on.
+    pub fn release(&self) {
+        self.shared.clock.release();
+        self.shared.added.notify_one();
+    }
+
     /// The certificate authority of the fleet's API servers, in PEM.
     pub fn authority(&self) -> &str {
         &self.shared.tls.authority
@@ -173,6 +181,13 @@ impl FleetBuilder {
     /// When time begins.
     pub fn start_at(mut self, start: Timestamp) -> FleetBuilder {
         self.start = start;
+        self
+    }
+
+    /// Holds time until [`Fleet::release`]: before that it passes by [`Fleet::advance`] alone, so that the past of a fleet
+    /// is the same however fast the machine is.
+    pub fn held(mut self) -> FleetBuilder {
+        self.held = true;
         self
     }
 
@@ -226,7 +241,7 @@ impl FleetBuilder {
     /// When its certificates cannot be made.
     pub async fn start(self) -> Result<Fleet, SimError> {
         let shared = Arc::new(Shared {
-            clock: Clock::new(self.pace, self.start),
+            clock: Clock::new(self.pace, self.start, self.held),
             interner: Interner::default(),
             tls: Tls::new()?,
             options: self,

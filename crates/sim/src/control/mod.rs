@@ -97,7 +97,8 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
     let at_once = Duration::ZERO;
     let has = |what: &[u8]| object.head().windows(what.len()).any(|window| window == what);
     let going = gone || has(b"\"deletionTimestamp\"");
-    if going {
+    // Nothing hangs on an Event, and many of them go.
+    if going && !resource.is("", "events") {
         let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
         soon(inner, Job::Dependents(uid), at_once);
         if !target.namespace.is_empty() && gone && is_terminating(inner, &target.namespace) {

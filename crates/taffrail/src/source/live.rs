@@ -46,6 +46,18 @@ pub(crate) struct Member {
     pub(crate) context: Result<Box<Context>, Failure>,
 }
 
+impl Member {
+    /// What is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
+    /// its own.
+    pub(super) fn lost(&self, failure: Failure) -> Snapshot {
+        let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
+        if let Ok(context) = &self.context {
+            snapshot.add_server(context.server());
+        }
+        snapshot
+    }
+}
+
 /// A member, and how long it may take.
 pub(crate) struct Live {
     pub(crate) member: Member,
@@ -283,7 +295,7 @@ impl Live {
 
     /// Reads all that is needed to show the apps.
     async fn snapshot(self, asked: &Asked, now: Timestamp, rules: &dyn Rules) -> (Snapshot, Option<Cluster>) {
-        let lost = |failure: Failure| Snapshot::lost(&*self.member.name, failure.reason, failure.message);
+        let lost = |failure: Failure| self.member.lost(failure);
         match self.connect().await {
             Err(failure) => (lost(failure), None),
             Ok(cluster) => match read(&self.member.name, &cluster, asked, now, rules).await {

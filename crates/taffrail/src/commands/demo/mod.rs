@@ -154,9 +154,9 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
         // What is shown as seconds moves each second.
         let second = Instant::now() + Duration::from_secs(1);
         let due = if view.is_live() { second.min(judged + JUDGE) } else { judged + JUDGE };
-        let mut read = false;
+        let mut read = None;
         tokio::select! {
-            _ = changed => read = true,
+            (_, place, _) = changed => read = Some(place),
             () = sleep_until(due) => {}
             heard = signals.next() => match heard {
                 Heard::End => return Ok(()),
@@ -164,13 +164,17 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
                 Heard::Stopped => view.stop().map_err(failed)?,
             },
         }
-        if read {
+        if let Some(first) = read {
             let begun = Instant::now();
             if signals.during(tokio::time::sleep(SWARM)).await.is_none() {
                 return Ok(());
             }
-            let fresh: Vec<bool> =
+            let mut fresh: Vec<bool> =
                 changes.iter_mut().map(|changes| changes.has_changed().unwrap_or(false)).collect();
+            // It has been seen to change, and that is not told twice.
+            if let Some(first) = fresh.get_mut(first) {
+                *first = true;
+            }
             changes.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
             let now = Timestamp::now();
             let reading = held.read(|place| fresh.get(place).copied().unwrap_or(false), now);

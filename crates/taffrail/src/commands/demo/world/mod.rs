@@ -115,6 +115,7 @@ impl World {
         let fleet = Fleet::builder()
             .seed(seed)
             .start_at(start)
+            .held()
             .nodes(NODES)
             .missing_images(troubles::missing_images())
             .start()
@@ -138,6 +139,7 @@ impl World {
         troubles::begin(&declared, &clusters, seed)?;
         fleet.advance(skip);
         clusters.iter().for_each(Cluster::keep_leases);
+        fleet.release();
         let regions = declared.clusters.into_iter().map(|member| member.region).collect();
         Ok(World { _fleet: fleet, clusters, regions })
     }
