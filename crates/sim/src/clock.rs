@@ -1,7 +1,7 @@
 //! The time of a fleet.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +37,8 @@ struct Inner {
 
 impl Clock {
     pub(crate) fn new(pace: Pace, start: Timestamp, held: bool) -> Clock {
-        let clock = Clock(Arc::new(Inner { pace, start, begun: OnceLock::new(), stepped: AtomicI64::new(0) }));
+        let clock =
+            Clock(Arc::new(Inner { pace, start, begun: OnceLock::new(), stepped: AtomicI64::new(0) }));
         if !held {
             clock.release();
         }

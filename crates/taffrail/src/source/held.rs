@@ -36,10 +36,8 @@ impl Held {
     ) -> Held {
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let kept = |member: Member| {
-            let snapshot = member.lost(Failure {
-                reason: "NotRead".to_owned(),
-                message: "it was not read yet".to_owned(),
-            });
+            let snapshot = member
+                .lost(Failure { reason: "NotRead".to_owned(), message: "it was not read yet".to_owned() });
             Kept { live: Live::new(member, timeout), cluster: None, snapshot }
         };
         Held { asked, rules, timeout, members: members.into_iter().map(kept).collect() }

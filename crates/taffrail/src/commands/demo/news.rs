@@ -51,6 +51,19 @@ pub(super) enum Kind {
     Unsynced,
 }
 
+impl Concern {
+    /// What is not as it should be, in a word: of apps that are ready, what else.
+    pub(super) fn word(&self) -> &str {
+        match self.kind {
+            Kind::Unwell | Kind::Lost => &self.state,
+            Kind::Unsynced => self.state.rsplit(", ").next().map_or("", |word| match word {
+                "Ready (suspended)" => "Suspended",
+                word => word,
+            }),
+        }
+    }
+}
+
 /// A change.
 #[derive(Debug, Clone)]
 pub(super) struct Change {

@@ -12,7 +12,7 @@ use super::news::{Change, ClusterNews, Concern, Counts, Kind, News};
 use crate::output::{fitting, printable, style};
 use crate::program;
 
-/// From this width on a concern has one line, and clusters have words beside their numbers.
+/// From this width on there is room for the names of several apps or clusters.
 const WIDE: usize = 110;
 /// How long a command to try stands there.
 const TURN: i64 = 20;
@@ -24,11 +24,12 @@ const LOOKS: [&str; 4] = [
     "taffrail tree shop --context eu-1",
     "taffrail get clusters --all-contexts",
 ];
-const DEEDS: [&str; 4] = [
+const DEEDS: [&str; 5] = [
     "kubectl --context eu-1 -n shop scale deployment web --replicas 5",
     "kubectl --context eu-1 -n shop delete pod -l app=cart",
-    "kubectl --context eu-1 -n shop set image deployment web web=ghcr.io/acme/shop/web:1.6.0",
-    "kubectl --context eu-1 -n shop rollout undo deployment web",
+    "kubectl --context eu-1 -n shop rollout restart deployment web",
+    "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate=lost",
+    "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate-",
 ];
 
 /// What is shown on the terminal.
@@ -44,7 +45,7 @@ impl Overview {
 
     /// The lines of a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
-        let mut lines = vec![summary(news), String::new()];
+        let mut lines = vec![summary(news, Some(columns)), String::new()];
         lines.extend(clusters(&news.clusters, columns));
         lines.push(String::new());
 
@@ -53,23 +54,19 @@ impl Overview {
         tries.extend(self.commands(news, now).iter().map(|command| format!("  {}", program::typed(command))));
         tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
 
-        // What is left is for what is not well, and a quarter of it for what changed.
+        // What is left is for what is not well; what changed gets at least a line.
         let room = rows.saturating_sub(lines.len() + tries.len() + 1);
-        let for_changes = match room {
-            ..6 => 0,
-            _ => news.changes.len().min(room / 4).max(2),
-        };
-        let for_concerns = room.saturating_sub(if for_changes > 0 { for_changes + 2 } else { 0 });
-        let concerns = concerns(&news.concerns, now, columns, for_concerns);
-        let left = room.saturating_sub(concerns.len() + 2);
+        let least = if room >= 6 { 3 } else { 0 };
+        let concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least));
+        let left = room.saturating_sub(concerns.len());
         lines.extend(concerns);
-        if for_changes > 0 {
+        if left >= 3 {
             lines.push(String::new());
             lines.push(title("Changed lately"));
             if news.changes.is_empty() {
                 lines.push(dim("  nothing yet"));
             }
-            lines.extend(news.changes.iter().take(left.max(for_changes)).map(|it| change(it, now, columns)));
+            lines.extend(news.changes.iter().take(left - 2).map(|it| change(it, now, columns)));
         }
         // What to try stands at the foot.
         let blank = rows.saturating_sub(lines.len() + tries.len());
@@ -162,19 +159,26 @@ fn counted(counts: &Counts, words: bool) -> String {
     counts.iter().map(one).collect::<Vec<_>>().join("  ")
 }
 
-/// The fleet in one line.
-pub(super) fn summary(news: &News) -> String {
+/// The fleet in one line that fits, if any does.
+pub(super) fn summary(news: &News, columns: Option<usize>) -> String {
     let bold = Style::new().bold();
     let apps: usize = news.counts.iter().map(|(_, count)| count).sum();
-    let clusters = news.clusters.len();
-    let counts = counted(&news.counts, true);
-    format!("{bold}Taffrail demo{bold:#}  {clusters} clusters, {apps} apps:  {counts}")
+    let fleet = format!("{} clusters, {apps} apps:", news.clusters.len());
+    let [with_words, without] = [true, false].map(|words| counted(&news.counts, words));
+    let full = format!("{bold}Taffrail demo{bold:#}  {fleet}  {with_words}");
+    let lines = [full, format!("{fleet}  {with_words}")];
+    let fits = |line: &String| columns.is_none_or(|columns| width(line) <= columns);
+    lines.into_iter().find(fits).unwrap_or_else(|| format!("{fleet}  {without}"))
+}
+
+/// How many columns a text takes that may have colours.
+fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().width()
 }
 
 /// Text in so many columns, whatever its colours.
 fn padded(text: &str, columns: usize) -> String {
-    let width = anstream::adapter::strip_str(text).to_string().width();
-    format!("{text}{}", " ".repeat(columns.saturating_sub(width)))
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// The clusters, side by side by region.
@@ -208,7 +212,7 @@ fn cell(cluster: &ClusterNews, name: usize, width: usize) -> String {
         return format!("{head}{colour}{} {apps}  no answer{colour:#}", shape(Status::Unknown));
     }
     let [with_words, without] = [true, false].map(|words| counted(&cluster.counts, words));
-    let fits = anstream::adapter::strip_str(&with_words).to_string().width() + name + 2 <= width;
+    let fits = self::width(&with_words) + name + 2 <= width;
     format!("{head}{}", if fits { with_words } else { without })
 }
 
@@ -225,18 +229,19 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec
         lines.push(dim("  nothing: all is as it was declared"));
         return lines;
     }
-    let is_wide = columns >= WIDE;
-    // The title and every concern once, and the messages below them where there is room for all.
-    let lines_each = if !is_wide && room > all.len() * 2 { 2 } else { 1 };
-    let places = room.saturating_sub(1) / lines_each;
+    let places = room.saturating_sub(1);
     let shown = if all.len() > places { places.saturating_sub(1) } else { all.len() };
     let widest = |of: &dyn Fn(&Concern) -> usize, most: usize| {
         all.iter().take(shown).map(of).max().unwrap_or_default().min(most)
     };
-    let state = widest(&|it| it.state.width(), 18);
-    let (most_apps, most_clusters) = if is_wide { (22, 20) } else { (18, 16) };
+    let state = widest(&|it| it.word().width(), 14);
+    let (most_apps, most_clusters) = if columns >= WIDE { (24, 22) } else { (18, 16) };
     let apps = widest(&|it| named(&it.apps, most_apps, "apps").width(), most_apps);
     let clusters = widest(&|it| named(&it.clusters, most_clusters, "clusters").width(), most_clusters);
+    let used = 2 + 2 + state + 2 + apps + 2 + clusters + 2 + 6 + 2;
+    // Messages stand below where they are cut otherwise and there is room for all of them.
+    let is_long = |it: &Concern| printable(&it.message).width() + used > columns;
+    let below = all.len() * 2 < room && all.iter().any(is_long);
     for concern in all.iter().take(shown) {
         let colour = match concern.kind {
             Kind::Unsynced => AnsiColor::Yellow.on_default(),
@@ -245,20 +250,18 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec
         let shape = if concern.kind == Kind::Unsynced { "≠" } else { shape(concern.status) };
         let since =
             concern.since.map(|since| text::span(now.as_second() - since.as_second())).unwrap_or_default();
-        let mut line = format!(
+        let line = format!(
             "  {colour}{shape} {}{colour:#}  {}  {}  {since:>6}",
-            padded(&concern.state, state),
+            padded(concern.word(), state),
             padded(&printable(&named(&concern.apps, most_apps, "apps")), apps),
             padded(&printable(&named(&concern.clusters, most_clusters, "clusters")), clusters),
         );
-        let message = printable(&concern.message).into_owned();
-        if lines_each == 2 {
-            lines.push(line);
+        let message = printable(&concern.message);
+        if below {
+            lines.push(line.trim_end().to_owned());
             lines.push(format!("    {}", fitting(&message, Some(columns.saturating_sub(4)))));
         } else {
-            line.push_str("  ");
-            line.push_str(&message);
-            lines.push(line);
+            lines.push(format!("{line}  {message}"));
         }
     }
     if shown < all.len() {

@@ -23,7 +23,7 @@ impl Lines {
     pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
         let mut out = answer::people();
         if self.told.is_none() {
-            writeln!(out, "{}", anstream::adapter::strip_str(&summary(news)))?;
+            writeln!(out, "{}", anstream::adapter::strip_str(&summary(news, None)))?;
             exports(&self.kubeconfig).iter().try_for_each(|export| writeln!(out, "{export}"))?;
             for concern in &news.concerns {
                 let Concern { clusters, apps, state, message, .. } = concern;
