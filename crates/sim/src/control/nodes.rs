@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Job, all, change, create, soon, text};
+use super::{Job, all, change, contains, create, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 use crate::write::{Deletion, Target};
@@ -28,8 +28,13 @@ fn is_lost(node: &Value) -> bool {
 /// Whether a Pod is on a node whose kubelet cannot be heard: what it does there nobody knows.
 pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
     let Some(name) = pod["spec"]["nodeName"].as_str() else { return false };
-    let node = inner.target("", "nodes", "", name).and_then(|target| inner.tree(&target));
-    node.is_some_and(|node| is_lost(&node))
+    let Some(target) = inner.target("", "nodes", "", name) else { return false };
+    let node = inner.store().get(target.shelf, &target.key()).cloned();
+    // Every step of every Pod asks this.
+    node.is_some_and(|node| {
+        contains(node.head(), "taffrail.dev/simulate")
+            && is_lost(&node.tree(&target.api_version(), &target.resource.kind))
+    })
 }
 
 /// Brings a node, and the Pods on it, in line with whether it can be heard.

@@ -6,3 +6,4 @@ mod api;
 mod conformance;
 mod fleet;
 mod kubectl;
+mod troubles;

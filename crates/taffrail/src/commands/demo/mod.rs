@@ -66,6 +66,10 @@ pub(crate) struct DemoArguments {
     /// Begin so far into the round of troubles, which takes five minutes: 90s, 2m
     #[arg(long, value_name = "TIME", value_parser = cli::timeout)]
     skip: Option<Duration>,
+
+    /// Let time stand still there, so that what is to be seen does not pass: nothing happens, nothing reacts
+    #[arg(long, hide = true)]
+    hold: bool,
 }
 
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
@@ -134,7 +138,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     // From here on an end is heard, so that what is made is removed.
     let mut signals = Signals::listen().map_err(failed)?;
     let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
-    let world = World::start(arguments.seed, arguments.skip.unwrap_or_default()).await;
+    let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
     let world = world.map_err(|error| Complaint::unreadable("the demo cannot be started").because(&error))?;
     file.write(&world.kubeconfig())?;
 

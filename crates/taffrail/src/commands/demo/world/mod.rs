@@ -107,8 +107,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Starts the fleet, which is then so far into the first round of what goes wrong.
-    pub(super) async fn start(seed: u64, skip: Duration) -> Result<World, WorldError> {
+    /// Starts the fleet, which is then so far into the first round of what goes wrong, and stays there if it is held.
+    pub(super) async fn start(seed: u64, skip: Duration, hold: bool) -> Result<World, WorldError> {
         let declared = Declared::read()?;
         let past = SignedDuration::try_from(AGE.saturating_add(skip)).unwrap_or_default();
         let start = Timestamp::now().checked_sub(past).unwrap_or(Timestamp::MIN);
@@ -139,7 +139,9 @@ impl World {
         troubles::begin(&declared, &clusters, seed)?;
         fleet.advance(skip);
         clusters.iter().for_each(Cluster::keep_leases);
-        fleet.release();
+        if !hold {
+            fleet.release();
+        }
         let regions = declared.clusters.into_iter().map(|member| member.region).collect();
         Ok(World { _fleet: fleet, clusters, regions })
     }
