@@ -232,7 +232,7 @@ fn the_overview_takes_the_screen_and_gives_it_back() {
     }
     // Of an update only what changed is written.
     terminal.wait_for("no answer");
-    assert_eq!(terminal.text.matches("Europe").count(), 1);
+    assert_eq!(terminal.text.matches("Europe").count(), 1, "{:?}", terminal.text);
 
     let id = Pid::from_child(&terminal.child);
     rustix::process::kill_process(id, Signal::INT).unwrap();

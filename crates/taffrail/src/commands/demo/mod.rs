@@ -134,10 +134,11 @@ impl Signals {
 }
 
 async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
-    let failed = |error: io::Error| Complaint::unreadable("the demo cannot be shown").because(&error);
     // From here on an end is heard, so that what is made is removed.
-    let mut signals = Signals::listen().map_err(failed)?;
+    let mut signals = Signals::listen().map_err(cannot_show)?;
     let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
+    let mut view = View::open(file).map_err(cannot_show)?;
+    view.begin().map_err(cannot_show)?;
     let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
     let world = world.map_err(|error| Complaint::unreadable("the demo cannot be started").because(&error))?;
     file.write(&world.kubeconfig())?;
@@ -149,8 +150,9 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     }
     let mut news = News::new(&world.regions);
     news.look(&held, Timestamp::now());
-    let mut view = View::open(file).map_err(failed)?;
-    view.show(&news).map_err(failed)?;
+    if let Err(error) = view.show(&news) {
+        return ended(error);
+    }
 
     let mut judged = Instant::now();
     loop {
@@ -165,7 +167,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
             heard = signals.next() => match heard {
                 Heard::End => return Ok(()),
                 Heard::Resized => {}
-                Heard::Stopped => view.stop().map_err(failed)?,
+                Heard::Stopped => view.stop().map_err(cannot_show)?,
             },
         }
         if let Some(first) = read {
@@ -187,7 +189,9 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
             }
             news.look(&held, Timestamp::now());
             judged = Instant::now();
-            view.show(&news).map_err(failed)?;
+            if let Err(error) = view.show(&news) {
+                return ended(error);
+            }
             if signals.during(sleep_until(begun + PACE)).await.is_none() {
                 return Ok(());
             }
@@ -197,8 +201,22 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
             news.look(&held, Timestamp::now());
             judged = Instant::now();
         }
-        view.show(&news).map_err(failed)?;
+        if let Err(error) = view.show(&news) {
+            return ended(error);
+        }
     }
+}
+
+/// A reader who goes away has seen enough.
+fn ended(error: io::Error) -> Result<(), Complaint> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(cannot_show(error)),
+    }
+}
+
+fn cannot_show(error: io::Error) -> Complaint {
+    Complaint::unreadable("the demo cannot be shown").because(&error)
 }
 
 /// The clusters, as any other command would find them with the kubeconfig.
@@ -230,6 +248,14 @@ impl View {
             Some(screen) => View::Screen(screen, Overview::new(file.path())),
             None => View::Lines(plain::Lines::new(file.path())),
         })
+    }
+
+    /// Says what is waited for, to whoever sees nothing else yet.
+    fn begin(&mut self) -> io::Result<()> {
+        match self {
+            View::Screen(screen, overview) => screen.draw(&overview.beginning()),
+            View::Lines(_) => Ok(()),
+        }
     }
 
     fn is_live(&self) -> bool {

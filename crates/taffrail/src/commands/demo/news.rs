@@ -58,6 +58,8 @@ impl Concern {
             Kind::Unwell | Kind::Lost => &self.state,
             Kind::Unsynced => self.state.rsplit(", ").next().map_or("", |word| match word {
                 "Ready (suspended)" => "Suspended",
+                "sync failed" => "Sync failed",
+                "sync unknown" => "Sync unknown",
                 word => word,
             }),
         }

@@ -43,6 +43,11 @@ impl Overview {
         Overview { exports: exports(kubeconfig), begun: Timestamp::now() }
     }
 
+    /// What is shown before there is anything to see.
+    pub(super) fn beginning(&self) -> Vec<String> {
+        vec![format!("{}  starting twelve clusters, with the past of three days …", title("Taffrail demo"))]
+    }
+
     /// The lines of a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
         let mut lines = vec![summary(news, Some(columns)), String::new()];
@@ -282,4 +287,80 @@ fn change(change: &Change, now: Timestamp, columns: usize) -> String {
     };
     let (before, after) = (&change.before, &change.after);
     format!("  {ago:>10}  {}: {before} → {colour}{after}{colour:#}", printable(&who))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn news(concerns: usize) -> News {
+        let mut news = News::new(&[]);
+        let counts = vec![(Status::Current, 8), (Status::Failed, 1), (Status::InProgress, 1)];
+        for (place, region) in ["Europe", "Americas", "Asia Pacific"].iter().cycle().take(12).enumerate() {
+            news.clusters.push(ClusterNews {
+                name: format!("cluster-{place}"),
+                region: (*region).to_owned(),
+                counts: counts.clone(),
+                lost: (place == 4).then(|| ("no route".to_owned(), Some(NOW))),
+            });
+        }
+        news.counts = vec![(Status::Current, 80), (Status::Failed, 10), (Status::Unknown, 9)];
+        for number in 0..concerns {
+            news.concerns.push(Concern {
+                status: Status::Failed,
+                state: "Failed".to_owned(),
+                apps: vec![format!("app-{number}")],
+                clusters: vec!["eu-1".to_owned(), "us-1".to_owned()],
+                since: Some(NOW),
+                message: "a message that is longer than a line of a narrow screen, and goes on".to_owned(),
+                kind: Kind::Unwell,
+                is_remote: false,
+            });
+        }
+        news
+    }
+
+    fn lines(news: &News, columns: usize, rows: usize) -> Vec<String> {
+        let overview =
+            Overview { exports: vec![format!("export KUBECONFIG=/tmp/{}", "k".repeat(90))], begun: NOW };
+        let lines = overview.lines(news, NOW, columns, rows);
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    #[test]
+    fn it_fits_and_keeps_what_is_to_be_copied() {
+        for (columns, rows) in [(80, 24), (120, 40), (60, 24)] {
+            for concerns in [0, 3, 30] {
+                let lines = lines(&news(concerns), columns, rows);
+                assert_eq!(lines.len(), rows, "{columns}x{rows}: {lines:#?}");
+                assert!(lines[0].contains("12 clusters, 99 apps:"), "{}", lines[0]);
+                assert!(lines[rows - 1].contains("Ctrl-C"), "{lines:#?}");
+                // The command is broken where it does not fit, and never cut.
+                let all = lines.concat();
+                assert!(all.contains(&"k".repeat(90)), "{lines:#?}");
+                let copied = lines.iter().filter(|line| line.contains("export") || line.contains("kkk"));
+                assert!(copied.into_iter().all(|line| line.width() <= columns), "{lines:#?}");
+                let has = |wanted: &str| lines.iter().any(|line| line.contains(wanted));
+                assert!(has("no answer") && has("Changed lately"), "{lines:#?}");
+                assert!(concerns == 0 || has("app-0"), "{lines:#?}");
+                assert_eq!(concerns == 30, has(" more"), "{lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_stand_below_where_there_is_room() {
+        let wide = lines(&news(2), 120, 40);
+        assert!(wide.iter().any(|line| line.contains("app-0") && line.contains("a message")), "{wide:#?}");
+        let narrow = lines(&news(2), 80, 40);
+        assert!(narrow.iter().any(|line| line.starts_with("    a message")), "{narrow:#?}");
+    }
+
+    #[test]
+    fn paths_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!(quoted(Path::new("/tmp/a-b/c")), "/tmp/a-b/c");
+        assert_eq!(quoted(Path::new("/tmp/a b/it's")), r"'/tmp/a b/it'\''s'");
+    }
 }

@@ -14,18 +14,19 @@ use super::{Declared, WorldError};
 /// How long a round takes.
 const ROUND: Duration = Duration::from_secs(300);
 
-/// Each with its name.
-const TROUBLES: [(&str, &str); 10] = [
-    ("bad-image", include_str!("troubles/bad-image.yaml")),
-    ("quota", include_str!("troubles/quota.yaml")),
-    ("dark", include_str!("troubles/dark.yaml")),
-    ("crash-loop", include_str!("troubles/crash-loop.yaml")),
-    ("node-lost", include_str!("troubles/node-lost.yaml")),
-    ("drift", include_str!("troubles/drift.yaml")),
-    ("behind", include_str!("troubles/behind.yaml")),
-    ("finalizer", include_str!("troubles/finalizer.yaml")),
-    ("source", include_str!("troubles/source.yaml")),
-    ("suspended", include_str!("troubles/suspended.yaml")),
+/// A file for each.
+const TROUBLES: [&str; 11] = [
+    include_str!("troubles/bad-image.yaml"),
+    include_str!("troubles/quota.yaml"),
+    include_str!("troubles/dark.yaml"),
+    include_str!("troubles/crash-loop.yaml"),
+    include_str!("troubles/node-lost.yaml"),
+    include_str!("troubles/drift.yaml"),
+    include_str!("troubles/behind.yaml"),
+    include_str!("troubles/finalizer.yaml"),
+    include_str!("troubles/source.yaml"),
+    include_str!("troubles/suspended.yaml"),
+    include_str!("troubles/routine.yaml"),
 ];
 
 /// The images that are deployed and were never pushed.
@@ -84,7 +85,7 @@ impl Part<'_> {
     /// What happens here in a round.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
-        for (_, text) in TROUBLES {
+        for text in TROUBLES {
             let text = fill(text, |place| self.value(place, round))?;
             let scenes: Vec<Scene> = serde_saphyr::from_str(&text)
                 .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
