@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     /// Counts what others can see change; renewals of Leases are not counted.
     pub(crate) changes: watch::Sender<u64>,
     /// What controllers will look at, and when.
-    pub(crate) pending: Mutex<HashMap<control::Job, Timestamp>>,
+    pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
     store: Mutex<Store>,
     random: Mutex<Rng>,
     me: Weak<Inner>,
@@ -221,6 +221,9 @@ impl Inner {
 
     /// What every cluster begins with.
     fn furnish(&self) {
+        if self.fleet.options.verbatim {
+            return;
+        }
         let created = |object: Value| {
             if let Ok(target) = self.target_of(&object) {
                 // What is refused here was switched off, or is there already.

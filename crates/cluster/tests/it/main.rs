@@ -1,9 +1,17 @@
-//! The crate against servers that answer as told.
+//! The crate against servers that answer as told, and its index without any.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod connecting;
 mod discovering;
+mod feeding;
+mod index;
+mod index_evidence;
+mod index_live;
+mod index_saved;
+mod index_scopes;
+mod index_tree;
 mod kubeconfigs;
+mod living;
 mod reading;
 mod server;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Job, create, soon};
+use super::{Task, create, soon};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 
@@ -49,7 +49,7 @@ pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
             "firstTimestamp": first, "lastTimestamp": now, "eventTime": null, "count": count,
         }),
     );
-    soon(inner, Job::Event(namespace, event), KEPT);
+    soon(inner, Task::Event(namespace, event), KEPT);
 }
 
 /// Removes an Event that nobody has written for long enough.
@@ -61,6 +61,6 @@ pub(super) fn expire(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(KEPT);
     match KEPT.saturating_sub(age) {
         Duration::ZERO => inner.remove(&target),
-        left => soon(inner, Job::Event(namespace.to_owned(), name.to_owned()), left),
+        left => soon(inner, Task::Event(namespace.to_owned(), name.to_owned()), left),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Job, all, change, contains, create, soon, text};
+use super::{Task, all, change, contains, create, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 use crate::write::{Deletion, Target};
@@ -130,7 +130,7 @@ fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
         .next();
     // One that names no time stays for ever.
     if let Some(seconds) = own.unwrap_or(Some(TOLERATION)) {
-        let job = Job::Eviction(target.namespace.clone(), target.name.clone());
+        let job = Task::Eviction(target.namespace.clone(), target.name.clone());
         soon(inner, job, Duration::from_secs(seconds));
     }
 }
@@ -144,7 +144,7 @@ fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
             set_ready(pod, "True", now);
         }
     });
-    soon(inner, Job::Pod(target.namespace.clone(), target.name.clone()), Duration::from_millis(200));
+    soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), Duration::from_millis(200));
 }
 
 /// Deletes a Pod whose node has been lost for longer than it tolerates.
@@ -197,5 +197,5 @@ pub(super) fn beat(inner: &Arc<Inner>) {
         let name = text(&node["metadata"]["name"]);
         renew("kube-node-lease", &name, &name, 40);
     }
-    soon(inner, Job::Beat, BEAT);
+    soon(inner, Task::Beat, BEAT);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Job, all, change, soon, text};
+use super::{Task, all, change, soon, text};
 use crate::cluster::Inner;
 
 const BOUNDS: [&str; 2] = ["pods", "count/pods"];
@@ -70,7 +70,7 @@ pub(super) fn changed(inner: &Arc<Inner>, namespace: &str) {
     for set in all(inner, "apps", "replicasets", namespace) {
         let wanted = set["spec"]["replicas"].as_i64().unwrap_or_default();
         if wanted > set["status"]["replicas"].as_i64().unwrap_or_default() {
-            let job = Job::ReplicaSet(namespace.to_owned(), text(&set["metadata"]["name"]));
+            let job = Task::ReplicaSet(namespace.to_owned(), text(&set["metadata"]["name"]));
             soon(inner, job, Duration::from_millis(500));
         }
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use taffrail_apps::{AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, wanted_elsewhere};
+use taffrail_apps::{
+    AppList, Asked, Freshness, FreshnessState, ObjectKey, Objects, Scope, ScopeError, Snapshot, apps_by,
+    wanted_elsewhere,
+};
 use taffrail_cluster::Cluster;
 use taffrail_status::{Choosing, Taffrail};
 
@@ -89,10 +92,22 @@ impl Kept {
                 self.cluster = Some(cluster);
                 self.snapshot = snapshot;
             }
-            Err(Failure { reason, message }) => {
+            Err(failure) => {
                 self.cluster = None;
-                self.snapshot.set_lost(reason, message);
+                self.lost(failure);
             }
         }
+    }
+
+    /// What was read of it stays, as what was last observed: nothing of it is known to be true now.
+    fn lost(&mut self, failure: Failure) {
+        let Some(at) = self.snapshot.freshness().observed_at else {
+            self.snapshot = self.live.member.lost(failure);
+            return;
+        };
+        self.snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: Some(at) });
+        self.snapshot.retract(&Scope::Cluster);
+        let Failure { reason, message } = failure;
+        self.snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
     }
 }

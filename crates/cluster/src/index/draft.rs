@@ -1,0 +1,439 @@
+//! An object as it is read, before its parts are kept.
+
+use std::borrow::Cow;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::assess::{claims, defined};
+use taffrail_status::json::{Kind, Value, write_string};
+use taffrail_status::{Object, Status, Verdict};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::extract::{Extractor, Known, write_value};
+use super::record::{Owner, Relation, Uid, flag};
+use super::table::Seed;
+use super::{Form, IndexSettings, Refusal};
+
+/// What kubectl and others write of a whole object into one of its own annotations: Secret values may be in it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Who leads, written down every few seconds.
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+
+/// Names of objects are at most 253 bytes long, those of a few kinds somewhat longer; the API server refuses others.
+const LONGEST_NAME: usize = 1024;
+
+/// How old an object may be before a controller must have written its first status.
+pub(super) const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
+
+/// A resource version as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Version<'a> {
+    Number(u64),
+    Text(Cow<'a, str>),
+}
+
+/// A key by which an object is found besides its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key<'a> {
+    pub(super) hash: u128,
+    /// What it says, for those that are listed.
+    pub(super) name: Option<Cow<'a, str>>,
+}
+
+/// Everything that is kept of an object, not yet in its place.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    pub(super) namespace: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) uid: Uid,
+    pub(super) version: Version<'a>,
+    pub(super) created: i64,
+    pub(super) generation: i64,
+    pub(super) digest: u64,
+    pub(super) flags: u8,
+    pub(super) owners: Vec<Owner>,
+    /// What stands for its UID where others name it by other means, besides its own name.
+    pub(super) families: Vec<Uid>,
+    pub(super) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    pub(super) verdict: Verdict,
+    pub(super) extract: Vec<u8>,
+    pub(super) body: Option<Box<[u8]>>,
+    pub(super) keys: Vec<Key<'a>>,
+}
+
+/// What stands for the UID of an object that is named instead.
+pub(super) fn named(seed: Seed, group: &str, kind: &str, namespace: &str, name: &str) -> Uid {
+    Uid::of_bits(seed.words(&["owner", group, kind, namespace, name]))
+}
+
+/// The key of the Pods that use a claim.
+pub(super) fn users(seed: Seed, namespace: &str, claim: &str) -> u128 {
+    seed.words(&["claim", namespace, claim])
+}
+
+/// The key of the CustomResourceDefinition of a kind.
+pub(super) fn definition(seed: Seed, group: &str, kind: &str) -> u128 {
+    seed.words(&["defines", group, kind])
+}
+
+/// The key of what has a mark.
+pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
+    seed.words(&["mark", mark])
+}
+
+/// Reads an object.
+pub(super) fn read<'a>(
+    object: &Object<'a>,
+    form: Form,
+    settings: &IndexSettings,
+    extractor: &Extractor,
+    seed: Seed,
+    now: Timestamp,
+) -> Result<Draft<'a>, Refusal> {
+    let (name, namespace) = (object.name(), object.namespace());
+    if name.is_empty() {
+        return Err(Refusal::NoName);
+    }
+    if name.len().max(namespace.len()) > LONGEST_NAME {
+        return Err(Refusal::NameTooLong);
+    }
+    let is_secret = (object.group(), object.kind()) == ("", "Secret");
+    let member = |key: &str| object.metadata().and_then(|metadata| metadata.get(key));
+    let text = |key: &str| member(key).and_then(Value::as_str).unwrap_or_default();
+    let uid_text = text("uid");
+    let uid = Uid::new(&uid_text);
+    let mut flags = 0;
+    let mut set = |flag: u8, is_set: bool| flags |= if is_set { flag } else { 0 };
+    let has_odd_uid = !uid.is_none() && !uid.is_said_by(&uid_text);
+    set(flag::ODD_UID, has_odd_uid);
+    let created_text = text("creationTimestamp");
+    let created = created_text.parse::<Timestamp>().ok();
+    let is_usual = |time: &Timestamp| created_text.len() == 20 && time.to_string() == *created_text;
+    let has_odd_creation = !created_text.is_empty() && !created.as_ref().is_some_and(is_usual);
+    set(flag::ODD_CREATION, has_odd_creation);
+    let version = version(text("resourceVersion"));
+    set(flag::ODD_VERSION, matches!(version, Version::Text(_)));
+    set(flag::METADATA, form == Form::Metadata);
+    let is_deleting = !text("deletionTimestamp").is_empty();
+    set(flag::DELETING, is_deleting);
+    let verdict = match settings.rules.judge(object, now) {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable"),
+    };
+    let labels = pairs(member("labels"), |_| true);
+    let annotations = member("annotations");
+    let (owners, is_of_job) = owners(object, &labels, seed);
+    let known = Known {
+        verdict: &verdict,
+        is_deleting,
+        is_metadata: form == Form::Metadata,
+        is_new: created.is_some_and(|created| now.duration_since(created) < FIRST_STATUS),
+        has_odd_uid,
+        has_odd_creation,
+        is_of_job,
+    };
+    let extract = extractor.extract(object, &known);
+    set(flag::PLAIN, extract.is_plain);
+    let keeps = form == Form::Body && !is_secret && (settings.keep)(object);
+    let digest = digest(object, form, &labels, annotations);
+    Ok(Draft {
+        uid,
+        version,
+        created: created.map_or(i64::MIN, Timestamp::as_second),
+        generation: member("generation").and_then(Value::as_i64).unwrap_or(i64::MIN),
+        digest,
+        flags,
+        families: families(object, seed),
+        annotations: pairs(annotations, |key| {
+            key != LAST_APPLIED && settings.annotations.iter().any(|own| own == key)
+        }),
+        extract: if keeps { Vec::new() } else { extract.bytes },
+        body: keeps.then(|| body(object)),
+        keys: keys(object, settings, seed),
+        namespace,
+        name,
+        owners,
+        labels,
+        verdict,
+    })
+}
+
+fn version(text: Cow<'_, str>) -> Version<'_> {
+    let is_number =
+        text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    match text.parse() {
+        Ok(number) if is_number => Version::Number(number),
+        _ if text.is_empty() => Version::Number(0),
+        _ => Version::Text(text),
+    }
+}
+
+/// The members of an object of strings in the order of their keys; of duplicate keys the last one counts.
+fn pairs<'a>(
+    value: Option<Value<'a>>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+    let members = value.and_then(Value::members).into_iter().flatten();
+    let texts = members.filter(|(key, _)| is_wanted(key));
+    let mut pairs: Vec<_> = texts.filter_map(|(key, value)| Some((key, value.as_str()?))).collect();
+    pairs.reverse();
+    pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+    pairs.dedup_by(|(one, _), (other, _)| one == other);
+    pairs
+}
+
+/// The owners of an object, its controller first, and whether that is a Job.
+fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
+    let mut owners = Vec::new();
+    let mut is_of_job = false;
+    let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
+    for reference in references.into_iter().flatten() {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+        let mut uid = Uid::new(&text("uid"));
+        let is_controller = reference.get("controller").and_then(Value::as_bool) == Some(true);
+        let mut relation = Relation::Owner;
+        if uid.is_none() {
+            let (api_version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
+            if kind.is_empty() || name.is_empty() {
+                continue;
+            }
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            uid = named(seed, group, &kind, &object.namespace(), &name);
+            relation = Relation::Inferred;
+        } else if is_controller && owners.iter().all(|own: &Owner| own.relation != Relation::Controller) {
+            relation = Relation::Controller;
+            is_of_job = reference.get("kind").is_some_and(|kind| kind.is_str("Job"));
+        }
+        match owners.iter_mut().find(|own| own.uid == uid) {
+            Some(own) => own.relation = own.relation.min(relation),
+            None => owners.push(Owner { uid, relation }),
+        }
+    }
+    if owners.is_empty() {
+        owners.extend(inferred(object, labels, seed).map(|uid| Owner { uid, relation: Relation::Inferred }));
+    }
+    owners.sort_by_key(|owner| owner.relation);
+    (owners, is_of_job)
+}
+
+/// Who made an object that does not say so itself.
+fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> Option<Uid> {
+    let (namespace, name) = (object.namespace(), object.name());
+    let annotation = |key: &str| object.at(&["metadata", "annotations", key]).and_then(Value::as_str);
+    let label = |key: &str| labels.iter().find(|(own, _)| own == key).map(|(_, value)| value);
+    match (object.group(), object.kind()) {
+        ("", "Endpoints") => Some(named(seed, "", "Service", &namespace, &name)),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            Some(named(seed, "", "Service", &namespace, label("kubernetes.io/service-name")?))
+        }
+        ("", "PersistentVolumeClaim") => {
+            let (set, number) = name.rsplit_once('-')?;
+            let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| claimed(seed, &namespace, set))
+        }
+        ("", "Secret") => {
+            let account = annotation("kubernetes.io/service-account.name").filter(|name| !name.is_empty())?;
+            match annotation("kubernetes.io/service-account.uid").filter(|uid| !uid.is_empty()) {
+                Some(uid) => Some(Uid::new(&uid)),
+                None => Some(named(seed, "", "ServiceAccount", &namespace, &account)),
+            }
+        }
+        ("operators.coreos.com", "ClusterServiceVersion") => {
+            let group = annotation("olm.operatorGroup").filter(|name| !name.is_empty())?;
+            let home = annotation("olm.operatorNamespace").unwrap_or_else(|| namespace.clone());
+            Some(named(seed, "operators.coreos.com", "OperatorGroup", &home, &group))
+        }
+        _ => None,
+    }
+}
+
+/// What stands for the UID of the StatefulSet whose claims are called `TEMPLATE-SET-0`, `TEMPLATE-SET-1`, …
+fn claimed(seed: Seed, namespace: &str, template_and_set: &str) -> Uid {
+    Uid::of_bits(seed.words(&["claims of", namespace, template_and_set]))
+}
+
+fn families(object: &Object<'_>, seed: Seed) -> Vec<Uid> {
+    if (object.group(), object.kind()) != ("apps", "StatefulSet") {
+        return Vec::new();
+    }
+    let (namespace, set) = (object.namespace(), object.name());
+    let templates = object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items).into_iter().flatten();
+    let names = templates.filter_map(|template| template.at(&["metadata", "name"])?.as_str());
+    names.map(|template| claimed(seed, &namespace, &format!("{template}-{set}"))).collect()
+}
+
+fn keys<'a>(object: &Object<'a>, settings: &IndexSettings, seed: Seed) -> Vec<Key<'a>> {
+    let mut keys: Vec<Key<'a>> = Vec::new();
+    (settings.mark)(object, &mut |name| {
+        let hash = mark(seed, name);
+        if !name.is_empty() && keys.iter().all(|key| key.hash != hash) {
+            keys.push(Key { hash, name: Some(Cow::Owned(name.to_owned())) });
+        }
+    });
+    match (object.group(), object.kind()) {
+        ("", "Pod") if object.at(&["spec", "volumes"]).is_some_and(|volumes| may_claim(volumes)) => {
+            let claims = claims(object);
+            keys.extend(
+                claims
+                    .iter()
+                    .map(|claim| Key { hash: users(seed, &claim.namespace, &claim.name), name: None }),
+            );
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let (group, kind) = defined(object);
+            keys.push(Key { hash: definition(seed, &group, &kind), name: None });
+        }
+        _ => {}
+    }
+    keys
+}
+
+/// Whether one of the volumes may be a claim; most Pods have none.
+fn may_claim(volumes: Value<'_>) -> bool {
+    match volumes.text() {
+        Some(text) => {
+            let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
+            // An escape may hide a word.
+            has(b"ersistentVolumeClaim") || has(b"phemeral") || text.contains(&b'\\')
+        }
+        None => true,
+    }
+}
+
+/// A digest of everything that is declared: labels, annotations and all that is neither metadata nor status.
+///
+/// It is that of the text of the API server, which writes the members of an object always in the same order. What
+/// is not declared but written down by those who elect a leader is left out, and what Secrets hold.
+fn digest(
+    object: &Object<'_>,
+    form: Form,
+    labels: &[(Cow<'_, str>, Cow<'_, str>)],
+    annotations: Option<Value<'_>>,
+) -> u64 {
+    let mut hasher = Xxh3::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    add(&[u8::from(form == Form::Metadata)]);
+    for (key, value) in labels {
+        add(key.as_bytes());
+        add(value.as_bytes());
+    }
+    for (key, value) in annotations.and_then(Value::members).into_iter().flatten() {
+        if key != LAST_APPLIED && key != LEADER {
+            add(key.as_bytes());
+            add_value(value, &mut add);
+        }
+    }
+    match (object.group(), object.kind()) {
+        _ if form == Form::Metadata => {
+            let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
+            add(&generation.unwrap_or(0).to_le_bytes());
+        }
+        ("", "Secret") => {}
+        ("coordination.k8s.io", "Lease") => {
+            if let Some(holder) = object.at(&["spec", "holderIdentity"]) {
+                add_value(holder, &mut add);
+            }
+        }
+        _ => {
+            for (key, value) in object.root().members().into_iter().flatten() {
+                if !matches!(&*key, "apiVersion" | "kind" | "metadata" | "status") {
+                    add(key.as_bytes());
+                    add_value(value, &mut add);
+                }
+            }
+        }
+    }
+    hasher.digest()
+}
+
+fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
+    match value.text() {
+        Some(text) => add(text),
+        None => {
+            let mut text = Vec::new();
+            write_value(value, &mut text);
+            add(&text);
+        }
+    }
+}
+
+/// The object without what its record tells or nobody asks for: `managedFields`, `resourceVersion`, `selfLink`, the annotation
+/// in which kubectl keeps the whole object again, and the heartbeats of conditions.
+fn body(object: &Object<'_>) -> Box<[u8]> {
+    let mut out = Vec::new();
+    // Where a member occurs twice both are written: the last one counts for those who read it, too.
+    write_object(object.root(), &mut out, &mut |key, value, out| match key {
+        "metadata" => write_object(value, out, &mut |key, value, out| match key {
+            "managedFields" | "resourceVersion" | "selfLink" => false,
+            "annotations" => write_object(value, out, &mut |key, value, out| {
+                let is_kept = key != LAST_APPLIED;
+                if is_kept {
+                    write_value(value, out);
+                }
+                is_kept
+            }),
+            _ => {
+                write_value(value, out);
+                true
+            }
+        }),
+        "status" => write_object(value, out, &mut |key, value, out| {
+            match value.items() {
+                Some(conditions) if key == "conditions" => {
+                    out.push(b'[');
+                    for (at, condition) in conditions.enumerate() {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        write_object(condition, out, &mut |key, value, out| {
+                            let is_kept = !matches!(key, "lastHeartbeatTime" | "lastProbeTime");
+                            if is_kept {
+                                write_value(value, out);
+                            }
+                            is_kept
+                        });
+                    }
+                    out.push(b']');
+                }
+                _ => write_value(value, out),
+            }
+            true
+        }),
+        _ => {
+            write_value(value, out);
+            true
+        }
+    });
+    out.into_boxed_slice()
+}
+
+/// Writes an object member by member as `write` does, which says whether it wrote; any other value as it stands there.
+fn write_object(
+    value: Value<'_>,
+    out: &mut Vec<u8>,
+    write: &mut dyn FnMut(&str, Value<'_>, &mut Vec<u8>) -> bool,
+) -> bool {
+    if value.kind() != Kind::Object {
+        write_value(value, out);
+        return true;
+    }
+    out.push(b'{');
+    let start = out.len();
+    for (key, value) in value.members().into_iter().flatten() {
+        let before = out.len();
+        if before > start {
+            out.push(b',');
+        }
+        write_string(&key, out);
+        out.push(b':');
+        if !write(&key, value, out) {
+            out.truncate(before);
+        }
+    }
+    out.push(b'}');
+    true
+}

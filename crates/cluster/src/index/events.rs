@@ -1,0 +1,313 @@
+//! Events about objects, within bounds.
+//!
+//! Warnings are kept, and of the others those that say what to expect of a wait: that a node is coming, that a claim waits for
+//! its consumer, that Pods are made again. The oldest go first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::Object;
+use taffrail_status::assess::{Event, Regarding};
+
+use super::chunked::{Chunked, Vacant};
+use super::pool::{Kept, Pool};
+use super::postings::Postings;
+use super::record::{Uid, millis};
+use super::table::{Seed, Table};
+use super::wire::{Damaged, Reader, Writer};
+
+/// How many events are kept of an object.
+pub const EVENTS_OF_AN_OBJECT: usize = 8;
+/// How many events are kept of a cluster.
+pub const EVENTS_OF_A_CLUSTER: usize = 20_000;
+/// How long an event is kept after it happened last.
+pub const EVENTS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// What is kept though it is no warning.
+const TELLING: &[&str] = &[
+    "TriggeredScaleUp",
+    "NotTriggerScaleUp",
+    "FailedScaleUp",
+    "ScaleUpTimedOut",
+    "WaitForFirstConsumer",
+    "SuccessfulCreate",
+];
+
+/// An event as it is kept.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    /// Of its own namespace and name.
+    key: u128,
+    /// Of the kind and name of what it is about.
+    about: u128,
+    namespace: u32,
+    uid: Uid,
+    reason: u32,
+    message: u32,
+    count: i64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    warning: bool,
+}
+
+/// The events, as readers see them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Events {
+    told: Chunked<Option<Told>>,
+    by_key: Table,
+    by_object: Postings,
+    texts: Kept<str>,
+}
+
+/// What only the owner of the events needs.
+#[derive(Debug)]
+pub(super) struct EventsOwner {
+    texts: Pool,
+    vacant: Vacant,
+    vacant_objects: Vacant,
+    /// By the time of the last occurrence.
+    order: BTreeSet<(i64, u32)>,
+}
+
+pub(super) fn about(seed: Seed, kind: &str, name: &str) -> u128 {
+    seed.words(&["event", kind, name])
+}
+
+fn key(seed: Seed, namespace: &str, name: &str) -> u128 {
+    seed.words(&["event of", namespace, name])
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct About {
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl EventsOwner {
+    pub(super) fn new(seed: Seed) -> EventsOwner {
+        EventsOwner {
+            texts: Pool::new(seed),
+            vacant: Vacant::default(),
+            vacant_objects: Vacant::default(),
+            order: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps an event, if it is one to be kept; tells what it is about.
+    pub(super) fn apply(
+        &mut self,
+        events: &mut Events,
+        seed: Seed,
+        object: &Object<'_>,
+        now: Timestamp,
+    ) -> Option<About> {
+        let (event, regarding) = Event::read(object)?;
+        let own = key(seed, &object.namespace(), &object.name());
+        let before = events.find(own);
+        let is_telling = event.warning || TELLING.contains(&&*event.reason);
+        let is_over = event.last.is_some_and(|last| now.duration_since(last) > EVENTS_KEPT_FOR);
+        if !is_telling || is_over {
+            self.drop(events, before?);
+            return Some(about_of(&regarding));
+        }
+        if let Some(at) = before {
+            self.drop(events, at);
+        }
+        self.keep(events, seed, own, &event, &regarding);
+        Some(about_of(&regarding))
+    }
+
+    /// Forgets an event by its own name; tells what it was about by kind and name.
+    pub(super) fn remove(
+        &mut self,
+        events: &mut Events,
+        seed: Seed,
+        namespace: &str,
+        name: &str,
+    ) -> Option<u128> {
+        let at = events.find(key(seed, namespace, name))?;
+        self.drop(events, at)
+    }
+
+    pub(super) fn keep(
+        &mut self,
+        events: &mut Events,
+        seed: Seed,
+        key: u128,
+        event: &Event<'_>,
+        regarding: &Regarding<'_>,
+    ) {
+        let about = about(seed, &regarding.kind, &regarding.name);
+        let mut text = |text: &str| self.texts.take(&mut events.texts, text, || Arc::from(text)).0;
+        let told = Told {
+            key,
+            about,
+            namespace: text(&regarding.namespace),
+            uid: Uid::new(&regarding.uid),
+            reason: text(&event.reason),
+            message: text(&event.message),
+            count: event.count,
+            first: event.first,
+            last: event.last,
+            warning: event.warning,
+        };
+        self.put(events, told);
+        let same: Vec<u32> = events.by_object.members(about).to_vec();
+        let newest = events.by_object.members(about).last().and_then(|at| events.get(*at));
+        let home = newest.map(|told| (told.namespace, told.uid));
+        let of_object = same
+            .into_iter()
+            .filter(|at| events.get(*at).is_some_and(|told| Some((told.namespace, told.uid)) == home));
+        let mut of_object: Vec<_> = of_object.collect();
+        if of_object.len() > EVENTS_OF_AN_OBJECT {
+            of_object.sort_by_key(|at| events.get(*at).and_then(|told| told.last));
+            if let Some(oldest) = of_object.first() {
+                self.drop(events, *oldest);
+            }
+        }
+        while self.order.len() > EVENTS_OF_A_CLUSTER {
+            let Some((_, oldest)) = self.order.first().copied() else { break };
+            self.drop(events, oldest);
+        }
+    }
+
+    fn put(&mut self, events: &mut Events, told: Told) {
+        let (key, about) = (told.key, told.about);
+        let last = told.last.map_or(i64::MIN, millis);
+        let at = self.vacant.take(&mut events.told);
+        if let Some(place) = events.told.get_mut(at) {
+            *place = Some(told);
+        }
+        let values = &events.told;
+        let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |told| told.key as u64);
+        events.by_key.insert(key as u64, at, rehash);
+        events.by_object.add(&mut self.vacant_objects, about, None, at);
+        self.order.insert((last, at));
+    }
+
+    fn drop(&mut self, events: &mut Events, at: u32) -> Option<u128> {
+        let key = events.get(at)?.key;
+        let values = &events.told;
+        let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |told| told.key as u64);
+        events.by_key.remove(key as u64, at, rehash);
+        let told = events.told.get_mut(at)?.take()?;
+        events.by_object.remove(&mut self.vacant_objects, told.about, at);
+        for text in [told.namespace, told.reason, told.message] {
+            self.texts.drop_use(&mut events.texts, text);
+        }
+        self.order.remove(&(told.last.map_or(i64::MIN, millis), at));
+        self.vacant.give(at);
+        Some(told.about)
+    }
+
+    /// Forgets what is too old; tells by kind and name what it was about.
+    pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
+        let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
+        let mut about = Vec::new();
+        // Those without a time stay until there are too many.
+        while let Some((_, at)) = self.order.range((i64::MIN + 1, 0)..(oldest, 0)).next().copied() {
+            about.extend(self.drop(events, at));
+        }
+        about
+    }
+
+    /// When the next event is too old.
+    pub(super) fn next_expiry(&self) -> Option<i64> {
+        let (last, _) = self.order.range((i64::MIN + 1, 0)..).next()?;
+        Some(last.saturating_add(EVENTS_KEPT_FOR.as_millis() as i64).saturating_add(1))
+    }
+}
+
+fn about_of(regarding: &Regarding<'_>) -> About {
+    About {
+        kind: regarding.kind.clone().into_owned(),
+        namespace: regarding.namespace.clone().into_owned(),
+        name: regarding.name.clone().into_owned(),
+    }
+}
+
+impl Events {
+    fn get(&self, at: u32) -> Option<&Told> {
+        self.told.get(at)?.as_ref()
+    }
+
+    fn find(&self, key: u128) -> Option<u32> {
+        self.by_key.find(key as u64, |at| self.get(at).is_some_and(|told| told.key == key))
+    }
+
+    fn text(&self, at: u32) -> &str {
+        self.texts.get(at).map_or("", |text| text)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
+    }
+
+    /// The events about an object; its own UID may be unknown.
+    pub(super) fn about<'s>(
+        &'s self,
+        seed: Seed,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        uid: Uid,
+    ) -> Vec<Event<'s>> {
+        let is_node = kind == "Node";
+        let members = self.by_object.members(about(seed, kind, name)).iter().filter_map(|at| self.get(*at));
+        // The kubelet writes the name of a Node where its UID belongs.
+        let is_it = |told: &&Told| {
+            (namespace.is_empty() || self.text(told.namespace) == namespace)
+                && (told.uid.is_none() || uid.is_none() || told.uid == uid || is_node)
+        };
+        members.filter(is_it).map(|told| self.read(told)).collect()
+    }
+
+    fn read<'s>(&'s self, told: &Told) -> Event<'s> {
+        Event {
+            warning: told.warning,
+            reason: self.text(told.reason).into(),
+            message: self.text(told.message).into(),
+            count: told.count,
+            first: told.first,
+            last: told.last,
+        }
+    }
+
+    /// Writes all events down.
+    pub(super) fn write(&self, out: &mut Writer) {
+        let told = (0..self.told.len()).filter_map(|at| self.get(at));
+        out.list(told, |out, told| {
+            [told.key, told.about, told.uid.bits()].into_iter().for_each(|bits| out.bits(bits));
+            [told.namespace, told.reason, told.message]
+                .into_iter()
+                .for_each(|text| out.text(self.text(text)));
+            out.signed(told.count);
+            [told.first, told.last].into_iter().for_each(|time| out.time(time));
+            out.byte(u8::from(told.warning));
+        });
+    }
+}
+
+impl EventsOwner {
+    /// Reads what was written down.
+    pub(super) fn read(&mut self, events: &mut Events, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        for _ in 0..input.length()? {
+            let [key, about, uid] = [input.bits()?, input.bits()?, input.bits()?];
+            let texts = [input.text()?, input.text()?, input.text()?];
+            let [namespace, reason, message] =
+                texts.map(|text| self.texts.take(&mut events.texts, text, || Arc::from(text)).0);
+            let count = input.signed()?;
+            let (first, last) = (input.time()?, input.time()?);
+            let (uid, warning) = (Uid::of_bits(uid), input.byte()? != 0);
+            self.put(
+                events,
+                Told { key, about, namespace, uid, reason, message, count, first, last, warning },
+            );
+        }
+        Ok(())
+    }
+}

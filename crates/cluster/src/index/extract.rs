@@ -1,0 +1,520 @@
+//! What is kept of the content of an object so that evidence can be read without its body.
+//!
+//! Of an object that is plainly well next to nothing is asked when it stands behind another one: a Pod's phase and
+//! node, a ReplicaSet's counts. Many objects share such an extract. Of all others those fields are kept that
+//! [`assess`](taffrail_status::assess) reads, and nothing else: no environment, no command line, no data.
+
+use std::collections::HashMap;
+
+use taffrail_status::assess::{By, EDGES};
+use taffrail_status::json::{Kind, Value, write_string};
+use taffrail_status::{Object, Verdict};
+
+use super::record::Uid;
+
+/// Fields of every object that is not plainly well.
+const OF_ANY: &[&str] = &[
+    "spec.suspend",
+    "spec.paused",
+    "status.conditions[].type",
+    "status.conditions[].status",
+    "status.conditions[].reason",
+    "status.conditions[].message",
+    "status.conditions[].lastTransitionTime",
+];
+
+/// Fields by group and kind. `[]` stands for each item; what ends in `!` counts although it is empty.
+const OF_KIND: &[(&str, &str, &[&str])] = &[
+    (
+        "",
+        "Pod",
+        &[
+            "status.phase",
+            "status.reason",
+            "status.message",
+            "spec.volumes[].name",
+            "spec.volumes[].ephemeral!",
+            "status.{}[].name",
+            "status.{}[].ready",
+            "status.{}[].restartCount",
+            "status.{}[].state.waiting.reason",
+            "status.{}[].state.waiting.message",
+            "status.{}[].state.running!",
+            "status.{}[].state.terminated!",
+            "status.{}[].state.terminated.exitCode",
+            "status.{}[].state.terminated.reason",
+            "status.{}[].state.terminated.message",
+            "status.{}[].state.terminated.finishedAt",
+            "status.{}[].lastState.terminated!",
+            "status.{}[].lastState.terminated.exitCode",
+            "status.{}[].lastState.terminated.reason",
+            "status.{}[].lastState.terminated.message",
+            "status.{}[].lastState.terminated.finishedAt",
+        ],
+    ),
+    ("", "Node", &["spec.taints[].key"]),
+    (
+        "",
+        "Service",
+        &["spec.type", "status.loadBalancer.ingress[].ip", "status.loadBalancer.ingress[].hostname"],
+    ),
+    ("", "PersistentVolumeClaim", &["status.phase"]),
+    ("", "PersistentVolume", &["status.phase"]),
+    ("storage.k8s.io", "StorageClass", &["volumeBindingMode"]),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot", &["status.readyToUse", "status.error.message"]),
+    ("policy", "PodDisruptionBudget", BUDGET),
+    ("apps", "Deployment", DEPLOYMENT),
+    ("extensions", "Deployment", DEPLOYMENT),
+    ("apps", "ReplicaSet", REPLICA_SET),
+    ("extensions", "ReplicaSet", REPLICA_SET),
+    ("apps", "StatefulSet", &["spec.replicas", "spec.updateStrategy.type", "status.replicas"]),
+    ("apps", "DaemonSet", DAEMON_SET),
+    ("extensions", "DaemonSet", DAEMON_SET),
+    (
+        "batch",
+        "Job",
+        &[
+            "spec.podReplacementPolicy",
+            "spec.completions",
+            "spec.parallelism",
+            "spec.backoffLimit",
+            "spec.template.spec.restartPolicy",
+            "status.startTime",
+            "status.active",
+            "status.succeeded",
+            "status.failed",
+        ],
+    ),
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        &[
+            "spec.group",
+            "spec.scope",
+            "spec.names.kind",
+            "spec.subresources.status!",
+            "spec.versions[].name",
+            "spec.versions[].subresources.status!",
+        ],
+    ),
+];
+
+const BUDGET: &[&str] =
+    &["spec.selector", "status.desiredHealthy", "status.currentHealthy", "status.observedGeneration"];
+const DEPLOYMENT: &[&str] = &[
+    "spec.replicas",
+    "spec.template.metadata.labels",
+    "status.replicas",
+    "status.readyReplicas",
+    "status.availableReplicas",
+    "status.updatedReplicas",
+];
+const REPLICA_SET: &[&str] = &["spec.replicas", "status.replicas", "status.availableReplicas"];
+const DAEMON_SET: &[&str] = &[
+    "spec.updateStrategy.type",
+    "spec.updateStrategy.rollingUpdate.maxUnavailable",
+    "status.desiredNumberScheduled",
+    "status.currentNumberScheduled",
+];
+
+/// Fields of those that are plainly well.
+const OF_WELL: &[(&str, &str, &[&str])] = &[
+    ("", "Pod", &["spec.nodeName", "status.phase"]),
+    ("apps", "ReplicaSet", REPLICA_SET),
+    ("extensions", "ReplicaSet", REPLICA_SET),
+    ("batch", "Job", &["spec.suspend", "status.conditions[].type", "status.conditions[].status"]),
+];
+
+/// Of a Pod that is well and belongs to a Job: its restarts count against those that the Job has left.
+const OF_WELL_POD_OF_JOB: &[&str] = &["spec.nodeName", "status.phase", "status.{}[].restartCount"];
+
+/// Kinds that others ask for their fields although they are well.
+const ALWAYS_ASKED: &[(&str, &str)] = &[
+    ("", "PersistentVolume"),
+    ("", "Endpoints"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("storage.k8s.io", "StorageClass"),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    ("policy", "PodDisruptionBudget"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// Annotations that evidence reads.
+const ANNOTATIONS: &[&str] = &[
+    "deployment.kubernetes.io/revision",
+    "rollout.argoproj.io/revision",
+    "volume.beta.kubernetes.io/storage-class",
+    "volume.kubernetes.io/selected-node",
+    "storageclass.kubernetes.io/is-default-class",
+    "batch.kubernetes.io/cronjob-scheduled-timestamp",
+    "autoscaling.alpha.kubernetes.io/conditions",
+];
+
+/// Which members of an object are wanted; no members: all of it.
+#[derive(Debug, Default)]
+struct Wanted {
+    members: Vec<(String, Wanted)>,
+    /// Of each item of a list.
+    each: bool,
+    /// It counts although nothing of it is wanted.
+    counts: bool,
+}
+
+impl Wanted {
+    fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Wanted {
+        let mut wanted = Wanted::default();
+        for path in paths {
+            match path.split_once("{}") {
+                Some((before, after)) => {
+                    for list in ["initContainerStatuses", "containerStatuses"] {
+                        wanted.add(&format!("{before}{list}{after}"));
+                    }
+                }
+                None => wanted.add(path),
+            }
+        }
+        wanted
+    }
+
+    fn add(&mut self, path: &str) {
+        let (path, counts) = path.strip_suffix('!').map_or((path, false), |path| (path, true));
+        let mut place = self;
+        for step in path.split('.') {
+            let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+            let at = match place.members.iter().position(|(own, _)| own == key) {
+                Some(at) => at,
+                None => {
+                    place.members.push((key.to_owned(), Wanted::default()));
+                    place.members.len() - 1
+                }
+            };
+            let Some((_, inner)) = place.members.get_mut(at) else { return };
+            inner.each |= each;
+            place = inner;
+        }
+        place.counts |= counts;
+    }
+
+    /// Writes what is wanted of `value`; `false`, and nothing written, if that is nothing.
+    fn write(&self, value: Value<'_>, out: &mut Vec<u8>) -> bool {
+        if value.is_null() {
+            return false;
+        }
+        if !self.each {
+            return self.write_one(value, out);
+        }
+        let Some(items) = value.items() else { return false };
+        let start = out.len();
+        out.push(b'[');
+        for item in items {
+            let end = out.len();
+            if end > start + 1 {
+                out.push(b',');
+            }
+            if !self.write_one(item, out) {
+                out.truncate(end);
+            }
+        }
+        out.push(b']');
+        let is_empty = out.len() == start + 2;
+        if is_empty {
+            out.truncate(start);
+        }
+        !is_empty
+    }
+
+    fn write_one(&self, value: Value<'_>, out: &mut Vec<u8>) -> bool {
+        if self.members.is_empty() && !(self.counts && value.kind() == Kind::Object) {
+            write_value(value, out);
+            return true;
+        }
+        if value.kind() != Kind::Object {
+            return false;
+        }
+        let start = out.len();
+        out.push(b'{');
+        self.write_members(value, out, start + 1);
+        out.push(b'}');
+        let is_empty = out.len() == start + 2;
+        if is_empty && !self.counts {
+            out.truncate(start);
+        }
+        !is_empty || self.counts
+    }
+
+    /// Writes the members that are there, each after a comma, except at `start`.
+    fn write_members(&self, value: Value<'_>, out: &mut Vec<u8>, start: usize) {
+        for (key, wanted) in &self.members {
+            let Some(member) = value.get(key) else { continue };
+            let before = out.len();
+            if before > start {
+                out.push(b',');
+            }
+            write_string(key, out);
+            out.push(b':');
+            if !wanted.write(member, out) {
+                out.truncate(before);
+            }
+        }
+    }
+}
+
+/// Writes a value as it stands there.
+pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
+    match value.text() {
+        Some(text) => out.extend_from_slice(text),
+        None => match value.to_tree() {
+            Ok(tree) => out.extend_from_slice(tree.to_string().as_bytes()),
+            Err(_) => out.extend_from_slice(b"null"),
+        },
+    }
+}
+
+/// Which fields are kept of which objects.
+#[derive(Debug)]
+pub(super) struct Extractor {
+    full: HashMap<(&'static str, &'static str), Wanted>,
+    of_any: Wanted,
+    well: HashMap<(&'static str, &'static str), Wanted>,
+    well_pod_of_job: Wanted,
+}
+
+/// What is kept of an object.
+#[derive(Debug, Default)]
+pub(super) struct Extract {
+    /// See [`Parts`].
+    pub(super) bytes: Vec<u8>,
+    /// No evidence changes what is to be said of the object.
+    pub(super) is_plain: bool,
+}
+
+/// What is known of an object before its extract is made.
+pub(super) struct Known<'k> {
+    pub(super) verdict: &'k Verdict,
+    pub(super) is_deleting: bool,
+    pub(super) is_metadata: bool,
+    /// It is so new that a controller need not have written a status.
+    pub(super) is_new: bool,
+    pub(super) has_odd_uid: bool,
+    pub(super) has_odd_creation: bool,
+    pub(super) is_of_job: bool,
+}
+
+impl Extractor {
+    pub(super) fn new() -> Extractor {
+        let edges = |from: (&str, &str)| {
+            let own = EDGES.iter().filter(move |edge| edge.from == ("", "") || edge.from == from);
+            own.flat_map(|edge| match edge.by {
+                By::Field { at, name } | By::ClusterField { at, name } => {
+                    vec![format!("{at}.{name}"), format!("{at}.optional")]
+                }
+                By::Reference { at } => {
+                    let members = ["apiVersion", "group", "apiGroup", "kind", "namespace", "name"];
+                    members.iter().map(|member| format!("{at}.{member}")).collect()
+                }
+                By::Path { at } => vec![at.to_owned()],
+                By::Owner | By::Label { .. } | By::Selector => Vec::new(),
+            })
+            .collect::<Vec<_>>()
+        };
+        let full = |from: (&'static str, &'static str), own: &[&'static str]| {
+            let edges = edges(from);
+            let all = OF_ANY.iter().copied().chain(own.iter().copied());
+            Wanted::of(all.chain(edges.iter().map(String::as_str)))
+        };
+        let named = OF_KIND.iter().map(|&(group, kind, _)| (group, kind));
+        let from_edges = EDGES.iter().map(|edge| edge.from).filter(|from| *from != ("", ""));
+        let own = |from| OF_KIND.iter().find(|(group, kind, _)| (*group, *kind) == from);
+        let all = named.chain(from_edges);
+        Extractor {
+            full: all.map(|from| (from, full(from, own(from).map_or(&[], |(.., own)| own)))).collect(),
+            of_any: full(("", ""), &[]),
+            well: OF_WELL
+                .iter()
+                .map(|(group, kind, own)| ((*group, *kind), Wanted::of(own.iter().copied())))
+                .collect(),
+            well_pod_of_job: Wanted::of(OF_WELL_POD_OF_JOB.iter().copied()),
+        }
+    }
+
+    /// What is kept of `object`.
+    pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
+        let key = (object.group(), object.kind());
+        let is_plain = is_plain(object, known);
+        let is_full = (!is_plain || ALWAYS_ASKED.contains(&key)) && key != ("", "Secret");
+        let mut parts = Parts::default();
+        self.write_metadata(object, known, &mut parts.metadata);
+        if key == ("discovery.k8s.io", "EndpointSlice") && is_plain {
+            if let Some(targets) = targets(object) {
+                parts.targets = targets;
+            } else {
+                self.write_content(object, known, true, &mut parts.content);
+            }
+        } else {
+            self.write_content(object, known, is_full, &mut parts.content);
+        }
+        Extract { bytes: parts.encode(), is_plain }
+    }
+
+    fn write_content(&self, object: &Object<'_>, known: &Known<'_>, is_full: bool, out: &mut Vec<u8>) {
+        let key = (object.group(), object.kind());
+        if is_full {
+            self.full.get(&key).unwrap_or(&self.of_any).write_members(object.root(), out, 0);
+        } else if key == ("", "Pod") && known.is_of_job {
+            self.well_pod_of_job.write_members(object.root(), out, 0);
+        } else if let Some(wanted) = self.well.get(&key) {
+            wanted.write_members(object.root(), out, 0);
+        } else {
+            let set = ["suspend", "paused"]
+                .into_iter()
+                .filter(|key| object.at(&["spec", key]).and_then(Value::as_bool) == Some(true));
+            let set: Vec<_> = set.map(|key| format!("\"{key}\":true")).collect();
+            if !set.is_empty() {
+                out.extend_from_slice(format!("\"spec\":{{{}}}", set.join(",")).as_bytes());
+            }
+        }
+        // That there is a status may matter although nothing of it does.
+        let says_nothing = known.verdict.rule == "fallback" && object.group().contains('.');
+        let is_unsaid = !out.windows(9).any(|text| text == b"\"status\":");
+        if says_nothing && is_unsaid && (known.is_metadata || !has_no_status(object)) {
+            if !out.is_empty() {
+                out.push(b',');
+            }
+            out.extend_from_slice(br#""status":{"-":0}"#);
+        }
+    }
+
+    /// Members of `metadata` that the record does not tell.
+    fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, out: &mut Vec<u8>) {
+        let mut copy = |key: &str| {
+            let Some(value) = object.at(&["metadata", key]).filter(|value| !value.is_null()) else { return };
+            if !out.is_empty() {
+                out.push(b',');
+            }
+            write_string(key, out);
+            out.push(b':');
+            write_value(value, out);
+        };
+        if known.has_odd_uid {
+            copy("uid");
+        }
+        if known.has_odd_creation {
+            copy("creationTimestamp");
+        }
+        if known.is_deleting {
+            ["finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"].into_iter().for_each(copy);
+        }
+        let Some(annotations) = object.at(&["metadata", "annotations"]) else { return };
+        let mut kept: Vec<_> = Vec::new();
+        for (key, value) in annotations.members().into_iter().flatten() {
+            if let Some(own) = ANNOTATIONS.iter().find(|own| **own == key) {
+                kept.retain(|(other, _)| other != own);
+                kept.push((*own, value));
+            }
+        }
+        for (at, (key, value)) in kept.iter().enumerate() {
+            let before = match (at, out.is_empty()) {
+                (0, true) => &b"\"annotations\":{"[..],
+                (0, false) => b",\"annotations\":{",
+                _ => b",",
+            };
+            out.extend_from_slice(before);
+            write_string(key, out);
+            out.push(b':');
+            write_value(*value, out);
+        }
+        if !kept.is_empty() {
+            out.push(b'}');
+        }
+    }
+}
+
+fn has_no_status(object: &Object<'_>) -> bool {
+    object.at(&["status"]).is_none_or(|status| match status.kind() {
+        Kind::Null => true,
+        Kind::Object => status.members().is_none_or(|mut members| members.next().is_none()),
+        _ => false,
+    })
+}
+
+/// Whether no evidence changes what is to be said of an object. `assess` never looks further at others that are
+/// Current than at those that are told here.
+fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
+    if known.verdict.status != taffrail_status::Status::Current || known.is_deleting {
+        return false;
+    }
+    let is_text = |path: &[&str], text: &str| object.at(path).is_some_and(|value| value.is_str(text));
+    let condition_is = |name: &str, status: &str| {
+        object.condition(name).is_some_and(|it| it.get("status").is_some_and(|own| own.is_str(status)))
+    };
+    match (object.group(), object.kind()) {
+        ("", "Pod") => !is_text(&["status", "phase"], "Failed"),
+        ("", "Service") => !is_text(&["spec", "type"], "LoadBalancer"),
+        ("apps" | "extensions", "StatefulSet" | "DaemonSet") => {
+            !is_text(&["spec", "updateStrategy", "type"], "OnDelete")
+        }
+        ("batch", "Job") => condition_is("Complete", "True") && !condition_is("Failed", "True"),
+        ("batch", "CronJob") => false,
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            let annotation = "autoscaling.alpha.kubernetes.io/conditions";
+            object.at(&["metadata", "annotations", annotation]).is_none()
+                && !["AbleToScale", "ScalingActive"].into_iter().any(|name| condition_is(name, "False"))
+        }
+        ("apiregistration.k8s.io", "APIService") => !condition_is("Available", "False"),
+        (group, _) => {
+            let may_lack = known.verdict.rule == "fallback" && group.contains('.') && known.is_new;
+            !(may_lack && !known.is_metadata && has_no_status(object))
+        }
+    }
+}
+
+/// The Pods behind an EndpointSlice by their UIDs, if that says all of them.
+fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
+    let mut targets = Vec::new();
+    for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {
+        let Some(target) = endpoint.get("targetRef").filter(|target| !target.is_null()) else { continue };
+        let text = target.get("uid").and_then(Value::as_str)?;
+        let uid = Uid::new(&text);
+        if !uid.is_said_by(&text) || !target.get("kind")?.is_str("Pod") {
+            return None;
+        }
+        targets.push(uid);
+    }
+    Some(targets)
+}
+
+/// An extract, taken apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// Members of `metadata`, as they stand between the braces.
+    pub(super) metadata: Vec<u8>,
+    /// Members of the object besides.
+    pub(super) content: Vec<u8>,
+    /// The Pods behind an EndpointSlice.
+    pub(super) targets: Vec<Uid>,
+}
+
+impl Parts {
+    /// Nothing for nothing.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let Parts { metadata, content, targets } = self;
+        if metadata.is_empty() && content.is_empty() && targets.is_empty() {
+            return Vec::new();
+        }
+        let lengths = [metadata, content].map(|part| (part.len() as u32).to_le_bytes());
+        let targets = targets.iter().flat_map(|uid| uid.bits().to_le_bytes());
+        let bytes = lengths.into_iter().flatten().chain(metadata.iter().chain(content).copied());
+        bytes.chain(targets).collect()
+    }
+
+    /// The metadata, the content and the targets in `bytes`.
+    pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8], impl Iterator<Item = Uid> + '_)> {
+        let (metadata, rest) = bytes.split_first_chunk::<4>()?;
+        let (content, rest) = rest.split_first_chunk::<4>()?;
+        let length = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
+        let (metadata, rest) = rest.split_at_checked(length(metadata))?;
+        let (content, rest) = rest.split_at_checked(length(content))?;
+        let targets = rest.as_chunks::<16>().0.iter();
+        Some((metadata, content, targets.map(|bits| Uid::of_bits(u128::from_le_bytes(*bits)))))
+    }
+}

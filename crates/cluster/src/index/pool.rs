@@ -1,0 +1,137 @@
+//! Values that many objects have, each kept once and counted.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::chunked::{Chunked, Vacant};
+use super::table::Seed;
+
+/// The place that stands for "none"; nothing lies there.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Kept values, as readers see them.
+#[derive(Debug)]
+pub(super) struct Kept<T: ?Sized>(Chunked<Option<Arc<T>>>);
+
+impl<T: ?Sized> Clone for Kept<T> {
+    fn clone(&self) -> Kept<T> {
+        Kept(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(Chunked::default())
+    }
+}
+
+impl<T: ?Sized> Kept<T> {
+    pub(super) fn get(&self, at: u32) -> Option<&Arc<T>> {
+        self.0.get(at)?.as_ref()
+    }
+
+    /// What lies at each place from the first on.
+    pub(super) fn places(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
+        (0..self.0.len()).map(|at| self.get(at))
+    }
+}
+
+/// What only the owner of the kept values needs: how often each is in use, and where it is.
+///
+/// A value goes when nobody uses it any more; its place is used again. So the memory follows what is there now, not
+/// all there ever was.
+#[derive(Debug)]
+pub(super) struct Pool {
+    seed: Seed,
+    uses: Vec<u32>,
+    table: HashTable<u32>,
+    vacant: Vacant,
+}
+
+impl Pool {
+    pub(super) fn new(seed: Seed) -> Pool {
+        Pool { seed, uses: Vec::new(), table: HashTable::new(), vacant: Vacant::default() }
+    }
+
+    /// How many different values there are.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Uses a value once more; `true` if it is new.
+    pub(super) fn take<T, Q>(
+        &mut self,
+        kept: &mut Kept<T>,
+        value: &Q,
+        make: impl FnOnce() -> Arc<T>,
+    ) -> (u32, bool)
+    where
+        T: ?Sized + Hash + PartialEq<Q>,
+        Q: ?Sized + Hash,
+    {
+        let hash = self.seed.value(value);
+        let is_it = |&at: &u32| kept.get(at).is_some_and(|own| **own == *value);
+        if let Some(&at) = self.table.find(hash, is_it) {
+            if let Some(uses) = self.uses.get_mut(at as usize) {
+                *uses += 1;
+            }
+            return (at, false);
+        }
+        let at = self.vacant.take(&mut kept.0);
+        if let Some(place) = kept.0.get_mut(at) {
+            *place = Some(make());
+        }
+        if self.uses.len() <= at as usize {
+            self.uses.resize(at as usize + 1, 0);
+        }
+        self.uses[at as usize] = 1;
+        let seed = self.seed;
+        let rehash = |&at: &u32| kept.get(at).map_or(0, |own| seed.value(&**own));
+        self.table.insert_unique(hash, at, rehash);
+        (at, true)
+    }
+
+    /// Uses a value once less; the value, if that was its last use.
+    pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut Kept<T>, at: u32) -> Option<Arc<T>> {
+        let uses = self.uses.get_mut(at as usize)?;
+        *uses = uses.checked_sub(1)?;
+        if *uses > 0 {
+            return None;
+        }
+        let value = kept.0.get_mut(at)?.take()?;
+        let seed = self.seed;
+        if let Ok(entry) = self.table.find_entry(seed.value(&*value), |&own| own == at) {
+            entry.remove();
+        }
+        self.vacant.give(at);
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_with_their_last_use_and_their_places_are_used_again() {
+        let mut kept = Kept::<str>::default();
+        let mut pool = Pool::new(Seed::random());
+        let take = |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
+        let (a, is_new) = take(&mut pool, &mut kept, "a");
+        assert!(is_new);
+        assert_eq!(take(&mut pool, &mut kept, "a"), (a, false));
+        assert_eq!(pool.drop_use(&mut kept, a), None);
+        let seen = kept.clone();
+        assert_eq!(pool.drop_use(&mut kept, a).as_deref(), Some("a"));
+        assert_eq!((pool.drop_use(&mut kept, a), pool.drop_use(&mut kept, NONE)), (None, None));
+        assert_eq!((seen.get(a).map(|text| &**text), kept.get(a)), (Some("a"), None));
+        assert_eq!(take(&mut pool, &mut kept, "b"), (a, true));
+        for number in 0..100_000 {
+            let (at, _) = take(&mut pool, &mut kept, &number.to_string());
+            pool.drop_use(&mut kept, at);
+        }
+        assert_eq!((pool.len(), kept.0.len()), (1, 2));
+    }
+}

@@ -1,0 +1,484 @@
+//! What changes mean for the status of objects.
+//!
+//! An object that is not plainly well *listens*: to the objects it names, whether they are there or not, to the users of a
+//! claim, to the events about it, to the scopes of the kinds it names. What changes, comes or goes is announced under all
+//! the keys that others may listen to, and to its owners. So exactly those are assessed again whose answer can have changed.
+//! What changes with time alone has a deadline.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustc_hash::{FxHashMap, FxHashSet};
+use taffrail_status::assess::{Assessment, Evidence, ObjectName, assess, claims, references};
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Rules, Status};
+
+use super::contents::Contents;
+use super::draft::{self, FIRST_STATUS};
+use super::events::{About, about};
+use super::evidence::IndexEvidence;
+use super::pool::NONE;
+use super::record::{Health, Judged, REMEMBERED, Record, flag, millis};
+use super::scope::ScopeState;
+use super::subscribe::Aspects;
+use super::table::Seed;
+use super::{Index, KindId};
+
+/// How long after an object was made, or an event happened, the rules may say something else of it.
+const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
+const AFTER_EVENT: [SignedDuration; 3] =
+    [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
+const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
+
+/// After so many objects were made for evidence they are thrown away.
+const EVIDENCE_AT_ONCE: u32 = 10_000;
+
+/// What is not settled yet, and who waits for what.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    /// Objects that changed.
+    changed: FxHashSet<u32>,
+    /// Objects whose answer may be another though they did not change.
+    suspected: FxHashSet<u32>,
+    announced: Vec<u128>,
+    listeners: FxHashMap<u128, FxHashSet<u32>>,
+    /// To what each object listens.
+    heard: FxHashMap<u32, Box<[u128]>>,
+    deadlines: BinaryHeap<Reverse<(i64, u32)>>,
+    due: FxHashMap<u32, i64>,
+}
+
+/// The key of all objects of a kind, in a namespace or wherever.
+fn of_kind(seed: Seed, group: &str, kind: &str, namespace: &str) -> u128 {
+    seed.words(&["of kind", group, kind, namespace])
+}
+
+fn in_namespace(seed: Seed, namespace: &str) -> u128 {
+    seed.words(&["in namespace", namespace])
+}
+
+fn scope_of(seed: Seed, group: &str, kind: &str) -> u128 {
+    seed.words(&["scope of", group, kind])
+}
+
+impl Settling {
+    /// Announces what is behind a key; `false` if there is none.
+    pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
+        self.announced.extend(key);
+        key.is_some()
+    }
+
+    pub(super) fn suspect_all(&mut self, places: impl Iterator<Item = u32>) {
+        self.suspected.extend(places);
+    }
+
+    fn listen(&mut self, place: u32, keys: Vec<u128>) {
+        let heard = self.heard.get(&place).map_or(&[][..], |keys| keys);
+        if *heard == *keys {
+            return;
+        }
+        self.stop_listening(place);
+        for key in &keys {
+            self.listeners.entry(*key).or_default().insert(place);
+        }
+        if !keys.is_empty() {
+            self.heard.insert(place, keys.into());
+        }
+    }
+
+    fn stop_listening(&mut self, place: u32) {
+        for key in self.heard.remove(&place).iter().flatten() {
+            if let Some(listeners) = self.listeners.get_mut(key) {
+                listeners.remove(&place);
+                if listeners.is_empty() {
+                    self.listeners.remove(key);
+                }
+            }
+        }
+    }
+
+    fn set_deadline(&mut self, place: u32, deadline: Option<i64>) {
+        match deadline {
+            None => drop(self.due.remove(&place)),
+            Some(at) if self.due.get(&place) == Some(&at) => {}
+            Some(at) => {
+                self.due.insert(place, at);
+                self.deadlines.push(Reverse((at, place)));
+            }
+        }
+        // Deadlines that were put off stay in the heap until they pass, but not without bound.
+        if self.deadlines.len() > 1_024 && self.deadlines.len() > 4 * self.due.len() {
+            self.deadlines = self.due.iter().map(|(place, at)| Reverse((*at, *place))).collect();
+        }
+    }
+
+    /// Takes the objects out whose deadline has passed.
+    fn take_due(&mut self, now: i64) -> Vec<u32> {
+        let mut due = Vec::new();
+        while let Some(Reverse((at, place))) = self.deadlines.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop();
+            if self.due.get(&place) == Some(&at) {
+                self.due.remove(&place);
+                due.push(place);
+            }
+        }
+        due
+    }
+}
+
+impl Contents {
+    fn is_plain(&self, place: u32) -> bool {
+        self.record(place).is_none_or(|record| record.has(flag::PLAIN))
+    }
+
+    fn is_stale(&self, place: u32) -> bool {
+        self.object(place).is_some_and(|object| object.scope().state == ScopeState::Stale)
+    }
+
+    /// All keys that others may listen to for news of an object.
+    fn announcements(&self, record: &Record) -> Vec<u128> {
+        let (group, kind, namespace, _) = self.name_of(record);
+        let mut keys = vec![
+            self.key_of(record).bits(),
+            of_kind(self.seed, group, kind, ""),
+            of_kind(self.seed, group, kind, namespace),
+            in_namespace(self.seed, namespace),
+        ];
+        keys.extend(self.keys.get(record.keys).into_iter().flat_map(|keys| keys.iter()));
+        keys
+    }
+
+    /// What an object that is not plainly well listens to.
+    fn hears(&self, object: &Object<'_>) -> Vec<u128> {
+        let seed = self.seed;
+        let (namespace, name) = (object.namespace(), object.name());
+        let mut keys = vec![about(seed, object.kind(), &name)];
+        let name_of = |name: &ObjectName, keys: &mut Vec<u128>| {
+            let ObjectName { group, kind, namespace, name } = name;
+            keys.push(draft::named(seed, group, kind, namespace, name).bits());
+            if !namespace.is_empty() {
+                // Not every field says whether its target is cluster-scoped.
+                keys.push(draft::named(seed, group, kind, "", name).bits());
+            }
+            keys.push(scope_of(seed, group, kind));
+        };
+        let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+        named.iter().for_each(|name| name_of(name, &mut keys));
+        match (object.group(), object.kind()) {
+            ("", "Pod") => {
+                for claim in claims(object) {
+                    name_of(&claim, &mut keys);
+                    keys.push(draft::users(seed, &claim.namespace, &claim.name));
+                }
+            }
+            ("", "PersistentVolumeClaim") => {
+                keys.push(draft::users(seed, &namespace, &name));
+                keys.push(of_kind(seed, "storage.k8s.io", "StorageClass", ""));
+                keys.push(of_kind(seed, "snapshot.storage.k8s.io", "VolumeSnapshot", &namespace));
+                keys.push(scope_of(seed, "", "Pod"));
+            }
+            ("apps" | "extensions", "Deployment") => {
+                keys.push(of_kind(seed, "policy", "PodDisruptionBudget", &namespace));
+                keys.push(scope_of(seed, "", "Pod"));
+                keys.push(scope_of(seed, "apps", "ReplicaSet"));
+            }
+            ("apps" | "extensions", "StatefulSet" | "DaemonSet") => keys.push(scope_of(seed, "", "Pod")),
+            ("", "Namespace") => keys.push(in_namespace(seed, &name)),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                let (group, kind) = taffrail_status::assess::defined(object);
+                keys.push(of_kind(seed, &group, &kind, ""));
+            }
+            ("apiregistration.k8s.io", "APIService") => {
+                for home in named.iter().map(|name| &name.namespace) {
+                    keys.push(of_kind(seed, "", "Pod", home));
+                    keys.push(of_kind(seed, "", "Endpoints", home));
+                    keys.push(of_kind(seed, "discovery.k8s.io", "EndpointSlice", home));
+                }
+            }
+            (group, kind) if group.contains('.') => keys.push(draft::definition(seed, group, kind)),
+            _ => {}
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// When next something else may be to be said of an object although nothing changes.
+    fn deadline(&self, object: &Object<'_>, evidence: &IndexEvidence<'_>, now: i64) -> Option<i64> {
+        let time = |value: Option<Value<'_>>| value?.as_str()?.parse::<Timestamp>().ok();
+        let created = time(object.at(&["metadata", "creationTimestamp"]));
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
+        let transitions = conditions.filter_map(|condition| time(condition.get("lastTransitionTime")));
+        let events = evidence.events(object);
+        let from = |start: Timestamp, after: &'static [SignedDuration]| {
+            after.iter().filter_map(move |after| start.checked_add(*after).ok())
+        };
+        let all = created.into_iter().flat_map(|it| from(it, &AFTER_CREATION));
+        let all = all.chain(transitions.flat_map(|it| from(it, &AFTER_TRANSITION)));
+        let all =
+            all.chain(events.iter().filter_map(|event| event.last).flat_map(|it| from(it, &AFTER_EVENT)));
+        // Some rules change at the very moment, others after it.
+        all.flat_map(|at| [millis(at), millis(at).saturating_add(1)]).filter(|at| *at > now).min()
+    }
+}
+
+/// What evidence says of an object.
+struct Answer {
+    place: u32,
+    /// `None` if it is as it says itself.
+    health: Option<Health>,
+    status: Status,
+    unwell_since: i64,
+    hears: Vec<u128>,
+    deadline: Option<i64>,
+}
+
+impl Index {
+    pub(super) fn unsettle(&mut self, place: u32) {
+        self.settling.changed.insert(place);
+    }
+
+    /// Announces that an object goes.
+    pub(super) fn unsettle_gone(&mut self, place: u32) {
+        let Some(record) = self.contents.record(place) else { return };
+        self.settling.announced.extend(self.contents.announcements(record));
+        let parents: Vec<u32> = self.contents.parents_of(place).collect();
+        self.settling.suspected.extend(parents);
+        self.settling.changed.remove(&place);
+        self.settling.suspected.remove(&place);
+        self.settling.stop_listening(place);
+        self.settling.set_deadline(place, None);
+    }
+
+    /// Announces news of an event.
+    pub(super) fn unsettle_told(&mut self, told: &About) {
+        let About { kind, namespace, name } = told;
+        self.settling.announced.push(about(self.contents.seed, kind, name));
+        let named = self.contents.kinds.iter().filter(|own| own.kind == *kind).map(|own| own.group.clone());
+        let groups: Vec<String> = named.collect();
+        for group in groups {
+            let place = self.contents.place_of(&group, kind, namespace, name);
+            if let Some(place) = place.or_else(|| self.contents.place_of(&group, kind, "", name)) {
+                self.touch(place, Aspects::EVENTS);
+            }
+        }
+    }
+
+    pub(super) fn unsettle_scope(&mut self, kind: KindId) {
+        if let Some(resource) = self.contents.resource(kind) {
+            let key = scope_of(self.contents.seed, &resource.group, &resource.kind);
+            self.settling.announced.push(key);
+        }
+    }
+
+    /// Has the objects of a scope assessed again that are not plainly well.
+    pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
+        let objects = self.contents.of_kind(kind, namespace).map(|object| object.place);
+        self.settling.suspected.extend(objects.filter(|place| !self.contents.is_plain(*place)));
+    }
+
+    /// When next [`settle`](Index::settle) has something to do although nothing changes.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let own = self.settling.deadlines.peek().map(|Reverse((at, _))| *at);
+        let events = self.events.next_expiry();
+        let next = own.into_iter().chain(events).min()?;
+        Some(Timestamp::from_millisecond(next).unwrap_or(Timestamp::MAX))
+    }
+
+    /// Works out what all changes so far, and the time, mean for the status of objects: assesses those again whose answer can
+    /// have changed, and no others.
+    ///
+    /// [`publish`](Index::publish) does it, so that what follows from a change is told in the same batch.
+    pub fn settle(&mut self, now: Timestamp) {
+        let mut timely = self.settling.take_due(millis(now));
+        for key in self.events.expire(&mut self.contents.events, now) {
+            timely.extend(self.settling.listeners.get(&key).into_iter().flatten());
+        }
+        // What nobody has confirmed yet stays as it was.
+        timely.retain(|place| !self.contents.is_stale(*place));
+        self.judge_again(&timely, now);
+        self.settling.suspected.extend(timely);
+        if !self.contents.settings.assess {
+            self.settling.announced.clear();
+            self.settling.suspected.clear();
+            for place in std::mem::take(&mut self.settling.changed) {
+                self.show_own(place, now);
+            }
+            return;
+        }
+        let affected = self.affected();
+        let mut rest = &affected[..];
+        while !rest.is_empty() {
+            let evidence = IndexEvidence::new(&self.contents);
+            let mut answers = Vec::new();
+            let mut done = 0;
+            for place in rest {
+                answers.extend(self.answer(&evidence, *place, now));
+                done += 1;
+                if evidence.len() > EVIDENCE_AT_ONCE {
+                    break;
+                }
+            }
+            rest = &rest[done..];
+            answers.into_iter().for_each(|answer| self.show(answer, now));
+        }
+    }
+
+    /// Leaves what was reopened as it was shown, and listens from now on.
+    pub(super) fn settle_restored(&mut self, now: Timestamp) {
+        let changed: Vec<u32> = std::mem::take(&mut self.settling.changed).into_iter().collect();
+        self.settling.suspected.clear();
+        self.settling.announced.clear();
+        let unwell: Vec<u32> = changed.into_iter().filter(|place| !self.contents.is_plain(*place)).collect();
+        if !self.contents.settings.assess {
+            return;
+        }
+        for places in unwell.chunks(EVIDENCE_AT_ONCE as usize) {
+            let evidence = IndexEvidence::new(&self.contents);
+            for place in places {
+                let Some(object) = evidence.object(*place) else { continue };
+                self.settling.listen(*place, self.contents.hears(&object));
+                let deadline = self.contents.deadline(&object, &evidence, millis(now));
+                self.settling.set_deadline(*place, deadline);
+            }
+        }
+    }
+
+    /// The objects whose answer can have changed.
+    fn affected(&mut self) -> Vec<u32> {
+        let Settling { changed, suspected, announced, listeners, .. } = &mut self.settling;
+        let contents = &self.contents;
+        let mut met = std::mem::take(changed);
+        let mut queue: Vec<u32> = met.iter().copied().collect();
+        let mut add = |place: u32, queue: &mut Vec<u32>| {
+            if !contents.is_plain(place) && met.insert(place) {
+                queue.push(place);
+            }
+        };
+        for place in suspected.drain() {
+            add(place, &mut queue);
+        }
+        for key in announced.drain(..) {
+            for listener in listeners.get(&key).into_iter().flatten() {
+                add(*listener, &mut queue);
+            }
+        }
+        let mut at = 0;
+        while let Some(place) = queue.get(at).copied() {
+            at += 1;
+            let Some(record) = contents.record(place) else { continue };
+            if !listeners.is_empty() {
+                for key in contents.announcements(record) {
+                    for listener in listeners.get(&key).into_iter().flatten() {
+                        add(*listener, &mut queue);
+                    }
+                }
+            }
+            for parent in contents.parents_of(place) {
+                add(parent, &mut queue);
+            }
+        }
+        queue
+    }
+
+    fn answer(&self, evidence: &IndexEvidence<'_>, place: u32, now: Timestamp) -> Option<Answer> {
+        let record = self.contents.record(place)?;
+        let own = self.contents.verdict(record.verdict)?;
+        if record.has(flag::PLAIN) {
+            let (status, hears) = (own.status, Vec::new());
+            return Some(Answer {
+                place,
+                health: None,
+                status,
+                unwell_since: i64::MIN,
+                hears,
+                deadline: None,
+            });
+        }
+        let object = evidence.object(place)?;
+        let rules = self.contents.rules();
+        let assessment = assess(&object, evidence, &rules, now, &rules.options());
+        let Assessment { object: name, verdict, since, chain, message, .. } = assessment;
+        let cause = chain.into_iter().rfind(|link| link.status != Status::Current).map(|link| link.object);
+        let cause = cause.filter(|cause| *cause != name);
+        let status = verdict.status;
+        let is_own = verdict == *own && message == own.message && cause.is_none();
+        let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
+        let hears = self.contents.hears(&object);
+        let deadline = self.contents.deadline(&object, evidence, millis(now));
+        Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
+    }
+
+    fn show_own(&mut self, place: u32, now: Timestamp) {
+        let record = self.contents.record(place);
+        let Some(own) = record.and_then(|record| self.contents.verdict(record.verdict)) else { return };
+        let (status, hears) = (own.status, Vec::new());
+        self.show(Answer { place, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
+    }
+
+    /// Shows an object as the answer says.
+    fn show(&mut self, answer: Answer, now: Timestamp) {
+        let Answer { place, health, status, unwell_since, hears, deadline } = answer;
+        self.settling.listen(place, hears);
+        self.settling.set_deadline(place, deadline);
+        let health = match health {
+            None => NONE,
+            Some(health) => {
+                let kept = &mut self.contents.healths;
+                self.pools.healths.take(kept, &health, || Arc::new(health.clone())).0
+            }
+        };
+        let Some(record) = self.contents.record(place) else { return };
+        let before = (record.health, record.status, record.unwell_since, record.cell);
+        if (health, status, unwell_since) != (before.0, before.1, before.2) {
+            if (health, status) != (before.0, before.1) {
+                self.touch(place, Aspects::STATUS);
+            }
+            if let Some(Some(record)) = self.contents.records.get_mut(place) {
+                (record.health, record.unwell_since) = (health, unwell_since);
+                if status != record.status {
+                    let mut past = record.past.as_deref().copied().unwrap_or([None; REMEMBERED]);
+                    past.rotate_right(1);
+                    past[0] = Some((record.status, record.since));
+                    record.past = Some(Arc::new(past));
+                    (record.status, record.since) = (status, millis(now));
+                }
+            }
+            if status != before.1 {
+                self.contents.change_status(place, before.3, before.1, status);
+            }
+        }
+        self.pools.healths.drop_use(&mut self.contents.healths, before.0);
+    }
+
+    /// Judges Pods again that wait for the scheduler: what the rules of kstatus say of those changes with time. What they read
+    /// is in the extract.
+    fn judge_again(&mut self, due: &[u32], now: Timestamp) {
+        let evidence = IndexEvidence::new(&self.contents);
+        let judged = due.iter().filter_map(|place| {
+            let verdict = self.contents.verdict(self.contents.record(*place)?.verdict)?;
+            // Of one that is plainly well by now the extract says too little, and time changes nothing.
+            if verdict.rule != "builtin/Pod" || self.contents.is_plain(*place) {
+                return None;
+            }
+            let again = self.contents.settings.rules.judge(&evidence.object(*place)?, now).ok()?;
+            (again != *verdict).then_some((*place, Judged(again)))
+        });
+        let judged: Vec<_> = judged.collect();
+        for (place, judged) in judged {
+            self.touch(place, Aspects::STATUS);
+            let kept = &mut self.contents.verdicts;
+            let verdict = self.pools.verdicts.take(kept, &judged, || Arc::new(judged.clone())).0;
+            if let Some(Some(record)) = self.contents.records.get_mut(place) {
+                let before = std::mem::replace(&mut record.verdict, verdict);
+                self.pools.verdicts.drop_use(&mut self.contents.verdicts, before);
+            }
+            self.settling.changed.insert(place);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What changed, told to those who asked.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use futures::Stream;
+use taffrail_status::Status;
+
+use super::KindId;
+use super::record::{Handle, Health, Judged};
+
+/// How an object was, or is.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its status, by evidence.
+    pub status: Status,
+    /// The digest of what is declared; see [`ObjectRef::digest`](super::ObjectRef::digest).
+    pub digest: u64,
+    /// Whether its deletion was asked for.
+    pub is_deleting: bool,
+    pub(super) verdict: Option<Arc<Judged>>,
+    pub(super) health: Option<Arc<Health>>,
+}
+
+impl Seen {
+    /// Why, in one line.
+    pub fn message(&self) -> &str {
+        match (&self.health, &self.verdict) {
+            (Some(health), _) => &health.message,
+            (None, Some(verdict)) => &verdict.0.message,
+            (None, None) => "",
+        }
+    }
+}
+
+/// What of an object changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Aspects(u16);
+
+impl Aspects {
+    /// What is declared: labels, annotations, and all that is neither metadata nor status.
+    pub const DIGEST: Aspects = Aspects(1);
+    /// Status, message or cause.
+    pub const STATUS: Aspects = Aspects(2);
+    /// Labels.
+    pub const LABELS: Aspects = Aspects(4);
+    /// Kept annotations.
+    pub const ANNOTATIONS: Aspects = Aspects(8);
+    /// Owners.
+    pub const OWNERS: Aspects = Aspects(16);
+    /// Marks.
+    pub const MARKS: Aspects = Aspects(32);
+    /// The kept body.
+    pub const BODY: Aspects = Aspects(64);
+    /// What evidence may read of it, whether that changed its status or not.
+    pub const CONTENT: Aspects = Aspects(128);
+    /// Its deletion was asked for.
+    pub const DELETION: Aspects = Aspects(256);
+    /// Warning events about it.
+    pub const EVENTS: Aspects = Aspects(512);
+
+    /// Whether one of `others` is among them.
+    pub fn has(self, others: Aspects) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// Whether nothing changed.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl std::ops::BitOrAssign for Aspects {
+    fn bitor_assign(&mut self, other: Aspects) {
+        self.0 |= other.0;
+    }
+}
+
+/// An object that changed, came or went.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Its handle. That of one that went is another's from the next batch on.
+    pub handle: Handle,
+    /// Its kind.
+    pub kind: KindId,
+    /// Its namespace, or empty.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it was in the batch before; `None` if it was not there.
+    pub before: Option<Seen>,
+    /// How it is; `None` if it is gone.
+    pub after: Option<Seen>,
+    /// What changed, of one that was there and is.
+    pub aspects: Aspects,
+}
+
+/// All that changed from one snapshot to the next, each object once, in the order in which they began to change.
+#[derive(Debug)]
+pub struct Batch {
+    /// The number of the snapshot that shows it.
+    pub sequence: u64,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// Whether the state of a scope changed.
+    pub scopes_changed: bool,
+}
+
+/// What a subscriber is told.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// What changed.
+    Batch(Arc<Batch>),
+    /// Begin again from a snapshot whose number is at least this: what comes next follows upon it. The first notice
+    /// is always this; later it comes to a subscriber that was so slow that batches were dropped.
+    Reread {
+        /// The number of the newest snapshot.
+        sequence: u64,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    batches: VecDeque<Arc<Batch>>,
+    changes: usize,
+    reread: Option<u64>,
+    waker: Option<Waker>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// How many changes may wait.
+    bound: usize,
+    queue: Mutex<Queue>,
+}
+
+impl Shared {
+    fn with<R>(&self, act: impl FnOnce(&mut Queue) -> R) -> R {
+        act(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The end of a subscription that reads. The index forgets a subscription that is dropped.
+#[derive(Debug)]
+pub struct Subscription(Arc<Shared>);
+
+impl Subscription {
+    /// The next notice, if there is one already.
+    pub fn try_next(&mut self) -> Option<Notice> {
+        self.0.with(|queue| {
+            if let Some(sequence) = queue.reread.take() {
+                return Some(Notice::Reread { sequence });
+            }
+            let batch = queue.batches.pop_front()?;
+            queue.changes -= batch.changes.len();
+            Some(Notice::Batch(batch))
+        })
+    }
+}
+
+/// Ends when the index is dropped.
+impl Stream for Subscription {
+    type Item = Notice;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice>> {
+        // The waker goes in first: what is told after it was looked for in vain wakes.
+        let is_closed = self.0.with(|queue| {
+            queue.waker = Some(context.waker().clone());
+            queue.is_closed
+        });
+        match self.try_next() {
+            Some(notice) => Poll::Ready(Some(notice)),
+            None if is_closed => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// All who subscribed.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers(Vec<Weak<Shared>>);
+
+impl Subscribers {
+    pub(super) fn add(&mut self, bound: usize, sequence: u64) -> Subscription {
+        let queue = Queue { reread: Some(sequence), ..Queue::default() };
+        let shared = Arc::new(Shared { bound, queue: Mutex::new(queue) });
+        self.0.push(Arc::downgrade(&shared));
+        Subscription(shared)
+    }
+
+    pub(super) fn tell(&mut self, batch: &Arc<Batch>) {
+        self.0.retain(|subscriber| {
+            let Some(shared) = subscriber.upgrade() else { return false };
+            let waker = shared.with(|queue| {
+                queue.changes += batch.changes.len();
+                if queue.reread.is_some() || queue.changes > shared.bound {
+                    // One that begins again from the newest snapshot needs nothing of what was before.
+                    queue.batches.clear();
+                    (queue.changes, queue.reread) = (0, Some(batch.sequence));
+                } else {
+                    queue.batches.push_back(Arc::clone(batch));
+                }
+                queue.waker.take()
+            });
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+            true
+        });
+    }
+}
+
+impl Drop for Subscribers {
+    fn drop(&mut self) {
+        for shared in self.0.iter().filter_map(Weak::upgrade) {
+            let waker = shared.with(|queue| {
+                queue.is_closed = true;
+                queue.waker.take()
+            });
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Owners and what they own.
+//!
+//! Children are kept by the UID of their first owner, whether that is there or not: a *family*. An object knows the
+//! families it is the owner of, so a walk goes from links to links and asks no table. An object that others name by
+//! other means than its UID (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) owns
+//! a second family under what stands for its UID there.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::chunked::Vacant;
+use super::contents::Contents;
+use super::pool::NONE;
+use super::record::{Handle, List, Owner, Relation, Uid};
+
+/// The children of one owner.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    pub(super) id: Uid,
+    /// The first child that has this owner for its first.
+    pub(super) head: u32,
+    /// Children that have another owner before this one.
+    pub(super) others: Option<Arc<Vec<u32>>>,
+    /// The owner, if it is there.
+    pub(super) owner: u32,
+    /// Another family of the same owner.
+    pub(super) next: u32,
+}
+
+impl Default for Family {
+    fn default() -> Family {
+        Family { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
+    }
+}
+
+impl Contents {
+    pub(super) fn family(&self, id: Uid) -> Option<u32> {
+        let is_it = |at| self.families.get(at).is_some_and(|family| family.id == id);
+        self.by_family.find(self.seed.value(&id), is_it)
+    }
+
+    fn family_or_new(&mut self, vacant: &mut Vacant, id: Uid) -> u32 {
+        if let Some(at) = self.family(id) {
+            return at;
+        }
+        let owner = self.owner_of_family(id);
+        let at = vacant.take(&mut self.families);
+        if let Some(family) = self.families.get_mut(at) {
+            *family = Family { id, ..Family::default() };
+        }
+        let (seed, families) = (self.seed, &self.families);
+        let rehash = |at| families.get(at).map_or(0, |family| seed.value(&family.id));
+        self.by_family.insert(seed.value(&id), at, rehash);
+        if let Some(owner) = owner {
+            self.give_family(at, owner);
+        }
+        at
+    }
+
+    /// The object of that UID, or of the name that stands for it.
+    fn owner_of_family(&self, id: Uid) -> Option<u32> {
+        self.place_of_uid(id).or_else(|| self.place_of_key(id))
+    }
+
+    fn give_family(&mut self, at: u32, owner: u32) {
+        let Some(links) = self.links.get_mut(owner) else { return };
+        let next = std::mem::replace(&mut links.families, at);
+        if let Some(family) = self.families.get_mut(at) {
+            (family.owner, family.next) = (owner, next);
+        }
+    }
+
+    fn free_if_empty(&mut self, vacant: &mut Vacant, at: u32) {
+        let Some(family) = self.families.get(at) else { return };
+        if family.head != NONE || family.others.is_some() || family.owner != NONE {
+            return;
+        }
+        let (seed, id, families) = (self.seed, family.id, &self.families);
+        let rehash = |at| families.get(at).map_or(0, |family| seed.value(&family.id));
+        self.by_family.remove(seed.value(&id), at, rehash);
+        if let Some(family) = self.families.get_mut(at) {
+            *family = Family::default();
+        }
+        vacant.give(at);
+    }
+
+    /// Enters a child with its owners.
+    pub(super) fn adopt(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
+        let Some((first, others)) = owners.split_first() else { return };
+        let at = self.family_or_new(vacant, first.uid);
+        let mut head = self.families.get(at).map_or(NONE, |family| family.head);
+        self.push(List::Siblings, &mut head, child);
+        if let Some(family) = self.families.get_mut(at) {
+            family.head = head;
+        }
+        if let Some(links) = self.links.get_mut(child) {
+            (links.parent, links.has_other_owners) = (at, !others.is_empty());
+        }
+        for owner in others {
+            let at = self.family_or_new(vacant, owner.uid);
+            if let Some(family) = self.families.get_mut(at) {
+                let others = Arc::make_mut(family.others.get_or_insert_default());
+                if let Err(place) = others.binary_search(&child) {
+                    others.insert(place, child);
+                }
+            }
+        }
+    }
+
+    /// Takes a child from its owners.
+    pub(super) fn abandon(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
+        let Some((_, others)) = owners.split_first() else { return };
+        let Some(at) = self.links.get(child).map(|links| links.parent) else { return };
+        let mut head = self.families.get(at).map_or(NONE, |family| family.head);
+        self.unlink(List::Siblings, &mut head, child);
+        if let Some(family) = self.families.get_mut(at) {
+            family.head = head;
+        }
+        if let Some(links) = self.links.get_mut(child) {
+            (links.parent, links.has_other_owners) = (NONE, false);
+        }
+        self.free_if_empty(vacant, at);
+        for owner in others {
+            let Some(at) = self.family(owner.uid) else { continue };
+            if let Some(family) = self.families.get_mut(at)
+                && let Some(members) = &mut family.others
+            {
+                let list = Arc::make_mut(members);
+                if let Ok(place) = list.binary_search(&child) {
+                    list.remove(place);
+                }
+                if list.is_empty() {
+                    family.others = None;
+                }
+            }
+            self.free_if_empty(vacant, at);
+        }
+    }
+
+    /// Enters an object as the owner of the families of its UID and of what stands for it; those of `made` need no
+    /// children to be there.
+    pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
+        for id in ids.iter().filter(|id| !id.is_none()) {
+            if let Some(at) = self.family(*id)
+                && self.families.get(at).is_some_and(|family| family.owner == NONE)
+            {
+                self.give_family(at, owner);
+            }
+        }
+        for id in made {
+            let at = self.family_or_new(vacant, *id);
+            if self.families.get(at).is_some_and(|family| family.owner == NONE) {
+                self.give_family(at, owner);
+            }
+        }
+    }
+
+    pub(super) fn set_twin(&mut self, place: u32, is_twin: bool) {
+        if self.links.get(place).is_some_and(|links| links.is_twin != is_twin)
+            && let Some(links) = self.links.get_mut(place)
+        {
+            links.is_twin = is_twin;
+        }
+    }
+
+    /// Gives a family to another owner than it has.
+    pub(super) fn hand_over(&mut self, at: u32, owner: Option<u32>) {
+        let Some(family) = self.families.get(at) else { return };
+        let (before, next) = (family.owner, family.next);
+        if Some(before) == owner {
+            return;
+        }
+        if let Some(links) = self.links.get_mut(before) {
+            if links.families == at {
+                links.families = next;
+            } else {
+                let mut other = links.families;
+                while let Some(family) = self.families.get_mut(other) {
+                    other = family.next;
+                    if other == at {
+                        family.next = next;
+                        break;
+                    }
+                }
+            }
+        }
+        match owner {
+            Some(owner) => self.give_family(at, owner),
+            None => {
+                if let Some(family) = self.families.get_mut(at) {
+                    (family.owner, family.next) = (NONE, NONE);
+                }
+            }
+        }
+    }
+
+    /// Leaves the families of an object without their owner.
+    pub(super) fn desert(&mut self, vacant: &mut Vacant, owner: u32) {
+        let Some(links) = self.links.get_mut(owner) else { return };
+        let mut at = std::mem::replace(&mut links.families, NONE);
+        while let Some(family) = self.families.get_mut(at) {
+            let next = std::mem::replace(&mut family.next, NONE);
+            family.owner = NONE;
+            self.free_if_empty(vacant, at);
+            at = next;
+        }
+    }
+
+    /// The families of which an object is the owner.
+    pub(super) fn families_of(&self, owner: u32) -> impl Iterator<Item = &Family> {
+        let first = self.links.get(owner).map_or(NONE, |links| links.families);
+        let family = |at: u32| self.families.get(at);
+        std::iter::successors(family(first), move |own| family(own.next))
+    }
+
+    /// The children of a family.
+    pub(super) fn members(&self, family: &Family) -> impl Iterator<Item = u32> {
+        let others: &[u32] = family.others.as_ref().map_or(&[], |others| others);
+        self.list(List::Siblings, family.head).chain(others.iter().copied())
+    }
+
+    /// The objects that name a UID among their owners, and how.
+    pub(super) fn dependents_of(&self, uid: Uid) -> impl Iterator<Item = (u32, Relation)> {
+        let family = self.family(uid).and_then(|at| self.families.get(at));
+        let members = family.into_iter().flat_map(|family| self.members(family));
+        members.filter_map(move |at| {
+            let owners = self.owners.get(self.record(at)?.owners)?;
+            Some((at, owners.iter().find(|owner| owner.uid == uid)?.relation))
+        })
+    }
+
+    /// The owners of an object that are there, the first one first.
+    pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
+        self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
+    }
+
+    /// Those of a list of owners of an object that are there.
+    pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
+        let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
+        let owners = owners.filter_map(|owner| self.families.get(self.family(owner.uid)?));
+        owners.map(|family| family.owner).filter(move |owner| *owner != NONE && *owner != child)
+    }
+}
+
+/// A node of a [`Tree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// The object.
+    pub handle: Handle,
+    /// How many owners stand between it and where the walk began.
+    pub depth: u32,
+}
+
+/// A walk over objects and everything that they own, each object once; owners come before what they own.
+///
+/// It costs what it returns, wherever else in the cluster or namespace objects are.
+#[derive(Debug)]
+pub struct Tree<'s> {
+    contents: &'s Contents,
+    stack: Vec<(u32, u32)>,
+    roots: HashSet<u32>,
+    root: u32,
+    /// Objects with several owners that were returned already: only they can be met twice.
+    met: HashSet<u32>,
+}
+
+impl<'s> Tree<'s> {
+    pub(super) fn new(contents: &'s Contents, roots: impl Iterator<Item = u32>) -> Tree<'s> {
+        let mut stack: Vec<_> = roots.map(|root| (root, 0)).collect();
+        stack.reverse();
+        let (root, roots) = match *stack {
+            [(root, _)] => (root, HashSet::new()),
+            _ => (NONE, stack.iter().map(|(root, _)| *root).collect()),
+        };
+        if stack.len() != roots.len().max(1) {
+            let mut seen = HashSet::new();
+            stack.retain(|(root, _)| seen.insert(*root));
+        }
+        Tree { contents, stack, roots, root, met: HashSet::new() }
+    }
+}
+
+impl Iterator for Tree<'_> {
+    type Item = Node;
+
+    #[inline]
+    fn next(&mut self) -> Option<Node> {
+        let contents = self.contents;
+        let (place, depth) = self.stack.pop()?;
+        let links = contents.links.get(place)?;
+        let mut at = links.families;
+        while let Some(family) = contents.families.get(at) {
+            let mut child = family.head;
+            let others: &[u32] = family.others.as_ref().map_or(&[], |others| others);
+            let mut others = others.iter();
+            loop {
+                if child == NONE {
+                    match others.next() {
+                        Some(other) => child = *other,
+                        None => break,
+                    }
+                }
+                let Some(own) = contents.links.get(child) else { break };
+                // Owners may form a circle, but only one that goes through where the walk began, or through an
+                // object with several owners.
+                let is_met = child == self.root
+                    || own.is_twin
+                    || !self.roots.is_empty() && self.roots.contains(&child)
+                    || own.has_other_owners && !self.met.insert(child);
+                if !is_met {
+                    self.stack.push((child, depth + 1));
+                }
+                child = if own.parent == at { own.siblings.next } else { NONE };
+            }
+            at = family.next;
+        }
+        Some(Node { handle: Handle { place, generation: links.generation }, depth })
+    }
+}

@@ -1,0 +1,447 @@
+//! How objects come into an index, change and go.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustc_hash::FxHashMap;
+use taffrail_status::Object;
+
+use super::contents::Contents;
+use super::draft::{Draft, Key, Version};
+use super::pool::NONE;
+use super::record::{Handle, Judged, Record, Uid, flag, millis};
+use super::subscribe::{Aspects, Batch, Change, Seen};
+use super::wire::{Damaged, Reader};
+use super::{Applied, Index, KindId, Pools};
+
+/// What changed since the last snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    changes: Vec<Option<Change>>,
+    by_handle: FxHashMap<Handle, usize>,
+    pub(super) scopes_changed: bool,
+}
+
+impl Pending {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && !self.scopes_changed
+    }
+}
+
+/// The places of what a draft holds, each used once more.
+struct Taken {
+    labels: u32,
+    annotations: u32,
+    owners: u32,
+    verdict: u32,
+    extract: u32,
+    keys: u32,
+    version: u64,
+}
+
+impl Pools {
+    fn take_set(&mut self, contents: &mut Contents, pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> u32 {
+        if pairs.is_empty() {
+            return NONE;
+        }
+        let mut text = |text: &str| self.texts.take(&mut contents.texts, text, || Arc::from(text)).0;
+        let set: Vec<(u32, u32)> = pairs.iter().map(|(key, value)| (text(key), text(value))).collect();
+        let (at, is_new) = self.sets.take(&mut contents.sets, &set[..], || Arc::from(&set[..]));
+        if !is_new {
+            // The set that is kept uses them already.
+            self.drop_texts(contents, &set);
+        }
+        at
+    }
+
+    fn drop_texts(&mut self, contents: &mut Contents, set: &[(u32, u32)]) {
+        for text in set.iter().flat_map(|(key, value)| [key, value]) {
+            self.texts.drop_use(&mut contents.texts, *text);
+        }
+    }
+
+    fn drop_set(&mut self, contents: &mut Contents, at: u32) {
+        if let Some(set) = self.sets.drop_use(&mut contents.sets, at) {
+            self.drop_texts(contents, &set);
+        }
+    }
+
+    fn take(&mut self, contents: &mut Contents, draft: &mut Draft<'_>) -> Taken {
+        let verdict = std::mem::replace(
+            &mut draft.verdict,
+            taffrail_status::Verdict::new(taffrail_status::Status::Unknown, "", ""),
+        );
+        let judged = Judged(verdict);
+        let keys: Vec<u128> = draft.keys.iter().map(|key| key.hash).collect();
+        Taken {
+            labels: self.take_set(contents, &draft.labels),
+            annotations: self.take_set(contents, &draft.annotations),
+            owners: match &draft.owners[..] {
+                [] => NONE,
+                owners => self.owners.take(&mut contents.owners, owners, || Arc::from(owners)).0,
+            },
+            verdict: {
+                let kept = &mut contents.verdicts;
+                self.verdicts.take(kept, &judged, || Arc::new(judged.clone())).0
+            },
+            extract: match &draft.extract[..] {
+                [] => NONE,
+                bytes => self.extracts.take(&mut contents.extracts, bytes, || Arc::from(bytes)).0,
+            },
+            keys: match &keys[..] {
+                [] => NONE,
+                keys => self.keys.take(&mut contents.keys, keys, || Arc::from(keys)).0,
+            },
+            version: match &draft.version {
+                Version::Number(number) => *number,
+                Version::Text(text) => {
+                    let text: &str = text;
+                    u64::from(self.texts.take(&mut contents.texts, text, || Arc::from(text)).0)
+                }
+            },
+        }
+    }
+
+    fn drop_version(&mut self, contents: &mut Contents, version: u64, is_odd: bool) {
+        if is_odd {
+            self.texts.drop_use(&mut contents.texts, version as u32);
+        }
+    }
+
+    fn drop_all(&mut self, contents: &mut Contents, record: &Record) {
+        self.drop_set(contents, record.labels);
+        self.drop_set(contents, record.annotations);
+        self.owners.drop_use(&mut contents.owners, record.owners);
+        self.verdicts.drop_use(&mut contents.verdicts, record.verdict);
+        self.healths.drop_use(&mut contents.healths, record.health);
+        self.extracts.drop_use(&mut contents.extracts, record.extract);
+        self.keys.drop_use(&mut contents.keys, record.keys);
+        self.drop_version(contents, record.version, record.has(flag::ODD_VERSION));
+    }
+}
+
+impl Contents {
+    fn seen(&self, place: u32) -> Option<Seen> {
+        let record = self.record(place)?;
+        Some(Seen {
+            status: record.status,
+            digest: record.digest,
+            is_deleting: record.has(flag::DELETING),
+            verdict: self.verdicts.get(record.verdict).cloned(),
+            health: self.healths.get(record.health).cloned(),
+        })
+    }
+
+    fn change(&self, place: u32, before: Option<Seen>) -> Option<Change> {
+        let record = self.record(place)?;
+        let cell = self.cells.get(record.cell)?;
+        let namespace = self.namespaces.get(cell.namespace).and_then(Option::as_ref);
+        Some(Change {
+            handle: self.handle(place),
+            kind: KindId(cell.kind),
+            namespace: namespace.map_or_else(|| Arc::from(""), |head| Arc::clone(&head.name)),
+            name: Arc::clone(&record.name),
+            before,
+            after: None,
+            aspects: Aspects::default(),
+        })
+    }
+}
+
+impl Index {
+    /// Puts an object in its place.
+    pub(super) fn put(&mut self, kind: KindId, draft: Draft<'_>, now: Timestamp) -> Applied {
+        let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
+            return Applied::Event;
+        };
+        let place = self.contents.place_of(&resource.group, &resource.kind, &draft.namespace, &draft.name);
+        let Some(place) = place else { return Applied::Added(self.insert(kind, draft, now)) };
+        let own = self.contents.record(place).map_or(Uid::NONE, |record| record.uid);
+        if own != draft.uid {
+            // One was deleted and another made, and nobody told.
+            self.take_out(place, now);
+            return Applied::Added(self.insert(kind, draft, now));
+        }
+        self.update(place, draft)
+    }
+
+    fn insert(&mut self, kind: KindId, mut draft: Draft<'_>, now: Timestamp) -> Handle {
+        let Index { contents, pools, vacant, .. } = self;
+        let status = draft.verdict.status;
+        let taken = pools.take(contents, &mut draft);
+        let place = vacant.objects.take(&mut contents.links);
+        while contents.records.len() <= place {
+            contents.records.grow();
+        }
+        let cell = contents.cell_or_new(&mut vacant.cells, kind, &draft.namespace);
+        let record = Record {
+            name: Arc::from(&*draft.name),
+            uid: draft.uid,
+            version: taken.version,
+            created: draft.created,
+            generation: draft.generation,
+            digest: draft.digest,
+            since: millis(now),
+            unwell_since: i64::MIN,
+            past: None,
+            body: draft.body.map(Arc::new),
+            cell,
+            labels: taken.labels,
+            annotations: taken.annotations,
+            owners: taken.owners,
+            verdict: taken.verdict,
+            health: NONE,
+            extract: taken.extract,
+            keys: taken.keys,
+            status,
+            flags: draft.flags,
+        };
+        let key = contents.key_of(&record);
+        if let Some(home) = contents.records.get_mut(place) {
+            *home = Some(record);
+        }
+        self.enter(place, key, &draft.families);
+        for Key { hash, name } in &draft.keys {
+            let vacant = &mut self.vacant.postings;
+            self.contents.postings.add(vacant, *hash, name.as_deref(), place);
+        }
+        if self.epochs.len() <= place as usize {
+            self.epochs.resize(place as usize + 1, 0);
+        }
+        self.epochs[place as usize] = self.epoch;
+        let handle = self.contents.handle(place);
+        self.pending.by_handle.insert(handle, self.pending.changes.len());
+        self.pending.changes.push(self.contents.change(place, None));
+        self.unsettle(place);
+        handle
+    }
+
+    /// Enters a record in tables, lists and families.
+    fn enter(&mut self, place: u32, key: Uid, families: &[Uid]) {
+        let Index { contents, vacant, .. } = self;
+        let Some(record) = contents.record(place) else { return };
+        let (uid, cell, status, owners) = (record.uid, record.cell, record.status, record.owners);
+        let mut table = std::mem::take(&mut contents.by_key);
+        table.insert(key.bits() as u64, place, |at| contents.rehash_key(at));
+        contents.by_key = table;
+        if !uid.is_none() {
+            let mut table = std::mem::take(&mut contents.by_uid);
+            table.insert(contents.seed.value(&uid), place, |at| contents.rehash_uid(at));
+            contents.by_uid = table;
+        }
+        contents.enter_cell(cell, place, status);
+        contents.enter_status(place, status);
+        if let Some(owners) = contents.owners.get(owners).map(Arc::clone) {
+            contents.adopt(&mut vacant.families, place, &owners);
+        }
+        contents.found(&mut vacant.families, place, &[key], families);
+        self.settle_twins(uid);
+    }
+
+    /// Makes the first of the objects of a UID the owner of what has it for its owner.
+    fn settle_twins(&mut self, uid: Uid) {
+        if uid.is_none() {
+            return;
+        }
+        let Index { contents, vacant, .. } = self;
+        let mut places: Vec<u32> = contents.places_of_uid(uid).collect();
+        if let [only] = *places {
+            contents.set_twin(only, false);
+            contents.found(&mut vacant.families, only, &[uid], &[]);
+            return;
+        }
+        let name = |at: &u32| contents.record(*at).map(|record| contents.name_of(record));
+        places.sort_by(|one, other| name(one).cmp(&name(other)));
+        for (at, place) in places.iter().enumerate() {
+            contents.set_twin(*place, at > 0);
+        }
+        if let Some(family) = contents.family(uid) {
+            contents.hand_over(family, places.first().copied());
+        }
+    }
+
+    fn update(&mut self, place: u32, mut draft: Draft<'_>) -> Applied {
+        let Index { contents, pools, .. } = self;
+        let taken = pools.take(contents, &mut draft);
+        if let Some(epoch) = self.epochs.get_mut(place as usize) {
+            *epoch = self.epoch;
+        }
+        let handle = contents.handle(place);
+        let Some(old) = contents.record(place).cloned() else { return Applied::Unchanged(handle) };
+        let mut aspects = Aspects::default();
+        let mut add = |differs: bool, aspect| {
+            if differs {
+                aspects |= aspect;
+            }
+        };
+        let body = draft.body.as_ref();
+        add(old.digest != draft.digest, Aspects::DIGEST);
+        add(old.verdict != taken.verdict, Aspects::STATUS);
+        add(old.labels != taken.labels, Aspects::LABELS);
+        add(old.annotations != taken.annotations, Aspects::ANNOTATIONS);
+        add(old.owners != taken.owners, Aspects::OWNERS);
+        add(old.keys != taken.keys, Aspects::MARKS);
+        add(old.body.as_deref() != body, Aspects::BODY);
+        let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
+        let is_same_content = (old.extract, old.created, content(old.flags))
+            == (taken.extract, draft.created, content(draft.flags));
+        add(!is_same_content, Aspects::CONTENT);
+        add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
+        let is_same = (old.version, old.flags, old.generation, old.created)
+            == (taken.version, draft.flags, draft.generation, draft.created);
+        if !aspects.is_empty() {
+            self.touch(place, aspects);
+        }
+        let Index { contents, pools, vacant, .. } = self;
+        if (!aspects.is_empty() || !is_same)
+            && let Some(Some(record)) = contents.records.get_mut(place)
+        {
+            record.version = taken.version;
+            record.flags = draft.flags;
+            record.generation = draft.generation;
+            record.created = draft.created;
+            record.digest = draft.digest;
+            record.labels = taken.labels;
+            record.annotations = taken.annotations;
+            record.owners = taken.owners;
+            record.verdict = taken.verdict;
+            record.extract = taken.extract;
+            record.keys = taken.keys;
+            if aspects.has(Aspects::BODY) {
+                record.body = draft.body.map(Arc::new);
+            }
+        }
+        if aspects.has(Aspects::OWNERS) {
+            // Those that it belonged to hear of it as well.
+            self.settling.suspect_all(contents.parents_by(old.owners, place));
+            if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
+                contents.abandon(&mut vacant.families, place, &owners);
+            }
+            if let Some(owners) = contents.owners.get(taken.owners).map(Arc::clone) {
+                contents.adopt(&mut vacant.families, place, &owners);
+            }
+        }
+        contents.found(&mut vacant.families, place, &[], &draft.families);
+        if aspects.has(Aspects::MARKS) {
+            if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
+                for key in &*keys {
+                    contents.postings.remove(&mut vacant.postings, *key, place);
+                    self.settling.announced(Some(*key));
+                }
+            }
+            for Key { hash, name } in &draft.keys {
+                contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), place);
+            }
+        }
+        // What it has now was counted when it was taken; what it had goes.
+        pools.drop_all(contents, &Record { health: NONE, ..old });
+        if aspects.is_empty() {
+            return Applied::Unchanged(handle);
+        }
+        self.unsettle(place);
+        Applied::Changed(handle, aspects)
+    }
+
+    /// Takes an object out.
+    pub(super) fn take_out(&mut self, place: u32, now: Timestamp) {
+        let _ = now;
+        self.unsettle_gone(place);
+        self.forget_change(place);
+        let Index { contents, pools, vacant, .. } = self;
+        let Some(record) = contents.record(place).cloned() else { return };
+        let key = contents.key_of(&record);
+        let mut table = std::mem::take(&mut contents.by_key);
+        table.remove(key.bits() as u64, place, |at| contents.rehash_key(at));
+        contents.by_key = table;
+        if !record.uid.is_none() {
+            let mut table = std::mem::take(&mut contents.by_uid);
+            table.remove(contents.seed.value(&record.uid), place, |at| contents.rehash_uid(at));
+            contents.by_uid = table;
+        }
+        contents.leave_status(place, record.status);
+        contents.leave_cell(record.cell, place, record.status);
+        contents.free_cell_if_empty(&mut vacant.cells, record.cell);
+        if let Some(owners) = contents.owners.get(record.owners).map(Arc::clone) {
+            contents.abandon(&mut vacant.families, place, &owners);
+        }
+        contents.desert(&mut vacant.families, place);
+        if let Some(keys) = contents.keys.get(record.keys).map(Arc::clone) {
+            for key in &*keys {
+                contents.postings.remove(&mut vacant.postings, *key, place);
+            }
+        }
+        pools.drop_all(contents, &record);
+        if let Some(home) = contents.records.get_mut(place) {
+            *home = None;
+        }
+        if let Some(links) = contents.links.get_mut(place) {
+            links.generation = links.generation.wrapping_add(1);
+            links.is_twin = false;
+        }
+        vacant.objects.give(place);
+        self.settle_twins(record.uid);
+    }
+
+    /// Remembers how an object was before it changes.
+    pub(super) fn touch(&mut self, place: u32, aspects: Aspects) {
+        let handle = self.contents.handle(place);
+        let at = match self.pending.by_handle.get(&handle) {
+            Some(at) => *at,
+            None => {
+                let at = self.pending.changes.len();
+                self.pending.by_handle.insert(handle, at);
+                self.pending.changes.push(self.contents.change(place, self.contents.seen(place)));
+                at
+            }
+        };
+        if let Some(Some(change)) = self.pending.changes.get_mut(at) {
+            change.aspects |= aspects;
+        }
+    }
+
+    /// Remembers that an object goes; of one that came since the last snapshot nobody hears.
+    fn forget_change(&mut self, place: u32) {
+        self.touch(place, Aspects::default());
+        let Some(at) = self.pending.by_handle.remove(&self.contents.handle(place)) else { return };
+        if let Some(change) = self.pending.changes.get_mut(at)
+            && change.as_ref().is_some_and(|change| change.before.is_none())
+        {
+            *change = None;
+        }
+    }
+
+    /// What changed since the last snapshot, if anything did.
+    pub(super) fn take_batch(&mut self) -> Option<Batch> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        let Pending { changes, by_handle, scopes_changed } = std::mem::take(&mut self.pending);
+        let changes = changes.into_iter().flatten().map(|mut change| {
+            // One that went is not found under its handle any more, whoever has its place.
+            if by_handle.contains_key(&change.handle) {
+                change.after = self.contents.seen(change.handle.place);
+            }
+            change
+        });
+        let sequence = self.contents.sequence + 1;
+        Some(Batch { sequence, changes: changes.collect(), scopes_changed })
+    }
+
+    pub(super) fn apply_event(&mut self, object: &Object<'_>, now: Timestamp) {
+        let (events, seed) = (&mut self.contents.events, self.contents.seed);
+        if let Some(about) = self.events.apply(events, seed, object, now) {
+            self.unsettle_told(&about);
+        }
+    }
+
+    pub(super) fn remove_event(&mut self, namespace: &str, name: &str) -> bool {
+        let (events, seed) = (&mut self.contents.events, self.contents.seed);
+        let about = self.events.remove(events, seed, namespace, name);
+        self.settling.announced(about)
+    }
+
+    pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        self.events.read(&mut self.contents.events, input)
+    }
+}
