@@ -307,7 +307,8 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
         let objects = fleet.objects(cluster);
         let lacking = app.objects.iter().filter(|key| match objects.get(key) {
-            Lookup::Found(observed) => !suffices(&observed),
+            // One that is there and not well has something behind it that is still to be read.
+            Lookup::Found(_) => true,
             Lookup::Absent => false,
             Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
         });

@@ -13,6 +13,7 @@ use taffrail_status::{Choosing, Taffrail};
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
+use crate::commands::demo::DemoArguments;
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Status(StatusArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
+    Demo(DemoArguments),
 }
 
 impl Command {
@@ -79,7 +81,7 @@ impl Command {
             Command::Events(arguments) => Some(&mut arguments.view.source),
             Command::Trust(arguments) => Some(&mut arguments.view.source),
             Command::Status(arguments) => Some(&mut arguments.source),
-            Command::Config(_) | Command::Completion(_) => None,
+            Command::Config(_) | Command::Completion(_) | Command::Demo(_) => None,
         }
     }
 
@@ -93,13 +95,14 @@ impl Command {
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
             Command::Status(_) | Command::Config(_) | Command::Completion(_) => false,
+            Command::Demo(_) => true,
         }
     }
 
     /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
-            Command::Completion(_) => false,
+            Command::Completion(_) | Command::Demo(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }
@@ -176,7 +179,7 @@ impl ViewArguments {
 }
 
 /// Reads a span of time: a number with a unit, or seconds.
-fn timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     let digits =
         text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

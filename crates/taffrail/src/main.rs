@@ -45,7 +45,10 @@ fn main() -> ExitCode {
 fn run() -> Result<Exit, Complaint> {
     let (cli, config) = read()?;
     output::colour(cli.color);
-    interrupt::watch();
+    // The demo ends by an interrupt, and has more to take back than others.
+    if !matches!(cli.command, Command::Demo(_)) {
+        interrupt::watch();
+    }
     if !cli.no_pager
         && cli.command.is_paged()
         && !cli.command.watches()
@@ -65,6 +68,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::Status(arguments) => commands::status::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
+        Command::Demo(arguments) => commands::demo::run(arguments),
     }
 }
 

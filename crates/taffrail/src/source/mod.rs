@@ -4,6 +4,7 @@
 
 mod dump;
 mod follow;
+mod held;
 mod live;
 mod requests;
 mod stopwatch;
@@ -18,6 +19,7 @@ use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
 pub(crate) use follow::Follow;
+pub(crate) use held::Held;
 pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 

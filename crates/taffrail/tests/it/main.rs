@@ -5,6 +5,7 @@ mod app;
 mod bad_clusters;
 mod budgets;
 mod completion;
+mod demo;
 mod events;
 mod examples;
 mod explain;
