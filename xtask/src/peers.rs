@@ -1,11 +1,16 @@
-//! The Go programs that answers and figures are compared with; see `bench/peers`.
+//! The Go programs that answers and figures are compared with; see `bench/peers`. They are built once for each state of
+//! their sources and kept in the user's cache: what client-go needs takes minutes to compile.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
 use crate::binary::workspace;
+use crate::kube::cache;
 
 /// Whether Go is there to build peers.
 pub fn can_build() -> bool {
@@ -16,23 +21,113 @@ pub fn can_build() -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// Builds the peer called `name` and says where it is.
+/// Why the peer called `name` is not there and cannot be built, or `None` where it is there or Go can build it.
+///
+/// # Errors
+/// When its sources cannot be read.
+pub fn unavailable(name: &str) -> Result<Option<String>> {
+    if place(name)?.is_file() || can_build() {
+        return Ok(None);
+    }
+    Ok(Some(format!("`{name}` is not in the cache, and `go`, which builds it, is not installed")))
+}
+
+/// Builds the peer called `name`, unless that was done before, and says where it is.
 ///
 /// # Errors
 /// When Go is missing, or the program does not build.
 pub fn build(name: &str) -> Result<PathBuf> {
-    let source = workspace().join("bench/peers").join(name);
-    let target = workspace().join("target/peers").join(name);
+    let target = place(name)?;
+    let folder = target.parent().context("the cache has no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let lock = folder.join(format!("{name}.lock"));
+    let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
+    lock.lock().context("cannot lock the cache of peers")?;
+    if target.is_file() {
+        touch(&target);
+        return Ok(target);
+    }
+    let unfinished = target.with_extension("building");
+    let source = source(name);
     let status = Command::new("go")
         .args(["build", "-trimpath", "-o"])
-        .arg(&target)
+        .arg(&unfinished)
         .arg(".")
         .current_dir(&source)
+        .env("GOWORK", "off")
         .stdin(Stdio::null())
         .status()
         .context("cannot run `go`, which builds the peer: install Go 1.26 or later from go.dev/dl")?;
     if !status.success() {
         bail!("`go build` in {} failed ({status})", source.display());
     }
+    fs::rename(&unfinished, &target)
+        .with_context(|| format!("cannot move {} to {}", unfinished.display(), target.display()))?;
+    touch(&target);
+    forget_old(folder, name);
     Ok(target)
+}
+
+fn source(name: &str) -> PathBuf {
+    workspace().join("bench/peers").join(name)
+}
+
+/// Where the peer is or will be: its name says what it is built from.
+fn place(name: &str) -> Result<PathBuf> {
+    let folder = source(name);
+    let unread = || format!("cannot read {}", folder.display());
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .with_context(unread)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .with_context(unread)?;
+    files.retain(|file| {
+        let kind = file.extension().and_then(|extension| extension.to_str());
+        matches!(kind, Some("go" | "mod" | "sum"))
+    });
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in &files {
+        file.file_name().hash(&mut hasher);
+        fs::read(file).with_context(|| format!("cannot read {}", file.display()))?.hash(&mut hasher);
+    }
+    Ok(cache()?.join("peers").join(format!("{name}-{:016x}", hasher.finish())))
+}
+
+/// How long a program is kept that nobody asks for: other checkouts have other states of the sources.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Notes that a program is in use. Where that cannot be noted it is built again one day.
+fn touch(program: &Path) {
+    let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Deletes what was built from states of the sources that nobody has asked for lately.
+fn forget_old(folder: &Path, name: &str) {
+    let ours = |file: &Path| {
+        let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        let hash = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let used = entry.metadata().and_then(|metadata| metadata.modified());
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
+        if old && ours(&entry.path()) {
+            // What cannot be deleted costs room and nothing else.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_a_place_of_its_own() {
+        let place = place("kstatus").expect("its sources are here");
+        assert_eq!(place, super::place("kstatus").expect("still"));
+        assert!(place.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kstatus-")));
+        assert!(super::place("no-such-peer").is_err());
+    }
 }

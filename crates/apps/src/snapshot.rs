@@ -15,6 +15,7 @@ use crate::owners::Pointers;
 use crate::reads::{Read, Target, is_widened};
 
 const FORBIDDEN: &str = "Forbidden";
+const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 
 /// Why a document cannot be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -202,10 +203,12 @@ impl Snapshot {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
             _ => true,
         });
+        // What discovery could not say before, it says again if it still cannot.
+        self.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
             let message = format!("whether {group} is served is not known: {reason}");
             let scope = Scope::Group(group.to_owned());
-            self.errors.push(ScopeError { scope, reason: "DiscoveryFailed".to_owned(), message });
+            self.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
         self.catalog = Some(catalog);
     }
@@ -268,6 +271,26 @@ impl Snapshot {
             self.pointers.take();
         }
         Ok(())
+    }
+
+    /// Takes away an object that is no longer there.
+    pub fn remove(&mut self, key: &ObjectKey) {
+        if self.objects.remove(key).is_some() {
+            self.pointers.take();
+        }
+    }
+
+    /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
+    pub fn set_freshness(&mut self, freshness: Freshness) {
+        self.freshness = freshness;
+        if self.lost.take().is_some() {
+            self.retract(&Scope::Cluster);
+        }
+    }
+
+    /// Takes back what was reported of a scope: it is known better now.
+    pub fn retract(&mut self, scope: &Scope) {
+        self.errors.retain(|error| error.scope != *scope);
     }
 
     /// Takes in what became of `read`.

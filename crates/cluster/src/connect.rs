@@ -5,6 +5,7 @@
 //! that offers HTTP/2. The first connection is made before any request, on its own: hyper's pool learns
 //! the protocol only from an open connection, and would open one for each of the first requests.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,19 +25,28 @@ use jiff::SignedDuration;
 use kube::client::{Body, ConfigExt};
 use kube::config::Config;
 use rustls::ClientConfig;
-use tokio::sync::Semaphore;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
 
+use crate::channels::Channels;
 use crate::deadline::Deadline;
 use crate::error::{BoxError, ConnectError, Fault, Phase};
 use crate::exec_plugin::{self, PluginError};
 use crate::kubeconfig::Context;
 use crate::record::{Log, RequestRecord};
 
-/// API servers take 100 streams of a connection by default and others fewer than 128. Beyond the server's
-/// limit a request waits inside hyper where nobody can say so; here it waits where it is known.
-const STREAMS: usize = 90;
+/// How much of an answer may be under way unread: the 64 KiB that HTTP/2 begins with is a page of a list in seventy
+/// round trips.
+const STREAM_WINDOW: u32 = 2 << 20;
+const CONNECTION_WINDOW: u32 = 8 << 20;
+const LARGEST_FRAME: u32 = 256 << 10;
+
+/// A connection that bears watches is silent for minutes: without pings nobody would know that it is dead.
+const PING_EVERY: Duration = Duration::from_secs(15);
+const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a further connection may take; the first has the deadline of who asks for it.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The HTTP version that a server speaks with us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +67,7 @@ pub struct Cluster {
 }
 
 pub(crate) struct Shared {
-    pub(crate) client: kube::Client,
-    pub(crate) streams: Semaphore,
+    pub(crate) channels: Channels,
     pub(crate) log: Log,
     context: String,
     namespace: String,
@@ -115,7 +124,7 @@ impl Cluster {
         let begun = tokio::time::Instant::now();
         let proxy = config.proxy_url.clone();
         let attempt = Attempt { context, config, deadline };
-        let (client, protocol) = match proxy {
+        let (channels, protocol) = match proxy {
             None => attempt.connect(tcp).await?,
             Some(proxy) if proxy.scheme_str() == Some("socks5") => {
                 let mut socks = SocksV5::new(proxy.clone(), tcp);
@@ -139,8 +148,7 @@ impl Cluster {
         };
         Ok(Cluster {
             shared: Arc::new(Shared {
-                client,
-                streams: Semaphore::new(STREAMS),
+                channels,
                 log: Log::new(),
                 context: context.name.clone(),
                 namespace: context.namespace.clone(),
@@ -178,12 +186,18 @@ impl Cluster {
         self.shared.protocol
     }
 
+    /// How many connections there are; more than one only where many things are followed.
+    pub fn connections(&self) -> usize {
+        self.shared.channels.connections()
+    }
+
     /// How long name, connection and TLS handshake took.
     pub fn connecting(&self) -> Duration {
         self.shared.connecting
     }
 
-    /// All requests so far that have ended, in the order of sending.
+    /// The requests so far that have ended, in the order of sending; the first 20,000 of them. What [`crate::Feeds`] asks is
+    /// counted there.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.log.records()
     }
@@ -230,7 +244,7 @@ impl Attempt<'_> {
     }
 
     /// Opens a connection by way of `tcp` and lays kube's layers over it.
-    async fn connect<C>(self, tcp: C) -> Result<(kube::Client, Protocol), ConnectError>
+    async fn connect<C>(self, tcp: C) -> Result<(Channels, Protocol), ConnectError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -268,11 +282,37 @@ impl Attempt<'_> {
         };
         let http2 = stream.connected().is_negotiated_h2();
 
+        let protocol = if http2 { Protocol::Http2 } else { Protocol::Http1 };
+        let first = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(Some(stream))) };
+        let client = self.client(first, protocol)?;
+        let Attempt { context, config, deadline } = self;
+        let context = context.clone();
+        let open = move || {
+            let further = Attempt { context: &context, config: config.clone(), deadline };
+            let connector = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(None)) };
+            further.client(connector, protocol).map_err(BoxError::from)
+        };
+        Ok((Channels::new(client, protocol, Box::new(open)), protocol))
+    }
+
+    /// A client over `connector`, with kube's layers for addresses and credentials.
+    fn client<C>(&self, connector: C, protocol: Protocol) -> Result<kube::Client, ConnectError>
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + Unpin + 'static,
+        C::Error: Into<BoxError>,
+    {
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .http2_only(http2)
-            .build::<_, Body>(Opened { connector, first: Arc::new(Mutex::new(Some(stream))) });
+            .http2_only(protocol == Protocol::Http2)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_frame_size(LARGEST_FRAME)
+            .http2_keep_alive_interval(PING_EVERY)
+            .http2_keep_alive_timeout(PING_ANSWERED_WITHIN)
+            .build::<_, Body>(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
             .layer(
@@ -286,8 +326,7 @@ impl Attempt<'_> {
             .layer(self.usable("it cannot act as the user it names", self.config.extra_headers_layer())?)
             .map_err(BoxError::from)
             .service(http);
-        let client = kube::Client::new(service, self.config.default_namespace.clone());
-        Ok((client, if http2 { Protocol::Http2 } else { Protocol::Http1 }))
+        Ok(kube::Client::new(service, self.config.default_namespace.clone()))
     }
 
     fn connector<C>(&self, tls: ClientConfig, tcp: C) -> Result<HttpsConnector<C>, ConnectError> {
@@ -327,22 +366,31 @@ impl<C, S> Service<Uri> for Opened<C, S>
 where
     C: Service<Uri, Response = S>,
     C::Future: Send + 'static,
-    C::Error: Send + 'static,
+    C::Error: Into<BoxError>,
     S: Send + 'static,
 {
     type Response = S;
-    type Error = C::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S, C::Error>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), C::Error>> {
-        self.connector.poll_ready(cx)
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
+        self.connector.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         match first {
             Some(stream) => Box::pin(std::future::ready(Ok(stream))),
-            None => Box::pin(self.connector.call(uri)),
+            None => {
+                let connecting = self.connector.call(uri);
+                Box::pin(async move {
+                    // Who takes connections and never answers would hold up all who wait for this one.
+                    match tokio::time::timeout(CONNECTED_WITHIN, connecting).await {
+                        Ok(connected) => connected.map_err(Into::into),
+                        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+                    }
+                })
+            }
         }
     }
 }

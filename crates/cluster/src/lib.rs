@@ -5,14 +5,17 @@
 //! JSON text, untouched except that each carries its `apiVersion` and `kind`. Everything ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
+mod channels;
 mod connect;
 mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
+mod feed;
 mod identity;
 pub mod index;
 mod kubeconfig;
+mod live;
 mod read;
 mod record;
 mod request;
@@ -21,6 +24,11 @@ pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason};
+pub use feed::{
+    Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
+    ScopeId, ScopeState,
+};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
+pub use live::{KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;

@@ -13,17 +13,17 @@ use crate::request::{Ask, JSON};
 
 /// The metadata of objects, in a list and alone. No other form is offered: a server that cannot cut bodies
 /// off must refuse, not send them.
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// What must be escaped in a part of a path or a query.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// One object as JSON text, with its `apiVersion` and `kind`.
 pub type ObjectBytes = Box<[u8]>;
 
 /// How much of each object is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Form {
     /// All of it.
     #[default]
@@ -128,11 +128,11 @@ pub struct MalformedItem {
     pub reason: String,
 }
 
-fn is_secret(resource: &ApiResource) -> bool {
+pub(crate) fn is_secret(resource: &ApiResource) -> bool {
     resource.group.is_empty() && resource.plural == "secrets"
 }
 
-fn path_of(resource: &ApiResource, namespace: Option<&str>) -> String {
+pub(crate) fn path_of(resource: &ApiResource, namespace: Option<&str>) -> String {
     let mut path =
         if resource.group.is_empty() { "/api/".to_owned() } else { format!("/apis/{}/", resource.group) };
     path.push_str(&resource.version);
@@ -184,6 +184,21 @@ impl Cluster {
                 None => return Ok(listing),
             }
         }
+    }
+
+    /// The version at which the server's state is, by the first page of a list. Asked once, whatever comes of it.
+    pub(crate) async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
+        let what = request.what();
+        let accept = if request.form() == Form::Metadata { METADATA_LIST } else { JSON };
+        let ask = Ask { what: what.clone(), path: request.path(None), accept };
+        let answer = self.ask_once(&ask).await?;
+        let mut parser = Parser::new();
+        let mut listing = Listing::default();
+        let answer = answer.successful(&ask)?;
+        listing
+            .take(&mut parser, &answer.body, request.resource, request.form())
+            .map_err(|problem| answer.unreadable(&what, problem))?;
+        Ok(listing.resource_version)
     }
 
     /// Reads one object; `None` when there is none of that name. The namespace is left out for objects
@@ -239,7 +254,7 @@ impl Cluster {
 }
 
 /// The answer is of another form than the one that was asked for.
-const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
+pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
     /// Takes in a page; returns the token of the next one.
@@ -295,7 +310,7 @@ impl Listing {
 }
 
 /// Namespace and name of an item.
-fn name_of(item: Value<'_>) -> Option<String> {
+pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
     let part = |key: &str| item.at(&["metadata", key]).and_then(|value| value.as_str());
     let name = part("name")?;
     Some(match part("namespace") {

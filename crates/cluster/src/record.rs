@@ -39,7 +39,7 @@ pub(crate) fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedD
     Some(date.timestamp().duration_since(now))
 }
 
-/// The requests of one cluster.
+/// The first requests of one cluster.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) begun: Instant,
@@ -47,12 +47,18 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    const MOST: usize = 20_000;
+
     pub(crate) fn new() -> Log {
         Log { begun: Instant::now(), records: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn push(&self, record: RequestRecord) {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who follows a cluster for days asks it more than anybody reads.
+        if records.len() < Log::MOST {
+            records.push(record);
+        }
     }
 
     /// All records by the time of sending, with their rounds.

@@ -14,7 +14,7 @@ use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
 use crate::record::{RequestRecord, clock_ahead};
 
-const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
+pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
 /// Plain JSON.
 pub(crate) const JSON: &str = "application/json";
@@ -36,12 +36,17 @@ pub(crate) struct Ask {
 /// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
+    /// This answer, if it is one of success.
+    pub(crate) fn successful(self, ask: &Ask) -> Result<Answer, ReadError> {
+        if self.status.is_success() { Ok(self) } else { Err(refused(ask, &self).error) }
+    }
+
     /// The error for an answer of success that cannot be read for the reason `problem`.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
         let json = content_type(&self.headers).contains("json");
@@ -111,7 +116,7 @@ impl Cluster {
         }
     }
 
-    async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {
+    pub(crate) async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {
         let timed_out =
             |phase| ReadError::Timeout { what: ask.what.clone(), phase, after: self.deadline.elapsed() };
         let request = Request::get(&ask.path)
@@ -122,7 +127,7 @@ impl Cluster {
                 what: ask.what.clone(),
                 problem: format!("cannot be asked for: {error}"),
             })?;
-        let place = self.deadline.limit(self.shared.streams.acquire()).await;
+        let place = self.deadline.limit(self.shared.channels.first.streams.acquire()).await;
         // The semaphore is never closed.
         let _place = place.and_then(Result::ok).ok_or_else(|| timed_out(Phase::Queue))?;
 
@@ -141,7 +146,7 @@ impl Cluster {
         };
         let mut phase = Phase::Headers;
         let exchange = async {
-            let response = self.shared.client.send(request).await?;
+            let response = self.shared.channels.first.client.send(request).await?;
             phase = Phase::Body;
             record.status = Some(response.status());
             record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());
@@ -178,11 +183,11 @@ impl Cluster {
 }
 
 /// The seconds that the server asks to wait.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn refused(ask: &Ask, answer: &Answer) -> Failure {
+pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
     let what = ask.what.clone();
     let code = answer.status.as_u16();
     let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");

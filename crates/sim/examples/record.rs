@@ -4,6 +4,10 @@
 //! object is written with its time. Uids, addresses and host names are replaced by others, the same one always by the same;
 //! times become times relative to the beginning; values of Secrets are blanked, except those of Helm's releases
 //! if `KEEP_HELM` is set.
+//!
+//! With `-` for the seconds it writes a history instead, until its standard input ends: a line of JSON for each change in the
+//! order of their revisions, with times and names as they were. What would tell of this machine or could be a
+//! secret is left out of it all the same. It says `ready` as soon as nothing escapes it.
 #![expect(clippy::print_stdout, reason = "it says what it recorded")]
 
 use std::collections::BTreeMap;
@@ -14,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -27,8 +32,11 @@ use tokio::sync::mpsc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Kinds that say nothing about apps, and change all the time.
-const NOISE: [&str; 4] = ["leases", "flowschemas", "prioritylevelconfigurations", "servicecidrs"];
+/// Kinds that say nothing about apps.
+const NOISE: [&str; 3] = ["flowschemas", "prioritylevelconfigurations", "servicecidrs"];
+
+/// One that changes all the time.
+const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 #[derive(Clone)]
 struct Server {
@@ -39,6 +47,8 @@ struct Server {
 
 /// A change of an object.
 struct Change {
+    /// Of which list.
+    path: String,
     time: Timestamp,
     deleted: bool,
     object: Value,
@@ -54,7 +64,11 @@ async fn main() -> Result<(), Failure> {
     };
     let server = Server::new(url, authority)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let kinds = server.kinds().await?;
+    let mut kinds = server.kinds().await?;
+    if seconds == "-" {
+        return history(&server, &kinds, file).await;
+    }
+    kinds.retain(|path| path != LEASES);
     let begun = Timestamp::now();
     for path in &kinds {
         let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
@@ -97,6 +111,158 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes down all that happens until standard input ends.
+async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Failure> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let patience = tokio::time::Instant::now() + Duration::from_secs(30);
+    for path in kinds {
+        let (list, body) = loop {
+            match server.list_and_watch(path).await {
+                Ok(watch) => break watch,
+                // A new custom resource is not served for a moment.
+                Err(_) if tokio::time::Instant::now() < patience => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let (server, path, sender) = (server.clone(), path.clone(), sender.clone());
+        tokio::spawn(async move { server.follow_on(&path, &list, body, &sender).await });
+    }
+    drop(sender);
+    println!("ready");
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
+
+    let mut changes: Vec<Change> = Vec::new();
+    let patience = tokio::time::Instant::now() + Duration::from_secs(30);
+    while let Some(behind) = behind(server, kinds, &changes).await? {
+        if tokio::time::Instant::now() > patience {
+            return Err(format!("the watch of {behind} does not catch up with the list").into());
+        }
+        while let Ok(change) = receiver.try_recv() {
+            changes.push(change);
+        }
+    }
+    changes.sort_by_key(|change| {
+        (!change.initial, if change.initial { rank(&change.object).into() } else { revision(&change.object) })
+    });
+    let machine = Machine {
+        name: std::fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned(),
+        address: server.url.trim_start_matches("https://").to_owned(),
+    };
+    let mut text = String::new();
+    for change in &changes {
+        let line = json!({
+            "revision": revision(&change.object), "time": change.time, "initial": change.initial, "deleted": change.deleted,
+            "object": machine.hidden(bare(change.object.clone())),
+        });
+        let _ = writeln!(text, "{line}");
+    }
+    std::fs::write(file, text)?;
+    Ok(())
+}
+
+/// Which kind's watch has not come to what its list says now.
+async fn behind<'a>(
+    server: &Server,
+    kinds: &'a [String],
+    changes: &[Change],
+) -> Result<Option<&'a str>, Failure> {
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    for path in kinds {
+        let mut known = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.path == *path) {
+            let version = revision(&change.object);
+            match change.deleted {
+                true => known.remove(&uid(&change.object)),
+                false => known.insert(uid(&change.object), version),
+            };
+        }
+        let list = server.json(path, "application/json").await?;
+        for item in list["items"].as_array().into_iter().flatten() {
+            if known.remove(&uid(item)).is_none_or(|version| version < revision(item)) {
+                return Ok(Some(path));
+            }
+        }
+        if known.values().any(|version| *version <= revision(&list)) {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+/// The revision at which an object or a list came to be as it is.
+fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// What tells of the machine that a recording comes from.
+struct Machine {
+    name: String,
+    /// Of the API server, without scheme.
+    address: String,
+}
+
+impl Machine {
+    /// A value that says nothing of it.
+    fn hidden(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
+            Value::String(text) => json!(self.hidden_in(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.hidden(item)).collect(),
+            // What Helm keeps is encoded, and what looks like a name in it is none.
+            Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "Secret") => {
+                Value::Object(members)
+            }
+            Value::Object(members) => {
+                members.into_iter().map(|(key, value)| (key, self.hidden(value))).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn hidden_in(&self, text: &str) -> String {
+        // API servers call themselves by a hash of the machine's name, 26 letters long.
+        let text = match text.strip_prefix("apiserver-").and_then(|rest| rest.get(26..)) {
+            Some(rest) => format!("apiserver-1{rest}"),
+            None => text.replace(&self.address, "127.0.0.1:6443"),
+        };
+        if self.name.is_empty() {
+            return text;
+        }
+        let in_word =
+            |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
+        let mut out = String::new();
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(&self.name) {
+            let end = at + self.name.len();
+            let before = rest[..at].chars().next_back().or(out.chars().next_back());
+            let is_word = !in_word(before) && !in_word(rest[end..].chars().next());
+            out.push_str(&rest[..at]);
+            out.push_str(if is_word { "host" } else { &self.name });
+            rest = &rest[end..];
+        }
+        out + rest
+    }
+}
+
+/// An object without what servers keep for themselves, and without secrets.
+fn bare(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+    let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
+    if object["kind"] == "Secret" && !keep {
+        for value in object["data"].as_object_mut().into_iter().flat_map(|data| data.values_mut()) {
+            *value = json!("");
+        }
+    }
+    object
+}
+
 fn rank(object: &Value) -> u8 {
     match object["kind"].as_str() {
         Some("CustomResourceDefinition") => 0,
@@ -117,7 +283,7 @@ impl Server {
         Ok(Server { client, url: url.to_owned(), token: std::env::var("TOKEN")? })
     }
 
-    async fn open(&self, path: &str, accept: &str) -> Result<hyper::body::Incoming, Failure> {
+    async fn open(&self, path: &str, accept: &str) -> Result<Incoming, Failure> {
         let request = Request::builder().uri(format!("{}{path}", self.url)).header("accept", accept);
         let request = request.header("authorization", format!("Bearer {}", self.token)).body(Empty::new())?;
         let response = self.client.request(request).await?;
@@ -164,37 +330,61 @@ impl Server {
     /// Sends what is there, and then every change, as long as somebody listens.
     async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
         // A kind that cannot be watched is left out; the others are recorded all the same.
-        let _ = self.follow_on(path, sender).await;
+        if let Ok((list, body)) = self.list_and_watch(path).await {
+            let _ = self.follow_on(path, &list, body, sender).await;
+        }
     }
 
-    async fn follow_on(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) -> Result<(), Failure> {
+    /// What is there, and what tells of every change.
+    async fn list_and_watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
         let list = self.json(path, "application/json").await?;
-        let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
+        let body = self.watch(path, revision(&list)).await?;
+        Ok((list, body))
+    }
+
+    async fn watch(&self, path: &str, since: u64) -> Result<Incoming, Failure> {
+        self.open(&format!("{path}?watch=1&resourceVersion={since}"), "application/json").await
+    }
+
+    async fn follow_on(
+        &self,
+        path: &str,
+        list: &Value,
+        mut body: Incoming,
+        sender: &mpsc::UnboundedSender<Change>,
+    ) -> Result<(), Failure> {
+        let send = |initial, deleted, object| {
+            sender.send(Change { path: path.to_owned(), time: Timestamp::now(), deleted, object, initial })
+        };
+        let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List");
         for item in list["items"].as_array().into_iter().flatten() {
             let mut object = item.clone();
             object["kind"] = json!(kind);
             object["apiVersion"] = list["apiVersion"].clone();
-            sender.send(Change { time: Timestamp::now(), deleted: false, object, initial: true })?;
+            send(true, false, object)?;
         }
-        let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let mut body =
-            self.open(&format!("{path}?watch=1&resourceVersion={version}"), "application/json").await?;
-        let mut rest = Vec::new();
-        while let Some(frame) = body.frame().await {
-            if let Ok(data) = frame?.into_data() {
-                rest.extend_from_slice(&data);
-            }
-            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = rest.drain(..=end).collect();
-                let event: Value = serde_json::from_slice(&line)?;
-                let deleted = event["type"] == "DELETED";
-                if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
-                    let object = event["object"].clone();
-                    sender.send(Change { time: Timestamp::now(), deleted, object, initial: false })?;
+        let mut since = revision(list);
+        loop {
+            let mut rest = Vec::new();
+            while let Some(Ok(frame)) = body.frame().await {
+                if let Ok(data) = frame.into_data() {
+                    rest.extend_from_slice(&data);
+                }
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let event: Value = serde_json::from_slice(&line)?;
+                    let deleted = event["type"] == "DELETED";
+                    if deleted || event["type"] == "ADDED" || event["type"] == "MODIFIED" {
+                        since = revision(&event["object"]);
+                        send(false, deleted, event["object"].clone())?;
+                    } else if event["type"] == "ERROR" {
+                        return Err(format!("{path}: {}", event["object"]).into());
+                    }
                 }
             }
+            // The server ends watches that take too long to read what there is.
+            body = self.watch(path, since).await?;
         }
-        Ok(())
     }
 }
 
@@ -220,16 +410,9 @@ impl Names {
 
     /// An object in which nothing tells where it was recorded.
     fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
-        let mut object = self.replaced(object, begun);
+        let mut object = bare(self.replaced(object, begun));
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("managedFields");
-            metadata.remove("resourceVersion");
-        }
-        let keep = object["type"] == "helm.sh/release.v1" && std::env::var_os("KEEP_HELM").is_some();
-        if object["kind"] == "Secret" && !keep {
-            for value in object["data"].as_object_mut().into_iter().flat_map(|data| data.values_mut()) {
-                *value = json!("");
-            }
         }
         object
     }

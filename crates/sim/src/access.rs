@@ -2,6 +2,7 @@
 //!
 //! The rights come from the cluster's own Roles and bindings, so that granting one works as on a real cluster.
 
+use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::behaviour::Behaviour;
@@ -41,6 +42,29 @@ impl Inner {
         }
     }
 
+    /// As whom a request counts: whoever sent it, or whom it names if its sender may act for others.
+    pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User, wish: &Wish<'_>) -> Answered<User> {
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
+        if !self.does.on(Behaviour::Impersonation) {
+            return Ok(user);
+        }
+        let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
+        let store = self.store();
+        for (resource, name) in
+            std::iter::once(("users", &name)).chain(groups.iter().map(|group| ("groups", group)))
+        {
+            if !self.may(&store, &user, &Wish { verb: "impersonate", resource, name, ..Wish::default() }) {
+                let verb = format!("impersonate-on:user-info:{}", wish.verb);
+                return Err(refusal(&store, &user, &Wish { verb: &verb, ..wish.clone() }));
+            }
+        }
+        if name != "system:anonymous" && !groups.iter().any(|group| group == "system:authenticated") {
+            groups.push("system:authenticated".to_owned());
+        }
+        Ok(User { name, token: String::new(), groups })
+    }
+
     /// Whether a user may do something.
     pub(crate) fn may(&self, store: &Store, user: &User, wish: &Wish<'_>) -> bool {
         if user.groups.iter().any(|group| group == MASTERS) || !self.does.on(Behaviour::Authorization) {
@@ -51,29 +75,7 @@ impl Inner {
 
     /// Refuses what a user may not.
     pub(crate) fn authorize(&self, store: &Store, user: &User, wish: &Wish<'_>) -> Answered<()> {
-        if self.may(store, user, wish) {
-            return Ok(());
-        }
-        if !wish.path.is_empty() {
-            let why = format!("User {:?} cannot {} path {:?}", user.name, wish.verb, wish.path);
-            return Err(ApiError::forbidden_path(why));
-        }
-        let resource = match wish.subresource {
-            "" => wish.resource.to_owned(),
-            subresource => format!("{}/{subresource}", wish.resource),
-        };
-        let place = match wish.namespace {
-            "" => "at the cluster scope".to_owned(),
-            namespace => format!("in the namespace {namespace:?}"),
-        };
-        let why = format!(
-            "User {:?} cannot {} resource {resource:?} in API group {:?} {place}",
-            user.name, wish.verb, wish.group
-        );
-        match store.find(wish.group, wish.resource) {
-            Some((_, resource)) => Err(ApiError::forbidden(resource, wish.name, &why)),
-            None => Err(ApiError::forbidden_path(why)),
-        }
+        if self.may(store, user, wish) { Ok(()) } else { Err(refusal(store, user, wish)) }
     }
 
     /// Answers a review: a question about rights or about oneself.
@@ -135,6 +137,30 @@ impl Inner {
             }
         }
         body
+    }
+}
+
+/// What somebody is told who may not.
+fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
+    if !wish.path.is_empty() {
+        let why = format!("User {:?} cannot {} path {:?}", user.name, wish.verb, wish.path);
+        return ApiError::forbidden_path(why);
+    }
+    let resource = match wish.subresource {
+        "" => wish.resource.to_owned(),
+        subresource => format!("{}/{subresource}", wish.resource),
+    };
+    let place = match wish.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {namespace:?}"),
+    };
+    let why = format!(
+        "User {:?} cannot {} resource {resource:?} in API group {:?} {place}",
+        user.name, wish.verb, wish.group
+    );
+    match store.find(wish.group, wish.resource) {
+        Some((_, resource)) => ApiError::forbidden(resource, wish.name, &why),
+        None => ApiError::forbidden_path(why),
     }
 }
 

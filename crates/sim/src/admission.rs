@@ -186,16 +186,14 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
             set(spec, "replicas", json!(1));
             set(spec, "revisionHistoryLimit", json!(10));
             set(spec, "podManagementPolicy", json!("OrderedReady"));
-            set(spec, "updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}));
+            strategy(spec, json!({"partition": 0}));
             template(spec);
             set(object, "status", json!({"replicas": 0, "availableReplicas": 0}));
         }
         ("apps", "daemonsets") => {
             let Some(spec) = object.get_mut("spec") else { return };
             set(spec, "revisionHistoryLimit", json!(10));
-            let strategy =
-                json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
-            set(spec, "updateStrategy", strategy);
+            strategy(spec, json!({"maxUnavailable": 1, "maxSurge": 0}));
             template(spec);
             let status = json!({
                 "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
@@ -203,10 +201,15 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
             set(object, "status", status);
         }
         ("batch", "jobs") => {
+            job_selector(object);
             let Some(spec) = object.get_mut("spec") else { return };
-            for key in ["completions", "parallelism"] {
-                set(spec, key, json!(1));
+            // A number of workers without a number of completions is a queue of work.
+            if spec.get("parallelism").is_none() {
+                set(spec, "completions", json!(1));
             }
+            set(spec, "parallelism", json!(1));
+            set(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
+            set(spec, "manualSelector", json!(false));
             set(spec, "backoffLimit", json!(6));
             set(spec, "completionMode", json!("NonIndexed"));
             set(spec, "suspend", json!(false));
@@ -240,6 +243,42 @@ pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     {
         members.remove("status");
     }
+}
+
+/// The strategy of a StatefulSet or a DaemonSet.
+fn strategy(spec: &mut Value, rolling: Value) {
+    set(spec, "updateStrategy", json!({}));
+    fill(spec, "updateStrategy", "type", json!("RollingUpdate"));
+    if spec["updateStrategy"]["type"] == "RollingUpdate" {
+        fill(spec, "updateStrategy", "rollingUpdate", json!({}));
+        let parts = spec.get_mut("updateStrategy").and_then(|strategy| strategy.get_mut("rollingUpdate"));
+        if let (Some(parts), Value::Object(defaults)) = (parts, rolling) {
+            for (key, value) in defaults {
+                set(parts, &key, value);
+            }
+        }
+    }
+}
+
+/// Labels the Pods of a Job so that no other Job takes them for its own, unless somebody has seen to that.
+fn job_selector(object: &mut Value) {
+    let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
+    let Some(spec) = object.get_mut("spec") else { return };
+    let has_own = spec["manualSelector"] == true || spec.get("selector").is_some();
+    if has_own || !spec["template"].is_object() || !uid.is_string() {
+        return;
+    }
+    fill(spec, "template", "metadata", json!({}));
+    let Some(metadata) = spec.pointer_mut("/template/metadata").filter(|metadata| metadata.is_object())
+    else {
+        return;
+    };
+    set(metadata, "labels", json!({}));
+    for prefix in ["", "batch.kubernetes.io/"] {
+        fill(metadata, "labels", &format!("{prefix}controller-uid"), uid.clone());
+        fill(metadata, "labels", &format!("{prefix}job-name"), name.clone());
+    }
+    set(spec, "selector", json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
 }
 
 fn template(spec: &mut Value) {

@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     /// Changes when all open connections are to be cut.
     pub(crate) cut: watch::Sender<u64>,
     /// What controllers will look at, and when.
-    pub(crate) pending: Mutex<HashMap<control::Job, Timestamp>>,
+    pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
     store: Mutex<Store>,
     random: Mutex<Rng>,
     me: Weak<Inner>,
@@ -186,6 +186,9 @@ impl Inner {
 
     /// What every cluster begins with.
     fn furnish(&self) {
+        if self.fleet.options.verbatim {
+            return;
+        }
         let created = |object: Value| {
             if let Ok(target) = self.target_of(&object) {
                 // What is refused here was switched off, or is there already.

@@ -209,6 +209,11 @@ fn discovered(inner: &Inner, resource: &Resource, version: &Version) -> Value {
         subresources.push(json!({
             "subresource": "eviction", "responseKind": kind("policy", "v1", "Eviction"), "verbs": verbs,
         }));
+        if inner.does.on(Behaviour::PodLogs) {
+            subresources.push(json!({
+                "subresource": "log", "responseKind": kind("", "", "Pod"), "verbs": ["get"],
+            }));
+        }
     }
     if version.scale.is_some() {
         let scale = kind("autoscaling", "v1", "Scale");
@@ -255,6 +260,11 @@ fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
         (eviction["group"], eviction["version"]) = (json!("policy"), json!("v1"));
         (eviction["kind"], eviction["verbs"]) = (json!("Eviction"), json!(["create"]));
         all.push(eviction);
+        if inner.does.on(Behaviour::PodLogs) {
+            let mut log = subresource("log");
+            log["verbs"] = json!(["get"]);
+            all.push(log);
+        }
     }
     if version.scale.is_some() {
         let mut scale = subresource("scale");
@@ -275,7 +285,9 @@ pub(crate) fn paths(inner: &Inner) -> Value {
         paths.push(format!("/apis/{}", group.name));
         paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{version}", group.name)));
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
+    );
     paths.sort();
     json!({"paths": paths})
 }

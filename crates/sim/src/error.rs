@@ -238,6 +238,18 @@ impl ApiError {
         ApiError::new(403, "Forbidden", format!("forbidden: {why}")).with_details(Details::default())
     }
 
+    /// An eviction that would leave fewer Pods than a budget demands.
+    pub(crate) fn disrupts(budget: &str, why: &str) -> ApiError {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = Cause {
+            reason: "DisruptionBudget",
+            message: format!("The disruption budget {budget} {why}"),
+            field: String::new(),
+        };
+        let details = Details { causes: vec![cause], ..Details::default() };
+        ApiError::new(429, "TooManyRequests", message).with_details(details)
+    }
+
     pub(crate) fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
         ApiError::new(405, "MethodNotAllowed", message).with_details(Details::default())

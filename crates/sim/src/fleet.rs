@@ -31,6 +31,7 @@ pub struct FleetBuilder {
     pace: Pace,
     start: Timestamp,
     pub(crate) controllers: bool,
+    pub(crate) verbatim: bool,
     pub(crate) window: usize,
     pub(crate) bookmark_every: Duration,
     pub(crate) version: String,
@@ -103,6 +104,7 @@ impl Fleet {
             pace: Pace::Real,
             start: Timestamp::now(),
             controllers: true,
+            verbatim: false,
             window: 1024,
             bookmark_every: Duration::from_secs(60),
             version: "v1.36.3".to_owned(),
@@ -172,10 +174,19 @@ impl FleetBuilder {
         self
     }
 
-    /// Whether Deployments are rolled out, Pods run and Services find them. Without, objects of these kinds stay as
+    /// Whether Deployments, StatefulSets, DaemonSets, Jobs and CronJobs are carried out, Pods run, Services find them and
+    /// budgets count them. Without, objects of these kinds stay as
     /// they are written; namespaces, custom resources and dependents are looked after all the same.
     pub fn controllers(mut self, controllers: bool) -> FleetBuilder {
         self.controllers = controllers;
+        self
+    }
+
+    /// Whether clusters hold what timelines and [`Cluster::apply`] say and nothing else, as a whole recording needs it: they
+    /// begin empty, nothing is defaulted or counted, and nothing follows from a change but that custom resources are
+    /// served. What clients write follows the rules of every write.
+    pub fn verbatim(mut self, verbatim: bool) -> FleetBuilder {
+        self.verbatim = verbatim;
         self
     }
 

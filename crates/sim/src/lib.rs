@@ -26,12 +26,18 @@
 //!
 //! # What it does not do
 //!
-//! * Server-side apply is answered with 415. Answers are JSON; of Protobuf only the few bodies are read that kubectl sends
-//!   so: reviews, options of deletions, evictions, and new Namespaces, ConfigMaps, Secrets and ServiceAccounts.
+//! * Server-side apply is answered with 415. Bodies may be Protobuf but for CustomResourceDefinitions and APIServices;
+//!   answers are JSON, which clients that ask for Protobuf take as well.
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for
-//!   are defaulted. `managedFields` are not kept.
-//! * `exec`, `attach`, `portforward` and `proxy` do not exist; neither do `events.k8s.io` and `autoscaling/v1`, which
-//!   are second views of what `v1` and `autoscaling/v2` hold.
+//!   are defaulted. `managedFields` are kept only of what was recorded ([`FleetBuilder::verbatim`]).
+//! * `exec`, `attach`, `portforward`, `proxy`, ephemeral containers, tokens of ServiceAccounts and `metrics.k8s.io` do
+//!   not exist; neither do `events.k8s.io` and `autoscaling/v1`, which are second views of what `v1` and
+//!   `autoscaling/v2` hold.
+//! * Nothing is written to a container's log but what the annotation `taffrail.dev/logs` of its Pod says or, without,
+//!   two lines about how it fares; who follows it is at its end.
+//! * Controllers adopt no orphans, and Jobs count indexes no more than other completions; pod failure policies,
+//!   StatefulSets' retention of claims, DaemonSets' surge and autoscalers are not looked after.
+//! * OpenAPI describes fields and their types, without prose; v2 has definitions and no paths.
 //! * There are no webhooks, quotas or admission plug-ins but those for namespaces.
 
 mod access;
@@ -47,6 +53,7 @@ mod fault;
 mod fleet;
 mod http;
 mod kinds;
+mod messages;
 mod openapi;
 mod patch;
 mod schema;

@@ -655,9 +655,13 @@ impl Inner {
         if target.name.is_empty() {
             return Err(target.invalid("", vec![Cause::required("metadata.name", "name is required")]));
         }
+        let verbatim = self.fleet.options.verbatim;
         let mut store = self.store();
-        self.check_home(&store, &target)?;
         let current = store.get(target.shelf, &target.key()).cloned();
+        // What is in a namespace that is to go changes until it is gone.
+        if current.is_none() {
+            self.check_home(&store, &target)?;
+        }
         let before = current.as_deref().map(|current| target.tree(current));
         let metadata = &mut object["metadata"];
         if target.resource.namespaced {
@@ -678,7 +682,7 @@ impl Inner {
                         metadata[key] = value.clone();
                     }
                 }
-                if metadata["generation"] == before["metadata"]["generation"] {
+                if metadata["generation"] == before["metadata"]["generation"] && !verbatim {
                     self.count_generation(&target, before, &mut object);
                 }
                 if object.get("status").is_none()
@@ -694,14 +698,17 @@ impl Inner {
                 if metadata.get("creationTimestamp").is_none() {
                     metadata["creationTimestamp"] = json!(stamp(self.fleet.clock.now()));
                 }
-                if target.resource.has_generation() && metadata.get("generation").is_none() {
+                if target.resource.has_generation() && metadata.get("generation").is_none() && !verbatim {
                     metadata["generation"] = json!(1);
                 }
             }
         }
-        admission::default(&target.resource, &mut object);
-        keep_by_kubernetes(&target.resource, &mut object);
-        let texts = Texts::of(&object, &self.fleet.interner);
+        if !verbatim {
+            admission::default(&target.resource, &mut object);
+            keep_by_kubernetes(&target.resource, &mut object);
+        }
+        let interner = &self.fleet.interner;
+        let texts = if verbatim { Texts::recorded(&object, interner) } else { Texts::of(&object, interner) };
         if let Some(current) = current.filter(|current| current.says(&texts)) {
             return Ok(current);
         }

@@ -82,6 +82,26 @@ impl<'a> Object<'a> {
         Ok(object)
     }
 
+    /// Takes `root` for an object that is of this kind unless it says otherwise: servers leave `apiVersion` and
+    /// `kind` out of the items of typed lists, and say only the form of what they send as metadata alone.
+    ///
+    /// # Errors
+    /// When `root` is no object, or there is no kind.
+    pub fn typed(root: Value<'a>, api_version: &'a str, kind: &'a str) -> Result<Object<'a>, ObjectError> {
+        if root.kind() != Kind::Object {
+            return Err(ObjectError::NotAnObject);
+        }
+        let object = Object::untyped(root);
+        if object.kind.is_empty() || object.kind == "PartialObjectMetadata" {
+            if kind.is_empty() {
+                return Err(ObjectError::NoKind);
+            }
+            let (api_version, kind) = (Cow::Borrowed(api_version), Cow::Borrowed(kind));
+            return Ok(Object { slash: slash(&api_version), api_version, kind, ..object });
+        }
+        Object::new(root)
+    }
+
     /// An object whose kind may be missing.
     fn untyped(root: Value<'a>) -> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];

@@ -83,6 +83,19 @@ impl Command {
         }
     }
 
+    /// Whether it goes on until it is ended.
+    pub(crate) fn watches(&self) -> bool {
+        match self {
+            Command::Explain(ExplainArguments { view, .. })
+            | Command::Get(GetArguments { view, .. })
+            | Command::App(AppArguments { view, .. })
+            | Command::Tree(TreeArguments { view, .. })
+            | Command::Events(EventsArguments { view, .. })
+            | Command::Trust(TrustArguments { view, .. }) => view.watch,
+            Command::Status(_) | Command::Config(_) | Command::Completion(_) => false,
+        }
+    }
+
     /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
@@ -134,6 +147,10 @@ pub(crate) struct ViewArguments {
     /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
+
+    /// Go on, and show what changes as it changes, until Ctrl-C
+    #[arg(short, long, conflicts_with_all = ["from", "now"])]
+    pub(crate) watch: bool,
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
-use crate::output::{answer, progress};
+use crate::output::{answer, progress, screen};
 
 /// What a shell says of a program that was interrupted: 128 and the number of SIGINT.
 const INTERRUPTED: i32 = 130;
@@ -33,6 +33,7 @@ pub(crate) fn watch() {
 #[expect(clippy::exit, reason = "an interrupt ends the process, whatever it is doing")]
 fn end() {
     progress::clear();
+    screen::restore();
     // It may have come in the middle of a coloured word, and whoever writes that holds the lock of stdout.
     if std::io::stdout().is_terminal()
         && let Ok(terminal) = std::io::stdout().as_fd().try_clone_to_owned()

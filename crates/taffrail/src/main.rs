@@ -21,6 +21,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 
 use crate::cli::{Cli, Command, ListOutput};
+use crate::commands::watch;
 use crate::complaint::{Complaint, Exit};
 use crate::config::Config;
 use crate::output::answer;
@@ -47,17 +48,20 @@ fn run() -> Result<Exit, Complaint> {
     interrupt::watch();
     if !cli.no_pager
         && cli.command.is_paged()
+        && !cli.command.watches()
         && let Some(pager) = config.get("pager")
     {
         answer::page_with(pager);
     }
     match &cli.command {
-        Command::Explain(arguments) => commands::explain::run(arguments),
-        Command::Get(arguments) => commands::get::run(arguments),
-        Command::App(arguments) => commands::app::run(arguments),
-        Command::Tree(arguments) => commands::tree::run(arguments),
-        Command::Events(arguments) => commands::events::run(arguments),
-        Command::Trust(arguments) => commands::trust::run(arguments),
+        Command::Explain(of) => {
+            watch::view(&of.view, of.form(), &mut |from| commands::explain::run(of, from))
+        }
+        Command::Get(of) => watch::view(&of.view, of.form(), &mut |from| commands::get::run(of, from)),
+        Command::App(of) => watch::view(&of.view, of.form(), &mut |from| commands::app::run(of, from)),
+        Command::Tree(of) => watch::view(&of.view, of.form(), &mut |from| commands::tree::run(of, from)),
+        Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),
+        Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
         Command::Status(arguments) => commands::status::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),

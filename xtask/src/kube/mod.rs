@@ -22,6 +22,7 @@ mod launch;
 mod ports;
 mod process;
 mod programs;
+mod record;
 mod state;
 
 use std::fs;
@@ -32,6 +33,8 @@ use anyhow::{Context, Result, bail};
 
 use launch::Launcher;
 pub use programs::Programs;
+pub(crate) use programs::cache;
+pub use record::Held;
 pub use state::{Member, ProcessRecord, RunState};
 
 /// What a control plane is made of.

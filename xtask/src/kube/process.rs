@@ -60,6 +60,21 @@ fn command_line(pid: u32) -> String {
         .map_or_else(|_| String::new(), |line| String::from_utf8_lossy(&line).into_owned())
 }
 
+/// Sends a signal to the process if it is still ours. Says whether it was.
+pub(super) fn signal(pid: u32, program: &str, folder: &Path, signal: Signal) -> Result<bool> {
+    let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
+    // The descriptor is opened before the command line is looked at: the two cannot mean different processes then.
+    match pidfd_open(raw, PidfdFlags::empty()) {
+        Ok(descriptor) if is_ours(pid, program, folder) => match pidfd_send_signal(&descriptor, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(error) => Err(error).with_context(|| format!("cannot signal process {pid} ({program})")),
+        },
+        Ok(_) | Err(Errno::SRCH) => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot watch process {pid} ({program})")),
+    }
+}
+
 /// Ends the process if it is still ours, and returns when it is gone. Says whether there was anything to end.
 pub(super) fn end(pid: u32, program: &str, folder: &Path) -> Result<bool> {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };

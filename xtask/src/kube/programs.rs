@@ -94,7 +94,7 @@ impl Programs {
 }
 
 /// Taffrail's folder in the user's cache.
-pub(super) fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|value| Path::new(value).is_absolute()) {
         Some(base) => PathBuf::from(base),
         None => std::env::home_dir()

@@ -21,6 +21,40 @@ pub(crate) enum Kube {
     Status,
     /// Write what happens in a cluster for a while as a timeline for the simulation.
     Record(Record),
+    /// Play the end-to-end scenarios on control planes of their own and record what their clusters go through and what
+    /// Taffrail answers, for the tests that replay it; about 10 minutes for all.
+    RecordScenarios(RecordScenarios),
+}
+
+#[derive(Args)]
+pub(crate) struct RecordScenarios {
+    /// Which ones, as the tests are called; all without any.
+    names: Vec<String>,
+}
+
+impl RecordScenarios {
+    fn run(self) -> Result<()> {
+        let is_all = self.names.is_empty();
+        let base = workspace().join("tests/e2e/timelines/base.jsonl.gz");
+        if is_all && base.exists() {
+            fs::remove_file(&base).with_context(|| format!("cannot remove {}", base.display()))?;
+        }
+        // What was recorded must replay.
+        for test in ["real", "replayed"] {
+            let filters: Vec<String> = match is_all {
+                true => vec![format!("::{test}")],
+                false => self.names.iter().map(|name| format!("{name}::{test}")).collect(),
+            };
+            let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            command.args(["test", "--package", "taffrail-e2e", "--no-fail-fast", "--"]).args(filters);
+            if test == "real" {
+                command.env("TAFFRAIL_E2E_RECORD", "1").arg("--test-threads=1");
+            }
+            let status = command.current_dir(workspace()).stdin(Stdio::null()).status()?;
+            ensure!(status.success(), "the {test} scenarios ended with {status}");
+        }
+        Ok(())
+    }
 }
 
 #[derive(Args)]
@@ -49,23 +83,12 @@ impl Record {
                 self.name
             );
         };
-        let Some(member) = plane.members().iter().find(|member| member.context == self.context) else {
-            bail!("{} has no cluster {}; it has {}", self.name, self.context, plane.contexts().join(", "));
-        };
-        let tokens = member.folder.join("tokens.csv");
-        let text =
-            fs::read_to_string(&tokens).with_context(|| format!("cannot read {}", tokens.display()))?;
-        let token = text.lines().find(|line| line.split(',').nth(1) == Some("admin"));
-        let token =
-            token.and_then(|line| line.split(',').next()).context("the administrator has no token")?;
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["run", "--quiet", "--package", "taffrail-sim", "--example", "record", "--"]);
-        command.args([&member.server, &member.folder.join("ca.crt").display().to_string()]);
+        let mut command = plane.recorder(&self.context)?;
         command.arg(self.seconds.to_string()).arg(std::path::absolute(&self.output)?);
         if self.keep_helm {
             command.env("KEEP_HELM", "1");
         }
-        let status = command.env("TOKEN", token).current_dir(workspace()).stdin(Stdio::null()).status()?;
+        let status = command.stdin(Stdio::null()).status()?;
         ensure!(status.success(), "the recorder ended with {status}");
         Ok(())
     }
@@ -109,6 +132,7 @@ impl Kube {
             }
             Self::Status => status(),
             Self::Record(record) => record.run(),
+            Self::RecordScenarios(record) => record.run(),
         }
     }
 }

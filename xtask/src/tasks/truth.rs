@@ -36,13 +36,9 @@ impl Truth {
         let plane = ControlPlane::start(&kube::Options { name, ..kube::Options::default() })?;
         let context = *plane.contexts().first().context("a control plane without a cluster")?;
         println!("looking once a second for {} s", self.seconds);
-        let report = truth::look(&truth::Options {
-            plane: &plane,
-            context,
-            taffrail: &taffrail,
-            seconds: self.seconds,
-            log: &log,
-        })?;
+        let options = truth::Options { plane: &plane, context, seconds: self.seconds, log: &log };
+        let mut eye = truth::Binary { path: &taffrail, kubeconfig: plane.kubeconfig() };
+        let report = truth::look(&options, &mut eye)?;
         print!("{report}");
         println!("every look is in {}", log.display());
         ensure!(report.wrong.is_empty(), "{} looks at an app were wrong", report.wrong.len());

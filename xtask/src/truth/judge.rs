@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::scenes::Kind;
 use super::watch::World;
 
 /// How an app is, by one version of its object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", content = "why")]
 pub(super) enum State {
     Complete,

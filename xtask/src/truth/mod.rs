@@ -8,6 +8,7 @@ mod judge;
 mod scenes;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -33,12 +34,43 @@ pub struct Options<'a> {
     pub plane: &'a ControlPlane,
     /// On which of its clusters.
     pub context: &'a str,
-    /// The `taffrail` binary.
-    pub taffrail: &'a Path,
     /// For how long.
     pub seconds: u64,
     /// Where every look is written down, in JSON lines.
     pub log: &'a Path,
+}
+
+/// Who looks.
+pub trait Eye {
+    /// What `taffrail` with these arguments answers.
+    fn look(&mut self, arguments: &[&str]) -> Result<Value>;
+
+    /// Is told what Kubernetes said of the apps during the last look, for [`judge_again`].
+    fn learn(&mut self, states: Value) {
+        drop(states);
+    }
+}
+
+/// A binary that looks.
+pub struct Binary<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// With which kubeconfig it looks.
+    pub kubeconfig: &'a Path,
+}
+
+impl Eye for Binary<'_> {
+    fn look(&mut self, arguments: &[&str]) -> Result<Value> {
+        let output = Command::new(self.path)
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot run {}", self.path.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`taffrail get apps` ended with {}: {said}", output.status);
+        serde_json::from_slice(&output.stdout).context("`taffrail get apps` wrote no JSON")
+    }
 }
 
 /// What came of it.
@@ -67,7 +99,7 @@ struct Row {
 }
 
 /// Makes the apps, disturbs them and looks at them.
-pub fn look(options: &Options<'_>) -> Result<Report> {
+pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     let Options { plane, context, seconds, .. } = *options;
     scenes::start(plane, context, seconds)?;
     let mut watch =
@@ -75,7 +107,7 @@ pub fn look(options: &Options<'_>) -> Result<Report> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let noise = scope.spawn(|| disturb(plane, context, seconds, &is_over));
-        let report = observe(options, &mut watch);
+        let report = observe(options, eye, &mut watch);
         is_over.store(true, Ordering::Relaxed);
         noise.join().unwrap_or_else(|_| Err(anyhow!("the noise ended in a panic")))?;
         report
@@ -100,12 +132,11 @@ fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBo
     Ok(())
 }
 
-fn observe(options: &Options<'_>, watch: &mut Watch) -> Result<Report> {
+fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Result<Report> {
     let log =
         File::create(options.log).with_context(|| format!("cannot create {}", options.log.display()))?;
     let mut log = BufWriter::new(log);
-    let rows = ALL.iter().map(|scene| Row { name: scene.name, shows: scene.shows, ..Row::default() });
-    let mut report = Report { rows: rows.collect(), ..Report::default() };
+    let mut report = Report::new();
     let started = Instant::now();
     let mut next = Duration::ZERO;
     while next < Duration::from_secs(options.seconds) {
@@ -113,36 +144,21 @@ fn observe(options: &Options<'_>, watch: &mut Watch) -> Result<Report> {
         let before = Record::read(options)?;
         let at = jiff::Timestamp::now();
         let looked = Instant::now();
-        let shown = shown(options)?;
+        let shown = eye.look(&arguments(options.context))?;
         let took = looked.elapsed();
         let after = Record::read(options)?;
 
-        report.looks += 1;
         report.times.push(took);
         let worlds = worlds(&before, &after, watch)?;
-        let mut apps = serde_json::Map::new();
-        for (scene, row) in ALL.iter().zip(&mut report.rows) {
+        let states = ALL.iter().map(|scene| {
             let mut states: Vec<State> =
                 worlds.iter().map(|world| state(scene.kind, scene.name, world)).collect();
             states.dedup();
-            let app = shown.iter().find(|app| app["name"] == scene.name);
-            let health = app.and_then(|app| app["effective"].as_str());
-            let opinion = judge(health, &states);
-            row.count(health, opinion);
-            if opinion != Opinion::Right {
-                report.wrong.push(format!(
-                    "{at:.1} {}: shown as {} ({}), Kubernetes said {states:?}",
-                    scene.name,
-                    health.unwrap_or("nothing"),
-                    app.and_then(|app| app["message"].as_str()).unwrap_or_default(),
-                ));
-            }
-            let message = app.map(|app| app["message"].clone());
-            apps.insert(
-                scene.name.to_owned(),
-                json!({"shown": health, "message": message, "kubernetes": states, "opinion": opinion}),
-            );
-        }
+            (scene.name.to_owned(), states)
+        });
+        let states: States = states.collect();
+        eye.learn(json!(states));
+        let apps = report.add(at, &shown, &states);
         let line = json!({"look": report.looks, "at": at.to_string(), "milliseconds": took.as_millis() as u64, "apps": apps});
         writeln!(log, "{line}").context("the log cannot be written")?;
         // One that took longer than an interval leaves the next ones out.
@@ -154,18 +170,22 @@ fn observe(options: &Options<'_>, watch: &mut Watch) -> Result<Report> {
     Ok(report)
 }
 
-/// What `get apps` shows of the namespace.
-fn shown(options: &Options<'_>) -> Result<Vec<Value>> {
-    let output = Command::new(options.taffrail)
-        .args(["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", options.context])
-        .env("KUBECONFIG", options.plane.kubeconfig())
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot run {}", options.taffrail.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`taffrail get apps` ended with {}: {said}", output.status);
-    let list: Value = serde_json::from_slice(&output.stdout).context("`taffrail get apps` wrote no JSON")?;
-    Ok(list["items"].as_array().cloned().unwrap_or_default())
+/// What is asked at every look.
+pub fn arguments(context: &str) -> [&str; 8] {
+    ["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", context]
+}
+
+/// What Kubernetes said of each app.
+type States = BTreeMap<String, Vec<State>>;
+
+/// Judges looks at what was recorded: each with the states that [`Eye::learn`] was told of.
+pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
+    let mut report = Report::new();
+    for (shown, states) in looks {
+        let states: States = serde_json::from_value(states.clone()).context("these are no states")?;
+        report.add(jiff::Timestamp::UNIX_EPOCH, shown, &states);
+    }
+    Ok(report)
 }
 
 /// The apps' objects as the API server gives them.
@@ -239,6 +259,38 @@ impl Row {
 }
 
 impl Report {
+    fn new() -> Report {
+        let rows = ALL.iter().map(|scene| Row { name: scene.name, shows: scene.shows, ..Row::default() });
+        Report { rows: rows.collect(), ..Report::default() }
+    }
+
+    /// Judges a look; gives what there is to write down about each app.
+    fn add(&mut self, at: jiff::Timestamp, shown: &Value, states: &States) -> serde_json::Map<String, Value> {
+        self.looks += 1;
+        let mut apps = serde_json::Map::new();
+        for (scene, row) in ALL.iter().zip(&mut self.rows) {
+            let states = states.get(scene.name).map(Vec::as_slice).unwrap_or_default();
+            let app = shown["items"].as_array().into_iter().flatten().find(|app| app["name"] == scene.name);
+            let health = app.and_then(|app| app["effective"].as_str());
+            let opinion = judge(health, states);
+            row.count(health, opinion);
+            if opinion != Opinion::Right {
+                self.wrong.push(format!(
+                    "{at:.1} {}: shown as {} ({}), Kubernetes said {states:?}",
+                    scene.name,
+                    health.unwrap_or("nothing"),
+                    app.and_then(|app| app["message"].as_str()).unwrap_or_default(),
+                ));
+            }
+            let message = app.map(|app| app["message"].clone());
+            apps.insert(
+                scene.name.to_owned(),
+                json!({"shown": health, "message": message, "kubernetes": states, "opinion": opinion}),
+            );
+        }
+        apps
+    }
+
     /// Whether an app was shown as ready, and shown as in progress: one that never changed has shown nothing.
     pub fn moved(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row.name == name && row.in_progress > 0 && row.ready + row.failed > 0)

@@ -4,6 +4,7 @@
 
 mod connecting;
 mod discovering;
+mod feeding;
 mod index;
 mod index_evidence;
 mod index_live;
@@ -11,5 +12,6 @@ mod index_saved;
 mod index_scopes;
 mod index_tree;
 mod kubeconfigs;
+mod living;
 mod reading;
 mod server;

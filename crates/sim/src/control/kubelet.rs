@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Job, all, change, is_scripted, set_condition, soon, text};
+use super::{Task, all, change, claims, is_scripted, set_condition, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 use crate::write::Target;
@@ -63,7 +63,7 @@ fn dice(inner: &Inner, from: u64, to: u64) -> Duration {
 }
 
 fn again(inner: &Inner, target: &Target, delay: Duration) {
-    soon(inner, Job::Pod(target.namespace.clone(), target.name.clone()), delay);
+    soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), delay);
 }
 
 /// Brings a Pod one step further.
@@ -83,6 +83,7 @@ pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
         (None, "Pending" | "") => schedule(inner, &target, &pod),
         (Some(_), "Pending" | "") => {
             if pod["status"].get("startTime").is_none() {
+                claims::bind(inner, &pod);
                 change(inner, &target, |pod| {
                     pod["status"]["startTime"] = json!(stamp(inner.fleet.clock.now()));
                     creating(inner, pod);

@@ -4,13 +4,21 @@
 //! and kubelets do only if the fleet has controllers. Nothing polls: a change plans what it makes necessary, once,
 //! however often it is made necessary before that happens.
 
+mod budgets;
+mod claims;
+mod cron;
+mod daemon;
 mod definitions;
 mod events;
 mod garbage;
+mod jobs;
 mod kubelet;
 mod namespaces;
+mod pods;
+mod revisions;
 mod rollout;
 mod services;
+mod stateful;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +39,7 @@ pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
 /// What is to be looked at again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Job {
+pub(crate) enum Task {
     Namespace(String),
     Definition(String),
     /// Whether the dependents of this object may stay.
@@ -45,24 +53,51 @@ pub(crate) enum Job {
     },
     Deployment(String, String),
     ReplicaSet(String, String),
+    StatefulSet(String, String),
+    DaemonSet(String, String),
+    Job(String, String),
+    CronJob(String, String),
     Pod(String, String),
+    /// Which Pods belong on which nodes.
+    Nodes,
+    /// How many Pods of this namespace may be evicted.
+    Budgets(String),
     /// Who is behind the Services of this namespace.
     Services(String),
 }
 
-impl Job {
+impl Task {
+    /// To look at a controller of this kind.
+    fn of(kind: &str, namespace: String, name: String) -> Option<Task> {
+        Some(match kind {
+            "Deployment" => Task::Deployment(namespace, name),
+            "ReplicaSet" => Task::ReplicaSet(namespace, name),
+            "StatefulSet" => Task::StatefulSet(namespace, name),
+            "DaemonSet" => Task::DaemonSet(namespace, name),
+            "Job" => Task::Job(namespace, name),
+            "CronJob" => Task::CronJob(namespace, name),
+            _ => return None,
+        })
+    }
+
     fn run(&self, inner: &Arc<Inner>) {
         match self {
-            Job::Namespace(name) => namespaces::look(inner, name),
-            Job::Definition(name) => definitions::look(inner, name),
-            Job::Dependents(uid) => garbage::dependents(inner, uid),
-            Job::Owners { group, plural, namespace, name } => {
+            Task::Namespace(name) => namespaces::look(inner, name),
+            Task::Definition(name) => definitions::look(inner, name),
+            Task::Dependents(uid) => garbage::dependents(inner, uid),
+            Task::Owners { group, plural, namespace, name } => {
                 garbage::owners(inner, group, plural, namespace, name)
             }
-            Job::Deployment(namespace, name) => rollout::deployment(inner, namespace, name),
-            Job::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
-            Job::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
-            Job::Services(namespace) => services::look(inner, namespace),
+            Task::Deployment(namespace, name) => rollout::deployment(inner, namespace, name),
+            Task::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
+            Task::StatefulSet(namespace, name) => stateful::set(inner, namespace, name),
+            Task::DaemonSet(namespace, name) => daemon::set(inner, namespace, name),
+            Task::Job(namespace, name) => jobs::job(inner, namespace, name),
+            Task::CronJob(namespace, name) => cron::cron_job(inner, namespace, name),
+            Task::Nodes => daemon::nodes_changed(inner),
+            Task::Budgets(namespace) => budgets::look(inner, namespace),
+            Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
+            Task::Services(namespace) => services::look(inner, namespace),
         }
     }
 }
@@ -74,39 +109,43 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
     let namespace = || target.namespace.clone();
     let at_once = Duration::ZERO;
     let has = |what: &[u8]| object.head().windows(what.len()).any(|window| window == what);
+    if inner.fleet.options.verbatim {
+        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            soon(inner, Task::Definition(name()), at_once);
+        }
+        return;
+    }
     let going = gone || has(b"\"deletionTimestamp\"");
     if going {
         let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
-        soon(inner, Job::Dependents(uid), at_once);
+        soon(inner, Task::Dependents(uid), at_once);
         if !target.namespace.is_empty() && gone && is_terminating(inner, &target.namespace) {
-            soon(inner, Job::Namespace(namespace()), at_once);
+            soon(inner, Task::Namespace(namespace()), at_once);
         }
     }
     if has(b"\"ownerReferences\"") {
         let (group, plural) = (resource.group.to_string(), resource.plural.to_string());
         if !gone {
-            soon(inner, Job::Owners { group, plural, namespace: namespace(), name: name() }, at_once);
+            soon(inner, Task::Owners { group, plural, namespace: namespace(), name: name() }, at_once);
         }
         // An owner that waits for it may go now.
         for owner in object.metadata()["ownerReferences"].as_array().into_iter().flatten() {
             let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
             if going {
-                soon(inner, Job::Dependents(uid), at_once);
+                soon(inner, Task::Dependents(uid), at_once);
             }
-            if let (Some("ReplicaSet"), true) = (owner["kind"].as_str(), inner.fleet.options.controllers) {
-                let owner = owner["name"].as_str().unwrap_or_default().to_owned();
-                soon(inner, Job::ReplicaSet(namespace(), owner), Duration::from_millis(10));
-            }
-            if let (Some("Deployment"), true) = (owner["kind"].as_str(), inner.fleet.options.controllers) {
-                let owner = owner["name"].as_str().unwrap_or_default().to_owned();
-                soon(inner, Job::Deployment(namespace(), owner), Duration::from_millis(10));
+            let controller = text(&owner["kind"]);
+            if let (Some(task), true) =
+                (Task::of(&controller, namespace(), text(&owner["name"])), inner.fleet.options.controllers)
+            {
+                soon(inner, task, Duration::from_millis(10));
             }
         }
     }
     match (&*resource.group, &*resource.plural) {
-        ("", "namespaces") if !gone => soon(inner, Job::Namespace(name()), at_once),
+        ("", "namespaces") if !gone => soon(inner, Task::Namespace(name()), at_once),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            soon(inner, Job::Definition(name()), at_once)
+            soon(inner, Task::Definition(name()), at_once)
         }
         _ => {}
     }
@@ -114,19 +153,26 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
         return;
     }
     match (&*resource.group, &*resource.plural) {
-        ("apps", "deployments") if !gone => {
-            soon(inner, Job::Deployment(namespace(), name()), Duration::from_millis(10))
+        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs" | "cronjobs")
+            if !gone =>
+        {
+            if let Some(task) = Task::of(&resource.kind, namespace(), name()) {
+                soon(inner, task, Duration::from_millis(10));
+            }
         }
-        ("apps", "replicasets") if !gone => {
-            soon(inner, Job::ReplicaSet(namespace(), name()), Duration::from_millis(10))
+        ("", "nodes") => soon(inner, Task::Nodes, Duration::from_millis(10)),
+        ("policy", "poddisruptionbudgets") => {
+            soon(inner, Task::Budgets(namespace()), Duration::from_millis(10))
         }
         ("", "pods") => {
+            soon(inner, Task::Budgets(namespace()), Duration::from_millis(20));
             if !gone {
-                soon(inner, Job::Pod(namespace(), name()), Duration::from_millis(5));
+                soon(inner, Task::Pod(namespace(), name()), Duration::from_millis(5));
             }
-            soon(inner, Job::Services(namespace()), Duration::from_millis(50));
+            soon(inner, Task::Services(namespace()), Duration::from_millis(50));
         }
-        ("", "services") => soon(inner, Job::Services(namespace()), Duration::from_millis(50)),
+        ("", "services") => soon(inner, Task::Services(namespace()), Duration::from_millis(50)),
         _ => {}
     }
 }
@@ -144,27 +190,27 @@ fn is_terminating(inner: &Inner, namespace: &str) -> bool {
     found.is_some_and(|namespace| namespace.metadata().get("deletionTimestamp").is_some())
 }
 
-/// Plans a job, unless it is planned already for a time that is not later.
-pub(crate) fn soon(inner: &Inner, job: Job, delay: Duration) {
+/// Plans a task, unless it is planned already for a time that is not later.
+pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     let due = later(inner.fleet.clock.now(), SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX));
     {
         let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match pending.get(&job) {
+        match pending.get(&task) {
             Some(planned) if *planned <= due => return,
-            _ => pending.insert(job.clone(), due),
+            _ => pending.insert(task.clone(), due),
         };
     }
     inner.fleet.plan(inner.weak(), due, move |inner| {
         {
             let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // One that was planned earlier since has done it.
-            if pending.get(&job) == Some(&due) {
-                pending.remove(&job);
-            } else if !pending.contains_key(&job) {
+            if pending.get(&task) == Some(&due) {
+                pending.remove(&task);
+            } else if !pending.contains_key(&task) {
                 return;
             }
         }
-        job.run(inner);
+        task.run(inner);
     });
 }
 

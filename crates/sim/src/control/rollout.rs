@@ -8,20 +8,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Job, change, controller, create, is_scripted, owned, set_condition, soon, text};
+use super::pods::{self, is_ending, is_finished, is_ready};
+use super::{Task, change, controller, create, is_scripted, owned, set_condition, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
-use crate::write::{Deletion, Propagation};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const HASH: &str = "pod-template-hash";
 
-fn number(object: &Value, pointer: &str) -> i64 {
+pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
 /// A count or a percentage of `of`.
-fn share(value: &Value, of: i64, up: bool) -> i64 {
+pub(super) fn share(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
@@ -55,7 +55,7 @@ fn bare_template(object: &Value) -> Value {
 }
 
 /// A hash of a template, in letters that make no words.
-fn hash_of(template: &Value) -> String {
+pub(super) fn hash_of(template: &Value) -> String {
     let bytes = template.to_string();
     let mut sum =
         bytes.bytes().fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -221,7 +221,7 @@ fn new_set(inner: &Arc<Inner>, deployment: &Value, template: &Value, turn: i64, 
     );
     let (namespace, name) =
         (text(&deployment["metadata"]["namespace"]), text(&deployment["metadata"]["name"]));
-    soon(inner, Job::Deployment(namespace, name), Duration::from_millis(20));
+    soon(inner, Task::Deployment(namespace, name), Duration::from_millis(20));
 }
 
 fn scale(inner: &Arc<Inner>, deployment: &Value, set: &Value, replicas: i64) {
@@ -331,8 +331,8 @@ fn write_status(
         }
         deployment["status"] = status;
         if !complete && !paused && deadline > 0 {
-            let job = Job::Deployment(namespace.to_owned(), name.to_owned());
-            soon(inner, job, Duration::from_secs(deadline.unsigned_abs() + 1));
+            let task = Task::Deployment(namespace.to_owned(), name.to_owned());
+            soon(inner, task, Duration::from_secs(deadline.unsigned_abs() + 1));
         }
     });
 }
@@ -345,78 +345,26 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
         return;
     }
     let uid = text(&set["metadata"]["uid"]);
-    let mut pods = owned(inner, "", "pods", namespace, &uid);
-    pods.retain(|pod| {
-        pod["metadata"].get("deletionTimestamp").is_none()
-            && !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
-    });
+    let mut running = owned(inner, "", "pods", namespace, &uid);
+    running.retain(|pod| !is_ending(pod) && !is_finished(pod));
     let wanted = number(&set, "/spec/replicas");
-    let found = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    let found = i64::try_from(running.len()).unwrap_or(i64::MAX);
     for _ in found..wanted {
-        let pod = format!("{name}-{}", inner.letters(5));
-        let template = &set["spec"]["template"];
-        let mut metadata = json!({
-            "name": pod, "namespace": namespace, "generateName": format!("{name}-"),
-            "labels": template["metadata"]["labels"], "ownerReferences": controller("apps/v1", "ReplicaSet", &set),
-        });
-        if let Some(annotations) = template["metadata"].get("annotations") {
-            metadata["annotations"] = annotations.clone();
-        }
-        create(
-            inner,
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}),
-        );
-        let message = format!("Created pod: {pod}");
-        tell(
-            inner,
-            &set,
-            &Told {
-                warning: false,
-                reason: "SuccessfulCreate",
-                message: &message,
-                by: "replicaset-controller",
-            },
-        );
+        let pod = pods::pod(&set, &set["spec"]["template"], &format!("{name}-{}", inner.letters(5)));
+        pods::start(inner, &set, "replicaset-controller", pod);
     }
     if found > wanted {
         // Those that are not ready go first, then the youngest.
-        let ready = |pod: &Value| {
-            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
-        };
-        pods.sort_by_key(|pod| {
-            (
-                ready(pod),
-                std::cmp::Reverse(text(&pod["metadata"]["creationTimestamp"])),
-                text(&pod["metadata"]["name"]),
-            )
-        });
+        pods::youngest_first(&mut running);
+        running.sort_by_key(is_ready);
         let surplus = usize::try_from(found - wanted).unwrap_or_default();
-        for pod in pods.iter().take(surplus) {
-            let pod = text(&pod["metadata"]["name"]);
-            let Some(target) = inner.target("", "pods", namespace, &pod) else { continue };
-            let deletion = Deletion { propagation: Some(Propagation::Background), ..Deletion::default() };
-            let _ = inner.delete(&target, &deletion);
-            let message = format!("Deleted pod: {pod}");
-            tell(
-                inner,
-                &set,
-                &Told {
-                    warning: false,
-                    reason: "SuccessfulDelete",
-                    message: &message,
-                    by: "replicaset-controller",
-                },
-            );
+        for pod in running.iter().take(surplus) {
+            pods::end(inner, &set, "replicaset-controller", pod);
         }
     }
     let mut pods = owned(inner, "", "pods", namespace, &uid);
-    pods.retain(|pod| pod["metadata"].get("deletionTimestamp").is_none());
-    let ready = pods.iter().filter(|pod| {
-        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
-    });
-    let ready = ready.count();
+    pods.retain(|pod| !is_ending(pod));
+    let ready = pods.iter().filter(|pod| is_ready(pod)).count();
     change(inner, &target, |set| {
         let mut status = json!({
             "replicas": pods.len(), "observedGeneration": set["metadata"]["generation"],

@@ -105,7 +105,7 @@ impl Answer {
         *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        if let Some(length) = length {
+        if let Some(length) = length.filter(|_| self.code != 204) {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
         for (name, value) in self.headers {

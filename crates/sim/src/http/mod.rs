@@ -2,6 +2,7 @@
 
 mod answer;
 mod list;
+mod log;
 mod negotiate;
 mod object;
 mod path;
@@ -145,6 +146,10 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
             Ok(user) => user,
             Err(error) => return finish(Answer::from(error), &troubles),
         };
+    let user = match inner.impersonated(&parts.headers, user, &wish(&path, verb, parts.uri.path())) {
+        Ok(user) => user,
+        Err(error) => return finish(Answer::from(error), &troubles),
+    };
     let asked = Asked {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -180,14 +185,23 @@ fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     response.headers_mut().remove(header::CONTENT_LENGTH);
     response.map(|body| {
         let mut left = cut;
-        let frames = http_body_util::BodyStream::new(body).map(move |frame| {
-            let data = frame?.into_data().map_err(|_| io::Error::other("no data"))?;
-            if left == 0 && !data.is_empty() {
-                return Err(io::Error::other("cut"));
-            }
-            let kept = data.slice(..data.len().min(left));
-            left -= kept.len();
-            Ok(Frame::data(kept))
+        let frames = http_body_util::BodyStream::new(body).flat_map(move |frame| {
+            let data = frame.and_then(|frame| frame.into_data().map_err(|_| io::Error::other("no data")));
+            let cut = |data: Bytes| {
+                let kept = data.slice(..data.len().min(left));
+                left -= kept.len();
+                // A watch may say nothing more for long: it breaks off where its bytes are used up.
+                let end = (kept.len() < data.len()).then(|| Err(io::Error::other("cut")));
+                (Some(Ok(Frame::data(kept))), end)
+            };
+            let (kept, end) = data.map_or_else(|error| (Some(Err(error)), None), cut);
+            futures::stream::iter(kept.into_iter().chain(end)).then(async |frame| {
+                if frame.is_err() {
+                    // What was kept goes out first.
+                    tokio::task::yield_now().await;
+                }
+                frame
+            })
         });
         // After the bytes that are let through comes an error, though the whole answer may have been one frame.
         let end = futures::stream::once(async {
@@ -214,7 +228,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
     if let Path::Resource(wanted) = path {
         return resourceful(inner, asked, wanted).await;
     }
-    let wish = Wish { verb: "get", path: &asked.path, ..Wish::default() };
+    let wish = wish(path, "get", &asked.path);
     inner.authorize(&inner.store(), &asked.user, &wish)?;
     if asked.method != Method::GET && asked.method != Method::HEAD {
         return Err(ApiError::method_not_allowed());
@@ -224,10 +238,32 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
             discovery::answer(inner, asked, group.as_deref(), version.as_deref())
         }
         Path::OpenApi(rest) => openapi::answer(inner, rest),
+        Path::OpenApiV2 => openapi::answer_v2(inner, asked.header(header::ACCEPT)),
         Path::Version if inner.does.on(Behaviour::ServerVersion) => Ok(Answer::json(200, &version(inner))),
         Path::Health(name) if inner.does.on(Behaviour::Health) => Ok(health(inner, name, asked)),
         Path::Root if inner.does.on(Behaviour::RootPaths) => Ok(Answer::json(200, &discovery::paths(inner))),
         _ => Ok(Answer::not_found()),
+    }
+}
+
+/// What a request wants to be allowed.
+fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
+    let Path::Resource(wanted) = path else {
+        return Wish { verb, path: text, ..Wish::default() };
+    };
+    Wish {
+        verb,
+        group: &wanted.group,
+        resource: &wanted.plural,
+        subresource: &wanted.subresource,
+        // A namespace is in itself, as far as rights go.
+        namespace: if wanted.group.is_empty() && wanted.plural == "namespaces" {
+            &wanted.name
+        } else {
+            &wanted.namespace
+        },
+        name: &wanted.name,
+        path: "",
     }
 }
 
@@ -250,21 +286,9 @@ fn health(inner: &Inner, name: &str, asked: &Asked) -> Answer {
 
 /// A request for a resource: checked, and handed to whoever knows.
 async fn resourceful(inner: &Arc<Inner>, asked: &Asked, wanted: &Resourceful) -> Answered<Answer> {
-    let (verb, _) = Path::Resource(wanted.clone()).named(&asked.method, &asked.query);
-    let wish = Wish {
-        verb,
-        group: &wanted.group,
-        resource: &wanted.plural,
-        subresource: &wanted.subresource,
-        // A namespace is in itself, as far as rights go.
-        namespace: if wanted.group.is_empty() && wanted.plural == "namespaces" {
-            &wanted.name
-        } else {
-            &wanted.namespace
-        },
-        name: &wanted.name,
-        path: "",
-    };
+    let path = Path::Resource(wanted.clone());
+    let (verb, _) = path.named(&asked.method, &asked.query);
+    let wish = wish(&path, verb, &asked.path);
     let target = {
         let store = inner.store();
         inner.authorize(&store, &asked.user, &wish)?;

@@ -9,7 +9,8 @@ use super::Asked;
 use super::answer::Answer;
 use super::list::{item_start, key_prefix};
 use super::negotiate::{Form, form};
-use crate::behaviour::Behaviour;
+use super::protobuf::Unreadable;
+use crate::behaviour::{Behaviour, Behaviours};
 use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Scale;
@@ -37,8 +38,17 @@ pub(super) fn answer(
             let scale = version.scale.as_ref().ok_or_else(ApiError::no_resource)?;
             return scaled(inner, asked, target, verb, scale);
         }
+        "log" if target.resource.is("", "pods") && does.on(Behaviour::PodLogs) => {
+            return match verb {
+                "get" => super::log::answer(inner, asked, target),
+                _ => Err(ApiError::method_not_allowed()),
+            };
+        }
         "eviction" if target.resource.is("", "pods") && verb == "create" => {
-            inner.delete(target, &Deletion::default())?;
+            let eviction = body(asked, "Eviction", does)?;
+            let deletion = deletion_of(&eviction["deleteOptions"], asked, does)?;
+            inner.check_budgets(target)?;
+            inner.delete(target, &deletion)?;
             return Ok(Answer::json(
                 201,
                 &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}),
@@ -57,12 +67,12 @@ pub(super) fn answer(
                 return Err(ApiError::method_not_allowed());
             }
             if target.resource.is_stored() {
-                let body = body(asked, &target.resource.kind)?;
+                let body = body(asked, &target.resource.kind, does)?;
                 let wanted = wanted(asked, "CreateOptions", does)?;
                 let written = inner.create(target, body, &wanted)?;
                 return Ok(shown(inner, asked, target, &written, form, 201));
             }
-            let body = body(asked, &target.resource.kind)?;
+            let body = body(asked, &target.resource.kind, does)?;
             let review = inner.review(&inner.store(), &asked.user, &target.resource.plural, body);
             let mut review = review;
             review["kind"] = json!(&*target.resource.kind);
@@ -76,7 +86,7 @@ pub(super) fn answer(
             Ok(Answer::bytes(200, written(inner, asked, target, &object, form)))
         }
         "update" => {
-            let sent = body(asked, &target.resource.kind)?;
+            let sent = body(asked, &target.resource.kind, does)?;
             let wanted = wanted(asked, "UpdateOptions", does)?;
             let done = inner.update(target, part, &wanted, |current| {
                 // A uid is what a client believes to write over.
@@ -120,7 +130,7 @@ pub(super) fn answer(
     }
 }
 
-fn patch_form(asked: &Asked, target: &Target, does: &crate::behaviour::Behaviours) -> Answered<patch::Form> {
+fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<patch::Form> {
     let form = patch::Form::of(asked.header(header::CONTENT_TYPE));
     let known = match form {
         Some(patch::Form::Strategic)
@@ -131,11 +141,15 @@ fn patch_form(asked: &Asked, target: &Target, does: &crate::behaviour::Behaviour
         None if !does.on(Behaviour::PatchTypeChecked) => Some(patch::Form::Merge),
         form => form,
     };
-    known.ok_or_else(ApiError::unsupported_patch)
+    match known {
+        // Said at once, though the object may not even be there.
+        Some(patch::Form::Apply) => Err(ApiError::no_server_side_apply()),
+        known => known.ok_or_else(ApiError::unsupported_patch),
+    }
 }
 
 /// Reads a body.
-fn body(asked: &Asked, kind: &str) -> Answered<Value> {
+fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     let content_type = asked.header(header::CONTENT_TYPE);
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
@@ -158,15 +172,21 @@ fn body(asked: &Asked, kind: &str) -> Answered<Value> {
             let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
             Ok(first.unwrap_or_else(|| json!({})))
         }
-        "application/vnd.kubernetes.protobuf" => {
-            super::protobuf::read(&asked.body).ok_or_else(ApiError::unsupported_body)
-        }
+        "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => super::protobuf::read(
+            &asked.body,
+        )
+        .map_err(|why| match why {
+            Unreadable::UnknownKind => ApiError::unsupported_body(),
+            Unreadable::Malformed => ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): it is no Protobuf of that kind"
+            )),
+        }),
         _ => Err(ApiError::unsupported_body()),
     }
 }
 
 /// Reads how a write is meant.
-fn wanted(asked: &Asked, options: &str, does: &crate::behaviour::Behaviours) -> Answered<Wanted> {
+fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
     let values: Vec<&str> = asked.query.all("dryRun").collect();
     if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {
         let cause = Cause::unsupported("dryRun", &json!(values), &["All"]);
@@ -180,8 +200,12 @@ fn wanted(asked: &Asked, options: &str, does: &crate::behaviour::Behaviours) -> 
     Ok(Wanted { dry_run: !values.is_empty(), unknown_fields })
 }
 
-fn deletion(asked: &Asked, does: &crate::behaviour::Behaviours) -> Answered<Deletion> {
-    let body = if asked.body.is_empty() { json!({}) } else { body(asked, "DeleteOptions")? };
+fn deletion(asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
+    let body = if asked.body.is_empty() { json!({}) } else { body(asked, "DeleteOptions", does)? };
+    deletion_of(&body, asked, does)
+}
+
+fn deletion_of(body: &Value, asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let policy = match asked.query.get("propagationPolicy") {
         "" => body["propagationPolicy"].as_str().unwrap_or_default(),
@@ -346,7 +370,7 @@ fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale:
     let change: Box<dyn FnOnce(Value) -> Answered<Value>> = match verb {
         "get" => return Ok(Answer::json(200, &scale_of(&current, scale))),
         "update" => {
-            let sent = body(asked, "Scale")?;
+            let sent = body(asked, "Scale", does)?;
             Box::new(move |_| Ok(sent))
         }
         "patch" => {

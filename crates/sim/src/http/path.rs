@@ -19,6 +19,7 @@ pub(crate) enum Path {
     Resource(Resourceful),
     /// `/openapi/v3` and below, without that.
     OpenApi(String),
+    OpenApiV2,
     Version,
     Health(String),
     Root,
@@ -54,6 +55,7 @@ impl Path {
             ["apis", group, version] => Path::Discovery { group: owned(group), version: owned(version) },
             ["api", version, rest @ ..] => Path::resource("", version, rest),
             ["apis", group, version, rest @ ..] => Path::resource(group, version, rest),
+            ["openapi", "v2"] => Path::OpenApiV2,
             ["openapi", "v3", rest @ ..] => Path::OpenApi(rest.join("/")),
             ["version"] => Path::Version,
             [name @ ("healthz" | "livez" | "readyz")] => Path::Health((*name).to_owned()),

@@ -22,11 +22,22 @@ pub(crate) struct Object {
 }
 
 impl Texts {
-    /// The texts of an object, whose resourceVersion is left out.
+    /// The texts of an object, whose resourceVersion and `managedFields` are left out.
     pub(crate) fn of(object: &Value, interner: &Interner) -> Texts {
+        Texts::with_managers(object, false, interner)
+    }
+
+    /// The texts of an object that was recorded, in which only the resourceVersion is left out.
+    pub(crate) fn recorded(object: &Value, interner: &Interner) -> Texts {
+        Texts::with_managers(object, true, interner)
+    }
+
+    fn with_managers(object: &Value, managers: bool, interner: &Interner) -> Texts {
         let mut head = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         head.remove("resourceVersion");
-        head.remove("managedFields");
+        if !managers {
+            head.remove("managedFields");
+        }
         let empty = Map::new();
         let all = object.as_object().unwrap_or(&empty);
         let rest = all.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));

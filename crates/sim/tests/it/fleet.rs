@@ -428,6 +428,59 @@ async fn nonsense_is_answered_and_harms_nobody() {
         ),
         ("/api/v1/namespaces/default/services", vec!["/spec", "/spec/ports", "/spec/selector"]),
         (
+            "/apis/apps/v1/namespaces/default/statefulsets",
+            vec![
+                "/spec",
+                "/spec/template",
+                "/spec/template/spec",
+                "/spec/updateStrategy",
+                "/spec/updateStrategy/rollingUpdate",
+                "/spec/volumeClaimTemplates",
+                "/spec/replicas",
+                "/spec/ordinals",
+                "/status",
+            ],
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/daemonsets",
+            vec![
+                "/spec",
+                "/spec/template/metadata",
+                "/spec/template/spec",
+                "/spec/template/spec/tolerations",
+                "/spec/updateStrategy",
+                "/status",
+            ],
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            vec![
+                "/spec",
+                "/spec/template/metadata",
+                "/spec/template/spec",
+                "/spec/selector",
+                "/spec/parallelism",
+                "/status",
+                "/status/conditions",
+            ],
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            vec![
+                "/spec",
+                "/spec/schedule",
+                "/spec/jobTemplate",
+                "/spec/jobTemplate/spec",
+                "/spec/jobTemplate/metadata",
+                "/status",
+                "/status/lastScheduleTime",
+            ],
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            vec!["/spec", "/spec/selector", "/spec/maxUnavailable", "/status"],
+        ),
+        (
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             vec!["/spec", "/spec/names", "/spec/versions"],
         ),
@@ -456,7 +509,9 @@ async fn nonsense_is_answered_and_harms_nobody() {
                     "metadata": {"name": format!("n{number}"), "labels": {}, "annotations": {}, "ownerReferences": [], "finalizers": []},
                     "spec": {
                         "template": template, "selector": {"matchLabels": {"a": "b"}}, "strategy": {}, "ports": [], "names": {},
-                        "versions": [], "containers": [], "initContainers": [],
+                        "versions": [], "containers": [], "initContainers": [], "updateStrategy": {}, "schedule": "* * * * *",
+                        "jobTemplate": {"spec": {"template": template, "completionMode": "Indexed"}, "metadata": {}},
+                        "volumeClaimTemplates": [{"metadata": {"name": "a"}}],
                     },
                     "status": {}, "subjects": [], "roleRef": {},
                 });
@@ -527,5 +582,55 @@ async fn a_settled_cluster_rests() {
         version,
         "{events:?} {}",
         api.get("/apis/apps/v1/deployments").await.unwrap().text
+    );
+}
+
+#[tokio::test]
+async fn a_recording_is_played_word_for_word() {
+    let fleet = stepped().verbatim(true).controllers(false).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    assert_eq!(cluster.object_count(), 0, "it begins empty");
+    // A namespace that is to go, in which something changes, and a Pod whose owner nobody has seen.
+    let managers = json!([{"manager": "flux", "time": "2026-03-01T11:00:00Z"}]);
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "shop", "uid": "u1", "deletionTimestamp": "2026-03-01T12:00:00Z", "managedFields": managers},
+        "spec": {"finalizers": []},
+    });
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "settings"}});
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "gone", "controller": true}]);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": "shop", "name": "web-1-x", "uid": "u2", "generation": 1, "ownerReferences": owner},
+        "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]},
+    });
+    let mut living = namespace.clone();
+    living["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+    let steps = [
+        json!({"at": "0s", "object": living}),
+        json!({"at": "0s", "object": map}),
+        json!({"at": "0s", "object": pod}),
+        json!({"at": "1s", "object": namespace}),
+        json!({"at": "2s", "patch": map, "with": {"metadata": {"finalizers": ["example.dev/hold"]}}}),
+        json!({"at": "2s", "patch": pod, "with": {"spec": {"nodeName": "node-1", "priority": 1}}}),
+    ];
+    let lines: Vec<String> = steps.iter().map(|step| format!("- {step}")).collect();
+    cluster.play(&Timeline::read(&lines.join("\n")).unwrap());
+    fleet.advance(LONG);
+    assert_eq!(cluster.object_count(), 3, "nothing came and nothing went");
+    let shop = cluster.get("v1", "Namespace", "", "shop").unwrap();
+    assert_eq!(shop["metadata"]["managedFields"], managers);
+    assert_eq!(
+        (&shop["spec"], &shop["status"]),
+        (&json!({"finalizers": []}), &Value::Null),
+        "as it was written"
+    );
+    let settings = cluster.get("v1", "ConfigMap", "shop", "settings").unwrap();
+    assert_eq!(settings["metadata"]["finalizers"], json!(["example.dev/hold"]), "what goes still changes");
+    let pod = cluster.get("v1", "Pod", "shop", "web-1-x").unwrap();
+    assert_eq!(
+        (&pod["metadata"]["generation"], &pod["status"]),
+        (&json!(1), &Value::Null),
+        "nothing is counted"
     );
 }

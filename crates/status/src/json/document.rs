@@ -239,15 +239,24 @@ impl Parser {
         let start = scan::whitespace(text, 0);
         let trimmed = &text[start..];
         let end = match trimmed.first() {
-            Some(b'{') => {
-                let root = Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) };
-                self.container(root, |parser| parser.object(trimmed, 0, Level::Root))
-            }
+            Some(b'{') => self.root(trimmed),
             _ => scan::value(trimmed, 0, 0),
         };
         let end = end.map_err(|error| Error { offset: error.offset + start, ..*error })?;
         let rest = scan::whitespace(trimmed, end);
         Ok((&trimmed[..end], &trimmed[rest..]))
+    }
+
+    /// Validates the object with which `text` begins, and fills the index with it alone.
+    pub(super) fn root(&mut self, text: &[u8]) -> Scan {
+        self.members.clear();
+        let root = Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) };
+        self.container(root, |parser| parser.object(text, 0, Level::Root))
+    }
+
+    /// The object that the index was filled with.
+    pub(super) fn indexed<'a>(&'a self, text: &'a [u8]) -> Document<'a> {
+        Document { text, members: &self.members }
     }
 
     /// Validates the object at `pos` and indexes its members.

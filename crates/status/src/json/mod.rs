@@ -27,11 +27,13 @@
 //! ```
 
 mod document;
+mod envelope;
 mod scan;
 mod string;
 mod value;
 
 pub use document::{Document, OwnedDocument, Parser};
+pub use envelope::Part;
 pub use scan::{Error, ErrorKind, MAX_DEPTH};
 pub use string::{write_escaped, write_string};
 pub use value::{Items, Kind, Members, TooDeep, Value};

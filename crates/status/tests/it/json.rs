@@ -1,7 +1,7 @@
 //! JSON is read as Go reads it.
 
 use proptest::prelude::*;
-use taffrail_status::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, write_string};
+use taffrail_status::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, Part, write_string};
 
 fn error(text: &[u8]) -> Option<ErrorKind> {
     let owned = OwnedDocument::parse(text).err().map(|error| error.kind);
@@ -213,5 +213,45 @@ proptest! {
         let mut out = Vec::new();
         write_string(&text, &mut out);
         prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+    }
+}
+
+/// What an envelope holds: items with their names, other items, and members.
+fn travelling(text: &str) -> (Vec<String>, Option<String>) {
+    let mut parts = Vec::new();
+    let visited = Parser::new().envelope(text.as_bytes(), |part| {
+        parts.push(match part {
+            Part::Object(document) => {
+                let name = document.root().at(&["metadata", "name"]).and_then(|name| name.as_str());
+                format!("object {}", name.unwrap_or_default())
+            }
+            Part::Other(value) => format!("other {}", String::from_utf8_lossy(value.text().unwrap())),
+            Part::Member(key, value) => {
+                let text = String::from_utf8_lossy(value.text().unwrap());
+                format!("{}={text}", String::from_utf8_lossy(key))
+            }
+        });
+    });
+    (parts, visited.err().map(|error| error.to_string()))
+}
+
+#[test]
+fn lists_and_events_are_read_object_by_object() {
+    let list = r#" {"kind":"PodList","items":[ {"metadata":{"name":"a"}},7 , {"metadata":{"name":"b"}} ],"metadata":{"resourceVersion":"5"}} "#;
+    let parts =
+        ["kind=\"PodList\"", "object a", "other 7", "object b", "metadata={\"resourceVersion\":\"5\"}"];
+    assert_eq!(travelling(list), (parts.map(str::to_owned).to_vec(), None));
+
+    let event = r#"{"type":"ADDED","\u006fbject":{"metadata":{"name":"a"}}}"#;
+    assert_eq!(travelling(event).0, ["type=\"ADDED\"", "object a"]);
+
+    assert_eq!(travelling(r#"{"items":null}"#), (vec!["items=null".to_owned()], None));
+    assert_eq!(travelling("{}"), (vec![], None));
+    // What came before the damage is kept, and the place of the damage is told.
+    let (parts, error) = travelling(r#"{"items":[{"metadata":{"name":"a"}},{"metadata":{"name" "b"}}]}"#);
+    assert_eq!(parts, ["object a"]);
+    assert_eq!(error.unwrap(), "unexpected '\"', expected ':' after a key at byte 56");
+    for text in ["", "[]", "{", r#"{"items":["#, r#"{"items":[]"#, "{} {}", r#"{"object":{}"#] {
+        assert!(travelling(text).1.is_some(), "{text}");
     }
 }

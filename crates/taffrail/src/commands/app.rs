@@ -13,9 +13,10 @@ use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen, style};
+use crate::source::Source;
 
-pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
-    let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
+pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+    let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &AppArguments) -> Result<Exit, Complaint> {
             })
         }
     })?;
-    let mut exit = get::tell(&fleet, &errors, arguments.output == AppOutput::Table);
+    let mut exit = get::tell(fleet, &errors, arguments.output == AppOutput::Table);
     if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
         exit = exit.max(Exit::No);
     }

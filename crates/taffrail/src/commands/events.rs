@@ -1,6 +1,6 @@
 //! `taffrail events`: the warnings about the objects of apps.
 
-use std::io::{self, Write};
+use std::io;
 
 use jiff::Timestamp;
 use taffrail_apps::view::{EventList, text};
@@ -11,10 +11,11 @@ use crate::cli::{EventsArguments, EventsOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
+use crate::source::Source;
 
-pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let EventsArguments { name, which, .. } = arguments;
-    let (fleet, list) = named::read(&arguments.view, which, name.as_ref(), true)?;
+    let (fleet, list) = named::read(source, &arguments.view, which, name.as_ref(), true)?;
     let found: Vec<&App> = match name {
         Some(name) => named::find("events", name, which, &list)?,
         None => named::inside(which, &list),
@@ -29,13 +30,14 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Exit, Complaint> {
         EventsOutput::Json => get::document(ListOutput::Json, &events),
         EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.now),
     })?;
-    Ok(get::tell(&fleet, &errors, arguments.output == EventsOutput::Table))
+    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table))
 }
 
 fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Timestamp) -> io::Result<()> {
     if events.items.is_empty() {
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        return writeln!(io::stderr(), "No warnings about {about}.");
+        answer::tell(format!("No warnings about {about}.\n"));
+        return Ok(());
     }
     let named = arguments.name.is_some();
     let mut columns =

@@ -17,12 +17,12 @@ use unicode_width::UnicodeWidthStr;
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, fitting, indented, printable, screen, style};
-use crate::source::{Fleet, asked};
+use crate::source::{Fleet, Source, asked};
 
 use super::get::{self, complaints};
 use super::named;
 
-pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
@@ -31,15 +31,15 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
     let mut asked =
         Asked { owners: !names.is_empty(), ..asked(None, &arguments.declared, &arguments.grouping) };
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
-    let fleet = Fleet::read_with(&arguments.view, &asked, &more)?;
-    get::check_clusters(&arguments.cluster, &fleet)?;
+    let fleet = source.read(&arguments.view, &asked, &more)?;
+    get::check_clusters(&arguments.cluster, fleet)?;
     let list = fleet.apps(&arguments.declared);
-    let (subjects, missing) = choose(&fleet, &list, &names, arguments);
+    let (subjects, missing) = choose(fleet, &list, &names, arguments);
 
     let errors: Vec<ErrorRow> = list.errors.iter().map(ErrorRow::from).collect();
     // Commands are for the clusters that were asked, and name them where that is not the usual one.
-    let source = &arguments.view.source;
-    let is_named = source.from.is_empty() && (source.all_contexts || !source.context.is_empty());
+    let from = &arguments.view.source;
+    let is_named = from.from.is_empty() && (from.all_contexts || !from.context.is_empty());
     let context = |app: &App| {
         // What declares an app may be in another cluster than its objects.
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Complaint> {
     };
     let explanations: Vec<_> = subjects.iter().map(|subject| (subject, explained(subject))).collect();
     written(match arguments.output {
-        ExplainOutput::Table => people(&explanations, &fleet, missing.is_empty()),
+        ExplainOutput::Table => people(&explanations, fleet, missing.is_empty()),
         form => {
             document(form, explanations.into_iter().map(|(_, it)| it).collect(), errors, &names, arguments)
         }
@@ -304,7 +304,10 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
 
 fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
-        return if is_all { writeln!(io::stderr(), "Nothing found that is not ready.") } else { Ok(()) };
+        if is_all {
+            answer::tell("Nothing found that is not ready.\n".to_owned());
+        }
+        return Ok(());
     }
     let several = fleet.snapshots.len() > 1;
     let mut out = answer::people();

@@ -16,14 +16,14 @@ use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen, style};
 use crate::program;
 use crate::reasons;
-use crate::source::{Fleet, asked};
+use crate::source::{Fleet, NOTHING_MORE, Source, asked};
 
-pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
-    let fleet = Fleet::read(&arguments.view, &asked)?;
-    check_clusters(&filter.clusters, &fleet)?;
+    let fleet = source.read(&arguments.view, &asked, NOTHING_MORE)?;
+    check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     if let Some(namespace) = &arguments.namespace {
         list.apps.retain(|app| app.app.namespace == *namespace);
@@ -38,13 +38,13 @@ pub(crate) fn run(arguments: &GetArguments) -> Result<Exit, Complaint> {
     if let Some(by) = arguments.sort {
         filter::sort_apps(&mut list.apps, by.into());
     }
-    let shown = Shown { arguments, fleet: &fleet, filter: &filter, list: &list };
+    let shown = Shown { arguments, fleet, filter: &filter, list: &list };
 
     written(shown.answer())?;
 
     // In a table each error has its line below; answers for programs hold them themselves.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
-    let mut exit = tell(&fleet, &list.errors, for_people);
+    let mut exit = tell(fleet, &list.errors, for_people);
     if arguments.exit_status && !shown.is_well() {
         exit = exit.max(Exit::No);
     }
@@ -262,7 +262,7 @@ impl Shown<'_> {
             let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
             let place = place.unwrap_or_default();
             let filtered = if **filter == Filter::default() { "" } else { " with what was asked for" };
-            writeln!(io::stderr(), "No {} found{place}{filtered}.", noun(arguments.what))?;
+            answer::tell(format!("No {} found{place}{filtered}.\n", noun(arguments.what)));
             return Ok(());
         }
         let header = if arguments.no_headers { Vec::new() } else { columns.clone() };

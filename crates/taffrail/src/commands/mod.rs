@@ -10,3 +10,4 @@ mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+pub(crate) mod watch;

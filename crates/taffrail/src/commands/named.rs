@@ -6,15 +6,16 @@ use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::program;
-use crate::source::Fleet;
+use crate::source::{Fleet, NOTHING_MORE, Source};
 
 /// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
-pub(super) fn read(
+pub(super) fn read<'s>(
+    source: &'s mut dyn Source,
     view: &ViewArguments,
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
-) -> Result<(Fleet, AppList), Complaint> {
+) -> Result<(&'s Fleet, AppList), Complaint> {
     let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
     let asked = Asked {
         namespace: which.namespace.clone(),
@@ -23,8 +24,8 @@ pub(super) fn read(
         app_labels: which.grouping.labels(),
         ..Asked::default()
     };
-    let fleet = Fleet::read(view, &asked)?;
-    check_clusters(&which.cluster, &fleet)?;
+    let fleet = source.read(view, &asked, NOTHING_MORE)?;
+    check_clusters(&which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     Ok((fleet, list))
 }

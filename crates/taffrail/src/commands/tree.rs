@@ -12,9 +12,10 @@ use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen, style};
+use crate::source::Source;
 
-pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
-    let (fleet, list) = named::read(&arguments.view, &arguments.which, Some(&arguments.name), false)?;
+pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+    let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let shape = TreeShape {
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &TreeArguments) -> Result<Exit, Complaint> {
         TreeOutput::Dot => dot(&trees.items),
         TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now),
     })?;
-    let mut exit = get::tell(&fleet, &errors, arguments.output != TreeOutput::Json);
+    let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json);
     if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
         exit = exit.max(Exit::No);
     }

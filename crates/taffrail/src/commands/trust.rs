@@ -12,9 +12,9 @@ use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable};
-use crate::source::Fleet;
+use crate::source::{Fleet, NOTHING_MORE, Source};
 
-pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = Asked {
         namespace: which.namespace.clone(),
@@ -23,8 +23,8 @@ pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
         liveness: which.namespace.is_none(),
         ..Asked::default()
     };
-    let fleet = Fleet::read(view, &asked)?;
-    get::check_clusters(&which.cluster, &fleet)?;
+    let fleet = source.read(view, &asked, NOTHING_MORE)?;
+    get::check_clusters(&which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     let found: Vec<&App> = match name {
         Some(name) => named::find("trust", name, which, &list)?,
@@ -34,10 +34,10 @@ pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
         Some(_) => named::concerning(&list, &found),
         None => list.errors.clone(),
     };
-    let source = &view.source;
+    let from = &view.source;
     let shape = TrustShape {
         only_apps: name.is_some(),
-        contexts: source.from.is_empty() && (source.all_contexts || !source.context.is_empty()),
+        contexts: from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
     };
     let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
     report.errors = errors.iter().map(Into::into).collect();
@@ -52,11 +52,11 @@ pub(crate) fn run(arguments: &TrustArguments) -> Result<Exit, Complaint> {
         TrustOutput::Json => get::document(ListOutput::Json, &report),
         TrustOutput::Yaml => get::document(ListOutput::Yaml, &report),
         TrustOutput::Name => names(&report.items),
-        TrustOutput::Wide => table(arguments, &report.items, &fleet),
-        TrustOutput::Table => people(arguments, &report, &fleet),
+        TrustOutput::Wide => table(arguments, &report.items, fleet),
+        TrustOutput::Table => people(arguments, &report, fleet),
     })?;
     // What could not be read is among the findings.
-    let mut exit = get::tell(&fleet, &errors, false);
+    let mut exit = get::tell(fleet, &errors, false);
     let is_doubtful = |doubt: &Doubt| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);

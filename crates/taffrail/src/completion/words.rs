@@ -126,7 +126,7 @@ impl Line {
         source.context = config.contexts(&source.context).unwrap_or_default();
         let has_labels = matches.try_contains_id("app_label").is_ok();
         let grouping = has_labels.then(|| GroupingArguments::from_arg_matches(&matches).ok()).flatten();
-        let view = ViewArguments { pdb: Pdb::Advisory, source };
+        let view = ViewArguments { pdb: Pdb::Advisory, watch: false, source };
         Some(Line { config, view, grouping, matches })
     }
 

@@ -26,6 +26,8 @@ enum Place {
     /// Not yet longer than the screen.
     Held(Held),
     Pager(Child),
+    /// To be shown by who asked for it.
+    Kept(Vec<u8>),
 }
 
 struct Held {
@@ -73,6 +75,21 @@ pub(crate) fn page_with(pager: &str) {
     });
 }
 
+/// From now on, keeps the answer for [`kept`].
+pub(crate) fn keep() {
+    sink().place = Place::Kept(Vec::new());
+}
+
+/// The answer since [`keep`], and what was told besides, line by line.
+pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
+    let mut sink = sink();
+    let text = match std::mem::replace(&mut sink.place, Place::Stdout) {
+        Place::Kept(text) => text,
+        Place::Stdout | Place::Held(_) | Place::Pager(_) => Vec::new(),
+    };
+    (text, std::mem::take(&mut sink.later))
+}
+
 /// Whether somebody is reading in a pager.
 pub(crate) fn is_paging() -> bool {
     PAGING.load(Ordering::Acquire)
@@ -82,7 +99,7 @@ pub(crate) fn is_paging() -> bool {
 pub(crate) fn finish() {
     let mut sink = sink();
     match std::mem::replace(&mut sink.place, Place::Stdout) {
-        Place::Stdout => {}
+        Place::Stdout | Place::Kept(_) => {}
         Place::Held(held) => {
             // As below: whoever went away misses nothing.
             let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
@@ -142,7 +159,7 @@ impl Write for Answer {
     fn flush(&mut self) -> io::Result<()> {
         match &mut sink().place {
             Place::Stdout => io::stdout().flush(),
-            Place::Held(_) | Place::Pager(_) => Ok(()),
+            Place::Held(_) | Place::Pager(_) | Place::Kept(_) => Ok(()),
         }
     }
 }
@@ -151,6 +168,7 @@ impl Place {
     fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
             Place::Stdout => io::stdout().write_all(text),
+            Place::Kept(kept) => kept.write_all(text),
             Place::Pager(child) => match &mut child.stdin {
                 Some(pipe) => pipe.write_all(text),
                 None => Err(io::ErrorKind::BrokenPipe.into()),

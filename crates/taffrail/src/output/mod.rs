@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod progress;
+pub(crate) mod screen;
 pub(crate) mod table;
 
 use std::borrow::Cow;

@@ -32,7 +32,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
+    pub(super) fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
         // What the reason tells by itself is told once, below the answer.
         let own = hint.filter(|hint| *hint != reason.hint());
         let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -144,7 +144,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
 }
 
 /// The runtime that asks clusters.
-fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.min(4))
@@ -329,7 +329,7 @@ fn is_lost(error: &ReadError) -> bool {
 }
 
 /// What discovery says, in the words of the plan of reads.
-fn catalog(discovery: &Discovery) -> KindCatalog {
+pub(super) fn catalog(discovery: &Discovery) -> KindCatalog {
     let kinds = discovery.resources().iter().map(|served| ServedKind {
         group: served.group.clone(),
         version: served.versions.first().cloned().unwrap_or_default(),
@@ -351,21 +351,26 @@ fn catalog(discovery: &Discovery) -> KindCatalog {
 }
 
 /// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
-type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
+pub(super) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
 /// Reads all at once.
 async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
     join_all(reads.iter().map(|read| read_one(cluster, read))).await
 }
 
-async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
-    let resource = ApiResource {
+/// The resource that a read is addressed to.
+pub(super) fn resource(read: &Read) -> ApiResource {
+    ApiResource {
         group: read.group.clone(),
         version: read.version.clone(),
         kind: read.kind.clone(),
         plural: read.plural.clone(),
         namespaced: read.namespace.is_some(),
-    };
+    }
+}
+
+pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
+    let resource = resource(read);
     let form = match read.body {
         Body::Whole => Form::Body,
         Body::Metadata => Form::Metadata,
@@ -401,7 +406,7 @@ async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     Ok(Some((documents, problems)))
 }
 
-fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
+pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
     let answer = match outcome {
         Ok(Some((documents, problems))) => {
             for message in problems {

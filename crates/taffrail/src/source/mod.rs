@@ -3,6 +3,7 @@
 //! Every view works on either; both end as [`Snapshot`]s.
 
 mod dump;
+mod follow;
 mod live;
 mod requests;
 mod stopwatch;
@@ -16,10 +17,36 @@ use taffrail_status::{Choosing, Taffrail};
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
+pub(crate) use follow::Follow;
 pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
+
+/// Where a view reads: once, or what is followed, as often as it changes.
+pub(crate) trait Source {
+    /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
+    fn read(&mut self, arguments: &ViewArguments, asked: &Asked, more: More<'_>)
+    -> Result<&Fleet, Complaint>;
+}
+
+/// Wants nothing more.
+pub(crate) const NOTHING_MORE: More<'static> = &|_, _| Vec::new();
+
+/// Reads once.
+#[derive(Default)]
+pub(crate) struct Once(Option<Fleet>);
+
+impl Source for Once {
+    fn read(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<&Fleet, Complaint> {
+        Ok(self.0.insert(Fleet::read_with(arguments, asked, more)?))
+    }
+}
 
 /// What was read.
 pub(crate) struct Fleet {
@@ -39,15 +66,11 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Reads what `asked` needs from where `arguments` say.
     pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<Fleet, Complaint> {
-        Fleet::read_with(arguments, asked, &|_, _| Vec::new())
+        Fleet::read_with(arguments, asked, NOTHING_MORE)
     }
 
     /// As [`Fleet::read`]; of live clusters then also what `more` wants when it sees what there is.
-    pub(crate) fn read_with(
-        arguments: &ViewArguments,
-        asked: &Asked,
-        more: More<'_>,
-    ) -> Result<Fleet, Complaint> {
+    fn read_with(arguments: &ViewArguments, asked: &Asked, more: More<'_>) -> Result<Fleet, Complaint> {
         let rules = arguments.rules();
         let arguments = &arguments.source;
         if !arguments.from.is_empty() {

@@ -116,17 +116,20 @@ fn contexts_and_fleets_come_from_files_and_nothing_is_said_of_what_fails() {
 #[test]
 fn zsh_and_fish_read_their_scripts() {
     let programs = programs();
-    for name in ["zsh", "fish"] {
+    // zsh shows what it would complete only on a terminal; that it has a function for it must do.
+    let zsh = "autoload -U compinit && compinit -D -u; source FILE; print -r -- ${_comps[taffrail]}";
+    for (name, line, wanted) in
+        [("zsh", zsh, "_taffrail"), ("fish", "source FILE; complete -C 'taffrail ge'", "get\t")]
+    {
         let script = taffrail(&["completion", name], "");
         assert_eq!(script.code, 0);
         assert!(script.stdout.contains("_TAFFRAIL_COMPLETE"), "{}", script.stdout);
         let file = programs.path().join(name);
         fs::write(&file, script.stdout).unwrap();
-        shell(
-            name,
-            programs.path(),
-            &format!("autoload -U compinit 2>/dev/null && compinit; source '{}'", file.display()),
-        );
+        let line = line.replace("FILE", &format!("'{}'", file.display()));
+        if let Some(answer) = shell(name, programs.path(), &line) {
+            assert!(answer.contains(wanted), "{name}: {answer:?}");
+        }
     }
     // What they ask for.
     for (name, line) in [("zsh", "get:"), ("fish", "get\t")] {

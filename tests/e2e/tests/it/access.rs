@@ -1,6 +1,11 @@
 //! Users who may not see everything.
 
-use crate::harness::{CLUSTER, apps, example, plane};
+use std::time::Instant;
+
+use anyhow::ensure;
+
+use crate::harness::CLUSTER;
+use crate::stage::{Stage, Who};
 
 /// All that the app `shop` needs but its ConfigMap.
 const ROLE: &str = "\
@@ -33,22 +38,22 @@ subjects:
     name: reader
 ";
 
-#[test]
-fn a_forbidden_kind_is_named_and_leaves_the_others_shown() {
-    let Some(plane) = plane() else { return };
-    example(plane, "shop");
-    plane.apply(CLUSTER, ROLE).expect("the role is applied");
-    // The authorizer reads roles from a watch of its own.
-    plane
-        .kubectl(CLUSTER, &["wait", "--for=create", "clusterrolebinding/e2e-reader", "--timeout=10s"])
-        .expect("the binding is there");
-    let may = ["auth", "can-i", "list", "deployments.apps", "--as=reader", "-A"];
-    let started = std::time::Instant::now();
-    while plane.kubectl(CLUSTER, &may).is_err() {
-        assert!(started.elapsed().as_secs() < 20, "the role never took effect");
-    }
+fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
+    stage.example("shop");
+    stage.act(|plane| {
+        plane.apply(CLUSTER, ROLE)?;
+        // The authorizer reads roles from a watch of its own.
+        plane
+            .kubectl(CLUSTER, &["wait", "--for=create", "clusterrolebinding/e2e-reader", "--timeout=10s"])?;
+        let may = ["auth", "can-i", "list", "deployments.apps", "--as=reader", "-A"];
+        let started = Instant::now();
+        while plane.kubectl(CLUSTER, &may).is_err() {
+            ensure!(started.elapsed().as_secs() < 20, "the role never took effect");
+        }
+        Ok(())
+    });
 
-    let apps = apps(plane.reader_kubeconfig(), &["--context", CLUSTER]);
+    let apps = stage.apps(Who::Reader, &["--context", CLUSTER]);
     assert_eq!(apps.code(), 3, "{apps}");
     let named = |error: &&serde_json::Value| {
         error["cluster"] == CLUSTER
@@ -64,10 +69,11 @@ fn a_forbidden_kind_is_named_and_leaves_the_others_shown() {
     );
 }
 
-#[test]
-fn without_any_right_nothing_is_shown_as_an_empty_cluster() {
-    let Some(plane) = plane() else { return };
-    let apps = apps(plane.reader_kubeconfig(), &["--context", "kube-2"]);
+fn without_any_right_nothing_is_shown_as_an_empty_cluster(stage: &mut Stage) {
+    let apps = stage.apps(Who::Reader, &["--context", "kube-2"]);
     assert_eq!(apps.code(), 3, "{apps}");
     assert!(!apps.errors().is_empty(), "{apps}");
 }
+
+scenarios![1: a_forbidden_kind_is_named_and_leaves_the_others_shown];
+scenarios![2: without_any_right_nothing_is_shown_as_an_empty_cluster];

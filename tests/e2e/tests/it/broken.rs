@@ -9,43 +9,68 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use xtask::examples::{apply_source, kustomization};
 use xtask::kube::ControlPlane;
 
-use crate::harness::{Answer, Apps, CLUSTER, apps, built, plane, taffrail};
+use crate::harness::{Answer, Apps, CLUSTER, built};
+use crate::stage::{Stage, Who};
 
 /// Where the apps are declared: what happens to the objects of one must not reach its declaration.
 const HOME: &str = "broken";
 
 /// An app of one namespace, which has its name.
-struct Broken {
-    plane: &'static ControlPlane,
+struct Broken<'a> {
+    stage: &'a mut Stage,
     name: &'static str,
 }
 
 /// A link of a chain: kind, status, and a part of its reason.
 type Link = (&'static str, &'static str, &'static str);
 
-impl Broken {
-    /// Makes the namespace. `None` where there can be no control plane.
-    fn named(name: &'static str) -> Option<Self> {
-        let plane = plane()?;
-        // So that the first look is not a build.
-        built();
-        apply_source(plane, CLUSTER).expect("the source is applied");
-        plane.create_namespace(CLUSTER, HOME).expect("a namespace");
-        plane.create_namespace(CLUSTER, name).expect("a namespace");
-        Some(Self { plane, name })
+impl Stage {
+    /// Makes the namespace of an app.
+    fn broken(&mut self, name: &'static str) -> Broken<'_> {
+        self.act(|plane| {
+            // So that the first look is not a build.
+            built();
+            apply_source(plane, CLUSTER)?;
+            plane.create_namespace(CLUSTER, HOME)?;
+            plane.create_namespace(CLUSTER, name)
+        });
+        Broken { stage: self, name }
+    }
+
+    /// Makes an app of the Deployment `web`.
+    fn broken_web(&mut self, name: &'static str, manifests: &str) -> Broken<'_> {
+        let mut broken = self.broken(name);
+        broken.deliver(&[WEB], manifests);
+        broken
+    }
+}
+
+/// The objects of a kind in a namespace, as kubectl reads them.
+fn record(plane: &ControlPlane, kind: &str, namespace: &str) -> Result<Vec<Value>> {
+    let text = plane.kubectl(CLUSTER, &["get", kind, "-n", namespace, "-o", "json"])?;
+    let list: Value = serde_json::from_str(&text)?;
+    Ok(list["items"].as_array().cloned().unwrap_or_default())
+}
+
+impl Broken<'_> {
+    /// Goes on with another app.
+    fn other(&mut self, name: &'static str) -> Broken<'_> {
+        Broken { stage: self.stage, name }
     }
 
     /// Applies what no app declares.
-    fn prepare(&self, manifests: &str) {
-        self.plane.apply(CLUSTER, &manifests.replace("${NAME}", self.name)).expect("what is there before");
+    fn prepare(&mut self, manifests: &str) {
+        let manifests = manifests.replace("${NAME}", self.name);
+        self.stage.act(|plane| plane.apply(CLUSTER, &manifests));
     }
 
     /// Makes the objects, and declares them and the namespace.
-    fn deliver(&self, inventory: &[&str], manifests: &str) {
+    fn deliver(&mut self, inventory: &[&str], manifests: &str) {
         let inventory: Vec<String> = ["_${NAME}__Namespace"]
             .iter()
             .chain(inventory)
@@ -53,78 +78,62 @@ impl Broken {
             .collect();
         let inventory: Vec<&str> = inventory.iter().map(String::as_str).collect();
         let declaration = kustomization(HOME, self.name, &inventory);
-        self.plane.apply_with_status(CLUSTER, &declaration).expect("the declaration");
-        self.plane.apply(CLUSTER, &manifests.replace("${NAME}", self.name)).expect("the objects");
-    }
-
-    /// Makes an app of the Deployment `web`.
-    fn web(name: &'static str, manifests: &str) -> Option<Self> {
-        let broken = Self::named(name)?;
-        broken.deliver(&[WEB], manifests);
-        Some(broken)
+        self.stage.act(|plane| plane.apply_with_status(CLUSTER, &declaration));
+        self.prepare(manifests);
     }
 
     /// Waits until no Pod can be created for this reason: admission learns of what it enforces by watches.
-    fn refused(&self, why: &str) {
+    fn refused(&mut self, why: &str) {
         let pod = ["run", "probe", "--image=registry.example/probe:1", "--dry-run=server", "-n", self.name];
-        let started = Instant::now();
-        loop {
-            match self.plane.kubectl(CLUSTER, &pod) {
-                Err(error) if error.to_string().contains(why) => break,
-                answer => assert!(started.elapsed() < Duration::from_secs(60), "{}: {answer:?}", self.name),
+        self.stage.act(|plane| {
+            let started = Instant::now();
+            loop {
+                match plane.kubectl(CLUSTER, &pod) {
+                    Err(error) if error.to_string().contains(why) => break Ok(()),
+                    answer => ensure!(started.elapsed() < Duration::from_secs(60), "{answer:?}"),
+                }
             }
-        }
-    }
-
-    /// The objects of a kind in the app's namespace, as kubectl reads them.
-    fn record(&self, kind: &str) -> Vec<Value> {
-        let text = self
-            .plane
-            .kubectl(CLUSTER, &["get", kind, "-n", self.name, "-o", "json"])
-            .expect("kubectl answers");
-        let list: Value = serde_json::from_str(&text).expect("kubectl writes JSON");
-        list["items"].as_array().cloned().unwrap_or_default()
+        });
     }
 
     /// Returns when an object of this kind is as it should be.
-    fn until(&self, kind: &str, is_so: impl Fn(&Value) -> bool) {
-        let started = Instant::now();
-        loop {
-            let objects = self.record(kind);
-            if objects.iter().any(&is_so) {
-                break;
+    fn until(&mut self, kind: &str, is_so: impl Fn(&Value) -> bool) {
+        let name = self.name;
+        self.stage.act(|plane| {
+            let started = Instant::now();
+            loop {
+                let objects = record(plane, kind, name)?;
+                if objects.iter().any(&is_so) {
+                    break Ok(());
+                }
+                ensure!(
+                    started.elapsed() < Duration::from_secs(120),
+                    "{name}: the cluster still does not know: {objects:#?}"
+                );
             }
-            let waited = started.elapsed();
-            assert!(
-                waited < Duration::from_secs(120),
-                "{}: the cluster still does not know: {objects:#?}",
-                self.name
-            );
-        }
+        });
     }
 
     /// Looks, says how long that took, and gives the answer.
     #[expect(clippy::print_stdout, reason = "shown where the test fails, and with --show-output")]
-    fn look(&self) -> Apps {
+    fn look(&mut self) -> Apps {
         let started = Instant::now();
-        let apps = apps(self.plane.kubeconfig(), &["--context", CLUSTER]);
+        let apps = self.stage.look();
         println!("{}: looked in {} ms", self.name, started.elapsed().as_millis());
         apps
     }
 
-    fn explain(&self, arguments: &[&str]) -> Answer {
+    fn explain(&mut self, arguments: &[&str]) -> Answer {
         let name = format!("{HOME}/{}", self.name);
-        let answer = taffrail(
-            self.plane.kubeconfig(),
-            &[&["explain", &name, "--context", CLUSTER], arguments].concat(),
-        );
+        let all = [&["explain", &name, "--context", CLUSTER], arguments].concat();
+        let answer = self.stage.taffrail(Who::Admin, &all);
         assert_eq!((answer.code, &*answer.stderr), (0, ""), "{answer}");
         answer
     }
 
     /// The app must have this status now, with these words, and this chain behind it.
     #[track_caller]
-    fn shows(&self, status: &str, words: &str, chain: &[Link]) {
+    fn shows(&mut self, status: &str, words: &str, chain: &[Link]) {
         let apps = self.look();
         apps.row(CLUSTER, "flux-kustomization", HOME, self.name).is("/health", status).has("/message", words);
 
@@ -207,9 +216,8 @@ fn simulate(fault: &str) -> String {
     deployment(2, &format!("taffrail.dev/simulate: {fault}"), "", "")
 }
 
-#[test]
-fn an_image_that_cannot_be_pulled() {
-    let Some(broken) = Broken::web("bad-image", &simulate("image-pull-backoff")) else { return };
+fn an_image_that_cannot_be_pulled(stage: &mut Stage) {
+    let mut broken = stage.broken_web("bad-image", &simulate("image-pull-backoff"));
     broken.until("pods", waits("containerStatuses", &["ErrImagePull", "ImagePullBackOff"]));
     let words = "failed to resolve reference \"registry.example/web:2\": registry.example/web:2: not found";
     broken
@@ -226,9 +234,8 @@ fn an_image_that_cannot_be_pulled() {
     );
 }
 
-#[test]
-fn a_container_that_crashes() {
-    let Some(broken) = Broken::web("crash-loop", &simulate("crash-loop")) else { return };
+fn a_container_that_crashes(stage: &mut Stage) {
+    let mut broken = stage.broken_web("crash-loop", &simulate("crash-loop"));
     broken.until("pods", waits("containerStatuses", &["CrashLoopBackOff"]));
     broken.shows(
         "Failed",
@@ -237,11 +244,10 @@ fn a_container_that_crashes() {
     );
 }
 
-#[test]
-fn an_init_container_that_crashes() {
+fn an_init_container_that_crashes(stage: &mut Stage) {
     let init = "      initContainers: [{name: migrate, image: registry.example/migrate:1}]";
     let manifests = deployment(1, "taffrail.dev/simulate: init-crash-loop", "", init);
-    let Some(broken) = Broken::web("init-crash-loop", &manifests) else { return };
+    let mut broken = stage.broken_web("init-crash-loop", &manifests);
     broken.until("pods", waits("initContainerStatuses", &["CrashLoopBackOff"]));
     broken.shows(
         "Failed",
@@ -250,9 +256,8 @@ fn an_init_container_that_crashes() {
     );
 }
 
-#[test]
-fn a_container_that_is_killed_for_its_memory() {
-    let Some(broken) = Broken::web("out-of-memory", &simulate("out-of-memory")) else { return };
+fn a_container_that_is_killed_for_its_memory(stage: &mut Stage) {
+    let mut broken = stage.broken_web("out-of-memory", &simulate("out-of-memory"));
     broken.until("pods", waits("containerStatuses", &["CrashLoopBackOff"]));
     broken.shows(
         "Failed",
@@ -261,10 +266,9 @@ fn a_container_that_is_killed_for_its_memory() {
     );
 }
 
-#[test]
-fn a_config_map_that_is_missing() {
+fn a_config_map_that_is_missing(stage: &mut Stage) {
     let from = "          envFrom: [{configMapRef: {name: settings}}]\n";
-    let Some(broken) = Broken::web("missing-config", &(simulate("missing-config") + from)) else { return };
+    let mut broken = stage.broken_web("missing-config", &(simulate("missing-config") + from));
     broken.until("pods", waits("containerStatuses", &["CreateContainerConfigError"]));
     broken.shows(
         "Failed",
@@ -284,9 +288,8 @@ metadata: {name: small, namespace: \"${NAME}\"}
 spec: {hard: {pods: \"1\"}}
 ";
 
-#[test]
-fn a_quota_that_is_used_up() {
-    let Some(broken) = Broken::named("quota") else { return };
+fn a_quota_that_is_used_up(stage: &mut Stage) {
+    let mut broken = stage.broken("quota");
     broken.prepare(QUOTA);
     // Admission goes by what the quota controller wrote.
     broken.until("resourcequotas", |quota| quota["status"]["hard"]["pods"] == "1");
@@ -299,8 +302,7 @@ fn a_quota_that_is_used_up() {
     );
 }
 
-#[test]
-fn a_quota_that_a_stateful_set_runs_into() {
+fn a_quota_that_a_stateful_set_runs_into(stage: &mut Stage) {
     let set = "\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -313,7 +315,7 @@ spec:
     metadata: {labels: {app: db}}
     spec: {containers: [{name: db, image: registry.example/db:1}]}
 ";
-    let Some(broken) = Broken::named("quota-set") else { return };
+    let mut broken = stage.broken("quota-set");
     broken.prepare(QUOTA);
     broken.until("resourcequotas", |quota| quota["status"]["hard"]["pods"] == "1");
     broken.deliver(&["${NAME}_db_apps_StatefulSet"], set);
@@ -322,29 +324,34 @@ spec:
     broken.shows("Failed", "exceeded quota: small", &[("StatefulSet", "Failed", "FailedCreate")]);
 }
 
-#[test]
-fn a_pod_that_fits_no_node() {
+fn a_pod_that_fits_no_node(stage: &mut Stage) {
     const WORDS: &str = "node(s) didn't match Pod's node affinity/selector";
     const CHAIN: [&str; 3] = ["Deployment", "ReplicaSet", "Pod"];
 
     let manifests = deployment(1, "", "", "      nodeSelector: {disk: none}");
-    let Some(broken) = Broken::web("unschedulable", &manifests) else { return };
+    let mut broken = stage.broken_web("unschedulable", &manifests);
     broken.until("pods", |pod| condition(pod, "PodScheduled", "False", "Unschedulable"));
     // The scheduler may be waiting for a node: kstatus gives it 15 s.
     let waiting = broken.look();
-    let created =
-        broken.record("pods")[0]["metadata"]["creationTimestamp"].as_str().expect("a time").to_owned();
-    let created: jiff::Timestamp = created.parse().expect("a time");
-    let is_early = jiff::Timestamp::now().duration_since(created).as_secs() < 15;
+    let age = |plane: &ControlPlane| -> Result<i64> {
+        let created: jiff::Timestamp =
+            record(plane, "pods", "unschedulable")?[0]["metadata"]["creationTimestamp"]
+                .as_str()
+                .context("a time")?
+                .parse()?;
+        Ok(jiff::Timestamp::now().duration_since(created).as_secs())
+    };
+    let is_early = broken.stage.ask(|plane| Ok(age(plane)? < 15));
     if is_early {
         waiting
             .row(CLUSTER, "flux-kustomization", HOME, broken.name)
             .is("/health", "InProgress")
             .has("/message", WORDS);
     }
-    while jiff::Timestamp::now().duration_since(created).as_secs() < 16 {
-        broken.record("pods");
-    }
+    broken.stage.act(|plane| {
+        while age(plane)? < 16 {}
+        Ok(())
+    });
     broken.shows(
         "Failed",
         WORDS,
@@ -352,12 +359,11 @@ fn a_pod_that_fits_no_node() {
     );
 }
 
-#[test]
-fn a_readiness_probe_that_fails() {
+fn a_readiness_probe_that_fails(stage: &mut Stage) {
     const WORDS: &str = "Readiness probe failed: HTTP probe failed with statuscode: 503";
 
     let manifests = deployment(1, "taffrail.dev/simulate: never-ready", "  progressDeadlineSeconds: 15", "");
-    let Some(broken) = Broken::web("never-ready", &manifests) else { return };
+    let mut broken = stage.broken_web("never-ready", &manifests);
     broken.until("pods", |pod| condition(pod, "Ready", "False", "ContainersNotReady"));
     // It may still succeed: no cause is hard before the deadline. Its words are there at once.
     broken.shows(
@@ -381,8 +387,7 @@ fn a_readiness_probe_that_fails() {
     );
 }
 
-#[test]
-fn a_node_that_dies() {
+fn a_node_that_dies(stage: &mut Stage) {
     const NODE: &str = "\
 apiVersion: v1
 kind: Node
@@ -393,6 +398,7 @@ metadata:
 spec:
   taints: [{key: taffrail.dev/doomed, effect: NoSchedule}]
 ";
+    const SET_NAME: &str = "node-lost-set";
     // The Pod of the set is deleted after a second, and stays: only its kubelet could say that it has ended.
     const SET: &str = "\
 apiVersion: apps/v1
@@ -413,18 +419,19 @@ spec:
 ";
     let pod = "      nodeSelector: {taffrail.dev/doomed: 'yes'}
       tolerations: [{key: taffrail.dev/doomed, operator: Exists}]";
-    let (Some(web), Some(set)) = (Broken::named("node-lost"), Broken::named("node-lost-set")) else { return };
+    stage.broken(SET_NAME);
+    let mut web = stage.broken("node-lost");
     web.prepare(NODE);
     web.deliver(&[WEB], &deployment(2, "", "", pod));
-    set.deliver(&["${NAME}_db_apps_StatefulSet"], SET);
+    web.other(SET_NAME).deliver(&["${NAME}_db_apps_StatefulSet"], SET);
     web.until("deployments", |web| condition(web, "Available", "True", ""));
-    set.until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
-    for broken in [&web, &set] {
-        let row = broken.look();
-        row.row(CLUSTER, "flux-kustomization", HOME, broken.name).is("/health", "Current");
+    web.other(SET_NAME).until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
+    for name in ["node-lost", SET_NAME] {
+        let row = web.look();
+        row.row(CLUSTER, "flux-kustomization", HOME, name).is("/health", "Current");
     }
 
-    web.plane.stop_node(CLUSTER, "doomed").expect("the node stops");
+    web.stage.act(|plane| plane.stop_node(CLUSTER, "doomed"));
     web.until("deployments", |web| condition(web, "Available", "False", ""));
     web.shows(
         "Failed",
@@ -436,8 +443,8 @@ spec:
             ("Node", "Failed", "NodeStatusUnknown"),
         ],
     );
-    set.until("pods", |pod| pod["metadata"]["deletionTimestamp"].is_string());
-    set.shows(
+    web.other(SET_NAME).until("pods", |pod| pod["metadata"]["deletionTimestamp"].is_string());
+    web.other(SET_NAME).shows(
         "Failed",
         "Kubelet stopped posting node status.",
         &[
@@ -447,12 +454,12 @@ spec:
         ],
     );
 
-    web.plane.start_node(CLUSTER, "doomed").expect("the node comes back");
+    web.stage.act(|plane| plane.start_node(CLUSTER, "doomed"));
     web.until("deployments", |web| condition(web, "Available", "True", ""));
-    set.until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
-    for broken in [&web, &set] {
-        let row = broken.look();
-        row.row(CLUSTER, "flux-kustomization", HOME, broken.name).is("/health", "Current");
+    web.other(SET_NAME).until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
+    for name in ["node-lost", SET_NAME] {
+        let row = web.look();
+        row.row(CLUSTER, "flux-kustomization", HOME, name).is("/health", "Current");
     }
 }
 
@@ -462,14 +469,13 @@ kind: ConfigMap
 metadata: {name: settings, namespace: \"${NAME}\", finalizers: [example.dev/hold]}
 ";
 
-#[test]
-fn a_finalizer_that_nobody_removes() {
-    let Some(broken) = Broken::named("finalizer") else { return };
+fn a_finalizer_that_nobody_removes(stage: &mut Stage) {
+    let mut broken = stage.broken("finalizer");
     broken.deliver(&["${NAME}_settings__ConfigMap"], HELD);
-    broken
-        .plane
-        .kubectl(CLUSTER, &["delete", "configmap", "settings", "-n", broken.name, "--wait=false"])
-        .expect("kubectl deletes");
+    broken.stage.act(|plane| {
+        let delete = ["delete", "configmap", "settings", "-n", "finalizer", "--wait=false"];
+        plane.kubectl(CLUSTER, &delete).map(drop)
+    });
     broken.until("configmaps", |map| map["metadata"]["deletionTimestamp"].is_string());
     broken.shows(
         "Terminating",
@@ -480,27 +486,22 @@ fn a_finalizer_that_nobody_removes() {
     assert!(text.stdout.contains("Finalizers, being deleted since"), "{text}");
 }
 
-#[test]
-fn a_namespace_that_cannot_go() {
-    let Some(broken) = Broken::named("finalizer-namespace") else { return };
+fn a_namespace_that_cannot_go(stage: &mut Stage) {
+    let mut broken = stage.broken("finalizer-namespace");
     // Nobody declares what holds it.
     broken.deliver(&[], HELD);
-    broken
-        .plane
-        .kubectl(CLUSTER, &["delete", "namespace", broken.name, "--wait=false"])
-        .expect("kubectl deletes");
-    let is_stuck = |name: &str| {
-        let text = broken
-            .plane
-            .kubectl(CLUSTER, &["get", "namespace", name, "-o", "json"])
-            .expect("kubectl answers");
-        let namespace: Value = serde_json::from_str(&text).expect("JSON");
-        condition(&namespace, "NamespaceFinalizersRemaining", "True", "")
-    };
-    let started = Instant::now();
-    while !is_stuck(broken.name) {
-        assert!(started.elapsed() < Duration::from_secs(60), "the namespace controller never said so");
-    }
+    broken.stage.act(|plane| {
+        plane.kubectl(CLUSTER, &["delete", "namespace", "finalizer-namespace", "--wait=false"])?;
+        let started = Instant::now();
+        loop {
+            let get = ["get", "namespace", "finalizer-namespace", "-o", "json"];
+            let namespace: Value = serde_json::from_str(&plane.kubectl(CLUSTER, &get)?)?;
+            if condition(&namespace, "NamespaceFinalizersRemaining", "True", "") {
+                break Ok(());
+            }
+            ensure!(started.elapsed() < Duration::from_secs(60), "the namespace controller never said so");
+        }
+    });
     broken.shows(
         "Terminating",
         "waits for finalizers: example.dev/hold",
@@ -508,8 +509,7 @@ fn a_namespace_that_cannot_go() {
     );
 }
 
-#[test]
-fn a_job_that_has_failed() {
+fn a_job_that_has_failed(stage: &mut Stage) {
     let job = "\
 apiVersion: batch/v1
 kind: Job
@@ -520,7 +520,7 @@ spec:
     metadata: {annotations: {taffrail.dev/simulate: exit-1}}
     spec: {restartPolicy: Never, containers: [{name: import, image: registry.example/import:1}]}
 ";
-    let Some(broken) = Broken::named("failed-job") else { return };
+    let mut broken = stage.broken("failed-job");
     broken.deliver(&["${NAME}_import_batch_Job"], job);
     broken.until("jobs", |job| condition(job, "Failed", "True", "BackoffLimitExceeded"));
     broken.shows(
@@ -532,13 +532,12 @@ spec:
     assert!(text.stdout.contains("kubectl logs import-"), "{text}");
     // kstatus calls a Pod that ended Current, however it ended; nobody should read Ready beside a Job that failed.
     let app = ["app", "broken/failed-job", "--context", CLUSTER];
-    let app = taffrail(broken.plane.kubeconfig(), &app);
+    let app = broken.stage.taffrail(Who::Admin, &app);
     let pod = app.stdout.lines().find(|line| line.starts_with("Pod ")).unwrap_or_default();
     assert!(pod.contains(" Failed ") && pod.contains("container import ended"), "{app}");
 }
 
-#[test]
-fn a_webhook_that_does_not_answer() {
+fn a_webhook_that_does_not_answer(stage: &mut Stage) {
     // Nothing listens on the port of the discard protocol.
     const WEBHOOK: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -553,7 +552,7 @@ webhooks:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: \"${NAME}\"}}
     rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
 ";
-    let Some(broken) = Broken::named("webhook-dead") else { return };
+    let mut broken = stage.broken("webhook-dead");
     broken.prepare(WEBHOOK);
     broken.refused("failed calling webhook \"guard.example.dev\"");
     broken.deliver(&[WEB], &deployment(1, "", "", ""));
@@ -565,8 +564,7 @@ webhooks:
     );
 }
 
-#[test]
-fn a_policy_that_denies() {
+fn a_policy_that_denies(stage: &mut Stage) {
     const POLICY: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -587,7 +585,7 @@ spec:
   validationActions: [Deny]
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: \"${NAME}\"}}}
 ";
-    let Some(broken) = Broken::named("policy-denies") else { return };
+    let mut broken = stage.broken("policy-denies");
     broken.prepare(POLICY);
     broken.refused("denied request: images come from registry.internal");
     broken.deliver(&[WEB], &deployment(1, "", "", ""));
@@ -598,3 +596,5 @@ spec:
         &[("Deployment", "Failed", ""), ("ReplicaSet", "Failed", "FailedCreate")],
     );
 }
+
+scenarios![1: an_image_that_cannot_be_pulled, a_container_that_crashes, an_init_container_that_crashes, a_container_that_is_killed_for_its_memory, a_config_map_that_is_missing, a_quota_that_is_used_up, a_quota_that_a_stateful_set_runs_into, a_pod_that_fits_no_node, a_readiness_probe_that_fails, a_node_that_dies, a_finalizer_that_nobody_removes, a_namespace_that_cannot_go, a_job_that_has_failed, a_webhook_that_does_not_answer, a_policy_that_denies];

@@ -1,14 +1,14 @@
 //! The control plane, the binary, and the rows that it prints.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use xtask::binary::{self, Profile};
-use xtask::examples::Example;
 use xtask::kube::{ControlPlane, Options, Programs};
 
 /// The first of the two clusters, on which all tests work that do not say otherwise.
@@ -18,20 +18,21 @@ pub(crate) const CLUSTER: &str = "kube-1";
 /// what the tests made stays there to be looked at.
 const KEEP: &str = "TAFFRAIL_E2E_KEEP";
 
-/// The control plane of all tests, or `None` where there can be none, which is said.
-pub(crate) fn plane() -> Option<&'static ControlPlane> {
-    static PLANE: OnceLock<Option<ControlPlane>> = OnceLock::new();
+/// The control plane of all scenarios, or `None` where there can be none, which is said.
+pub(crate) fn plane() -> Option<Arc<ControlPlane>> {
+    static PLANE: OnceLock<Option<Arc<ControlPlane>>> = OnceLock::new();
     let plane = PLANE.get_or_init(|| {
         if Programs::unavailable().expect("the cache can be looked at").is_some() {
             return None;
         }
         if let Ok(name) = std::env::var(KEEP) {
             let found = ControlPlane::find(&name).unwrap_or_else(|error| panic!("{error:#}"));
-            return Some(found.unwrap_or_else(|| panic!("{KEEP}: no control plane {name} runs")));
+            let found = found.unwrap_or_else(|| panic!("{KEEP}: no control plane {name} runs"));
+            return Some(Arc::new(found));
         }
         let name = format!("e2e-{}", std::process::id());
         let options = Options { name, clusters: 2, nodes: 3, ..Options::default() };
-        Some(ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}")))
+        Some(Arc::new(ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}"))))
     });
     if plane.is_none() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
@@ -39,14 +40,7 @@ pub(crate) fn plane() -> Option<&'static ControlPlane> {
         // Past the capture of the test runner: a test that was skipped must not look as if it had passed.
         let _ = io::stderr().write_all(format!("{test}: skipped: {why}\n").as_bytes());
     }
-    plane.as_ref()
-}
-
-/// Creates an example on the first cluster and waits until it looks as it should.
-pub(crate) fn example(plane: &ControlPlane, name: &str) {
-    let example = Example::named(name).expect("an example");
-    example.apply(plane, CLUSTER).unwrap_or_else(|error| panic!("{error:#}"));
-    example.settle(plane, CLUSTER).unwrap_or_else(|error| panic!("{error:#}"));
+    plane.clone()
 }
 
 /// What a run of the binary gave.
@@ -73,7 +67,7 @@ pub(crate) fn built() -> &'static Path {
 }
 
 /// Runs the binary with this kubeconfig.
-pub(crate) fn taffrail(kubeconfig: &Path, arguments: &[&str]) -> Answer {
+pub(crate) fn run(kubeconfig: &OsStr, arguments: &[&str]) -> Answer {
     let binary = built();
     let output = Command::new(binary)
         .args(arguments)
@@ -96,19 +90,16 @@ pub(crate) struct Apps {
     list: Value,
 }
 
-/// Runs `get apps -A -o json` with further arguments.
-pub(crate) fn apps(kubeconfig: &Path, arguments: &[&str]) -> Apps {
-    let mut all = vec!["get", "apps", "-A", "-o", "json"];
-    all.extend(arguments);
-    let answer = taffrail(kubeconfig, &all);
-    let list: Value =
-        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
-    assert_eq!(list["apiVersion"], "cli.taffrail.dev/v1alpha1", "{answer}");
-    assert_eq!(list["kind"], "AppList", "{answer}");
-    Apps { answer, list }
-}
-
 impl Apps {
+    /// Reads the answer to `get apps -o json`.
+    pub(crate) fn read(answer: Answer) -> Apps {
+        let list: Value =
+            serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
+        assert_eq!(list["apiVersion"], "cli.taffrail.dev/v1alpha1", "{answer}");
+        assert_eq!(list["kind"], "AppList", "{answer}");
+        Apps { answer, list }
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> i32 {
         self.answer.code

@@ -1,14 +1,15 @@
 //! Real Helm releases.
 
+use anyhow::ensure;
 use xtask::examples::install_notes;
 
-use crate::harness::{CLUSTER, apps, plane};
+use crate::harness::CLUSTER;
+use crate::stage::Stage;
 
-#[test]
-fn a_release_from_its_install_to_an_upgrade_that_fails() {
-    let Some(plane) = plane() else { return };
-    install_notes(plane, CLUSTER, "notes-e2e", &[]).expect("helm installs the chart");
-    apps(plane.kubeconfig(), &["--context", CLUSTER])
+fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
+    stage.act(|plane| install_notes(plane, CLUSTER, "notes-e2e", &[]));
+    stage
+        .look()
         .row(CLUSTER, "helm", "notes-e2e", "notes")
         .is("/health", "Current")
         .is("/sync/state", "Synced")
@@ -17,15 +18,20 @@ fn a_release_from_its_install_to_an_upgrade_that_fails() {
         .is("/objects", 4);
 
     // helm gives up waiting for Pods that crash, and says so in its storage.
-    let upgrade =
-        install_notes(plane, CLUSTER, "notes-e2e", &["--set", "simulate=crash-loop", "--timeout=3s"]);
-    assert!(upgrade.is_err(), "helm must not call a crash loop ready");
-    let failed = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+    stage.act(|plane| {
+        let crash = ["--set", "simulate=crash-loop", "--timeout=3s"];
+        let upgrade = install_notes(plane, CLUSTER, "notes-e2e", &crash);
+        ensure!(upgrade.is_err(), "helm must not call a crash loop ready");
+        Ok(())
+    });
+    let failed = stage.look();
     let row = failed.row(CLUSTER, "helm", "notes-e2e", "notes");
     row.is("/sync/state", "Failed");
     assert_ne!(row.text("/health"), "Current", "{failed}");
 
-    plane.helm(CLUSTER, &["uninstall", "notes", "-n", "notes-e2e", "--wait"]).expect("helm uninstalls");
-    let gone = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+    stage.act(|plane| plane.helm(CLUSTER, &["uninstall", "notes", "-n", "notes-e2e", "--wait"]).map(drop));
+    let gone = stage.look();
     assert!(gone.rows().iter().all(|row| row["namespace"] != "notes-e2e"), "{gone}");
 }
+
+scenarios![1: a_release_from_its_install_to_an_upgrade_that_fails];

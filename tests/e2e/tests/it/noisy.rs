@@ -1,21 +1,45 @@
 //! Noisy apps, looked at again and again: the short form of `cargo xtask truth`.
 
-use xtask::truth;
+use anyhow::Result;
+use serde_json::Value;
+use xtask::truth::{self, Eye};
 
-use crate::harness::{CLUSTER, built, plane};
+use crate::harness::CLUSTER;
+use crate::stage::{Stage, Who};
 
-#[test]
-fn no_look_at_a_noisy_app_is_wrong() {
-    let Some(plane) = plane() else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = truth::Options {
-        plane,
-        context: CLUSTER,
-        taffrail: built(),
-        seconds: 30,
-        log: &folder.path().join("looks.jsonl"),
+/// Looks from a stage, and keeps what Kubernetes said then.
+struct OnStage<'a>(&'a mut Stage);
+
+impl Eye for OnStage<'_> {
+    fn look(&mut self, arguments: &[&str]) -> Result<Value> {
+        let answer = self.0.taffrail(Who::Admin, arguments);
+        assert_eq!(answer.code, 0, "{answer}");
+        Ok(serde_json::from_str(&answer.stdout)?)
+    }
+
+    fn learn(&mut self, states: Value) {
+        self.0.ask(|_| Ok(states));
+    }
+}
+
+fn no_look_at_a_noisy_app_is_wrong(stage: &mut Stage) {
+    let report = match stage.plane() {
+        Some(plane) => {
+            let folder = tempfile::tempdir().expect("a folder");
+            let log = folder.path().join("looks.jsonl");
+            let options = truth::Options { plane: &plane, context: CLUSTER, seconds: 30, log: &log };
+            truth::look(&options, &mut OnStage(stage))
+        }
+        None => {
+            let mut looks = Vec::new();
+            while !stage.is_over() {
+                let shown = OnStage(stage).look(&truth::arguments(CLUSTER)).expect("JSON");
+                looks.push((shown, stage.ask(|_| Ok(Value::Null))));
+            }
+            truth::judge_again(&looks)
+        }
     };
-    let report = truth::look(&options).unwrap_or_else(|error| panic!("{error:#}"));
+    let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(report.wrong.is_empty(), "{report}");
     // A run in which nothing happened would have shown nothing. On a busy machine there are few looks, so any will do.
     assert!(
@@ -23,3 +47,5 @@ fn no_look_at_a_noisy_app_is_wrong() {
         "nothing moved\n{report}"
     );
 }
+
+scenarios![1: no_look_at_a_noisy_app_is_wrong];

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use serde_json::Value;
 use xtask::examples::apply_source;
 use xtask::kube::ControlPlane;
 
-use crate::harness::{CLUSTER, apps, example, plane};
+use crate::harness::CLUSTER;
+use crate::stage::Stage;
 
 const REPLICAS: u64 = 200;
 
@@ -58,25 +60,23 @@ status:
 ";
 
 /// Whether kubectl shows the rollout as over.
-fn is_complete(plane: &ControlPlane) -> bool {
-    let text = plane
-        .kubectl(CLUSTER, &["get", "deployment", "web", "-n", "rollout", "-o", "json"])
-        .expect("kubectl answers");
-    let deployment: Value = serde_json::from_str(&text).expect("kubectl writes JSON");
+fn is_complete(plane: &ControlPlane) -> Result<bool> {
+    let text = plane.kubectl(CLUSTER, &["get", "deployment", "web", "-n", "rollout", "-o", "json"])?;
+    let deployment: Value = serde_json::from_str(&text)?;
     let status = &deployment["status"];
     let all = |field: &str| status[field].as_u64() == Some(REPLICAS);
-    status["observedGeneration"] == deployment["metadata"]["generation"]
-        && ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].into_iter().all(all)
+    Ok(status["observedGeneration"] == deployment["metadata"]["generation"]
+        && ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].into_iter().all(all))
 }
 
 /// Looks again and again until the rollout is over; kubectl looks before and after.
-fn follow(plane: &ControlPlane) {
+fn follow(stage: &mut Stage) {
     let started = Instant::now();
     let mut looks = 0;
     loop {
         assert!(started.elapsed() < Duration::from_secs(120), "no end after {looks} looks");
-        let before = is_complete(plane);
-        let apps = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+        let before = stage.ask(is_complete);
+        let apps = stage.look();
         let row = apps.row(CLUSTER, "flux-kustomization", "rollout", "rollout");
         row.is("/objects", 2).is("/sync/state", "Synced");
         if before {
@@ -84,7 +84,7 @@ fn follow(plane: &ControlPlane) {
             break;
         }
         // A rollout that ended while it was looked at may be shown either way; there is no way back from its end.
-        if !is_complete(plane) {
+        if !stage.ask(is_complete) {
             row.is("/health", "InProgress").speaks("apps", "Deployment", "rollout", "web");
             looks += 1;
         }
@@ -92,29 +92,27 @@ fn follow(plane: &ControlPlane) {
     assert!(looks > 0, "the rollout was over before anybody looked");
 }
 
-#[test]
-fn two_hundred_replicas_are_right_at_every_moment() {
-    let Some(plane) = plane() else { return };
-    apply_source(plane, CLUSTER).expect("the source is applied");
-    plane.create_namespace(CLUSTER, "rollout").expect("a namespace");
-    plane.apply_with_status(CLUSTER, MANIFESTS).expect("the manifests are applied");
-    follow(plane);
+fn two_hundred_replicas_are_right_at_every_moment(stage: &mut Stage) {
+    stage.act(|plane| {
+        apply_source(plane, CLUSTER)?;
+        plane.create_namespace(CLUSTER, "rollout")?;
+        plane.apply_with_status(CLUSTER, MANIFESTS)
+    });
+    follow(stage);
 
-    plane
-        .kubectl(
-            CLUSTER,
-            &["set", "image", "deployment/web", "web=registry.example/rollout/web:2", "-n", "rollout"],
-        )
-        .expect("a new image");
-    follow(plane);
+    stage.act(|plane| {
+        let image = "web=registry.example/rollout/web:2";
+        plane.kubectl(CLUSTER, &["set", "image", "deployment/web", image, "-n", "rollout"]).map(drop)
+    });
+    follow(stage);
 }
 
-#[test]
-fn a_rollout_that_misses_its_deadline_has_failed() {
-    let Some(plane) = plane() else { return };
-    example(plane, "search");
-    let apps = apps(plane.kubeconfig(), &["--context", CLUSTER]);
+fn a_rollout_that_misses_its_deadline_has_failed(stage: &mut Stage) {
+    stage.example("search");
+    let apps = stage.look();
     let row = apps.row(CLUSTER, "label", "search", "search");
     row.is("/health", "Failed").is("/objects", 2).speaks("apps", "Deployment", "search", "index");
     assert!(!row.text("/message").is_empty(), "{apps}");
 }
+
+scenarios![1: two_hundred_replicas_are_right_at_every_moment, a_rollout_that_misses_its_deadline_has_failed];

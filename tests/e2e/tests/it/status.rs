@@ -2,22 +2,12 @@
 
 use serde_json::Value;
 
-use crate::harness::{CLUSTER, example, plane, taffrail};
+use crate::harness::CLUSTER;
+use crate::stage::{Stage, Who};
 
-#[test]
-fn objects_are_found_as_kubectl_finds_them() {
-    let Some(plane) = plane() else { return };
-    example(plane, "wiki");
-    let named = |arguments: &[&str]| {
-        let ours = [&["status", "--context", CLUSTER, "-o", "name"], arguments].concat();
-        let mut names: Vec<String> =
-            taffrail(plane.kubeconfig(), &ours).stdout.lines().map(str::to_owned).collect();
-        names.sort();
-        names
-    };
-    let kubectl = |arguments: &[&str]| {
-        let answer =
-            plane.kubectl(CLUSTER, &[&["get", "-o", "name"], arguments].concat()).expect("kubectl answers");
+fn objects_are_found_as_kubectl_finds_them(stage: &mut Stage) {
+    stage.example("wiki");
+    let sorted = |answer: &str| {
         let mut names: Vec<String> = answer.lines().map(str::to_owned).collect();
         names.sort();
         names
@@ -31,15 +21,18 @@ fn objects_are_found_as_kubectl_finds_them() {
         &["deploy", "-n", "wiki", "-l", "app.kubernetes.io/instance=wiki"],
         &["deploy", "-n", "wiki", "-l", "app.kubernetes.io/instance=nobody"],
     ] {
-        assert_eq!(named(arguments), kubectl(arguments), "{arguments:?}");
+        let kubectl =
+            stage.ask(|plane| plane.kubectl(CLUSTER, &[&["get", "-o", "name"], arguments].concat()));
+        let ours = [&["status", "--context", CLUSTER, "-o", "name"], arguments].concat();
+        let ours = stage.taffrail(Who::Admin, &ours);
+        assert_eq!(sorted(&ours.stdout), sorted(&kubectl), "{arguments:?}");
     }
 }
 
-#[test]
-fn what_is_not_there_is_not_found() {
-    let Some(plane) = plane() else { return };
-    let status = |arguments: &[&str]| {
-        taffrail(plane.kubeconfig(), &[&["status", "--context", CLUSTER, "-o", "json"], arguments].concat())
+fn what_is_not_there_is_not_found(stage: &mut Stage) {
+    let mut status = |arguments: &[&str]| {
+        let all = [&["status", "--context", CLUSTER, "-o", "json"], arguments].concat();
+        stage.taffrail(Who::Admin, &all)
     };
     let answer = status(&["deploy/nobody", "svc/kubernetes", "--exit-status"]);
     let list: Value = serde_json::from_str(&answer.stdout).expect("JSON");
@@ -50,3 +43,5 @@ fn what_is_not_there_is_not_found() {
     assert_eq!(answer.code, 3, "{answer}");
     assert!(answer.stderr.contains("kube-1: the server has no kind called spaceship"), "{answer}");
 }
+
+scenarios![1: objects_are_found_as_kubectl_finds_them, what_is_not_there_is_not_found];

@@ -1,10 +1,9 @@
 //! Where green may be wrong, on a real control plane.
 
-use std::path::Path;
-
 use serde_json::Value;
 
-use crate::harness::{Answer, CLUSTER, example, plane, taffrail};
+use crate::harness::{Answer, CLUSTER};
+use crate::stage::{Stage, Who};
 
 /// What the kubelet of a node that went away leaves behind.
 const LEASE: &str = "\
@@ -14,8 +13,8 @@ metadata: {namespace: kube-node-lease, name: e2e-silent}
 spec: {holderIdentity: e2e-silent, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z'}
 ";
 
-fn trust(kubeconfig: &Path, arguments: &[&str]) -> (Answer, Value) {
-    let answer = taffrail(kubeconfig, &[&["trust", "--context", CLUSTER, "-o", "json"], arguments].concat());
+fn trust(stage: &mut Stage, who: Who) -> (Answer, Value) {
+    let answer = stage.taffrail(who, &["trust", "--context", CLUSTER, "-o", "json"]);
     let report: Value =
         serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
     assert_eq!(report["kind"], "TrustReport", "{answer}");
@@ -35,12 +34,10 @@ fn has(report: &Value, reason: &str, message: &str, object: &str) -> bool {
     })
 }
 
-#[test]
-fn what_is_silent_or_switched_off_is_told_with_since_when() {
-    let Some(plane) = plane() else { return };
-    example(plane, "reports");
-    plane.apply(CLUSTER, LEASE).expect("the lease is applied");
-    let (answer, report) = trust(plane.kubeconfig(), &[]);
+fn what_is_silent_or_switched_off_is_told_with_since_when(stage: &mut Stage) {
+    stage.example("reports");
+    stage.act(|plane| plane.apply(CLUSTER, LEASE));
+    let (answer, report) = trust(stage, Who::Admin);
     assert_eq!(answer.code, 0, "{answer}");
     assert!(has(&report, "Node", "its kubelet does not renew its lease", "e2e-silent"), "{answer}");
     assert!(has(&report, "Suspended", "suspended", "reports"), "{answer}");
@@ -51,11 +48,11 @@ fn what_is_silent_or_switched_off_is_told_with_since_when() {
     assert!(report["checked"][0]["leases"].as_u64().unwrap_or_default() > 3, "{answer}");
 }
 
-#[test]
-fn who_may_not_list_leases_is_told_that_nodes_may_be_dead() {
-    let Some(plane) = plane() else { return };
-    let (answer, report) = trust(plane.reader_kubeconfig(), &[]);
+fn who_may_not_list_leases_is_told_that_nodes_may_be_dead(stage: &mut Stage) {
+    let (answer, report) = trust(stage, Who::Reader);
     assert_eq!(answer.code, 3, "{answer}");
     let unread = report["items"].as_array().into_iter().flatten().filter(|item| item["category"] == "unread");
     assert!(unread.count() > 0, "{answer}");
 }
+
+scenarios![1: what_is_silent_or_switched_off_is_told_with_since_when, who_may_not_list_leases_is_told_that_nodes_may_be_dead];

@@ -15,6 +15,8 @@ super::cases! { "access":
     Authorization a_path_is_forbidden,
     RefuseBadToken a_bad_token_is_refused,
     Anonymous who_shows_no_token_is_anonymous,
+    Impersonation one_may_act_as_another,
+    Impersonation to_act_as_another_is_a_right,
     Authorization discovery_is_for_everybody_who_is_known,
     Authorization a_role_grants_in_its_namespace,
     Authorization a_cluster_role_grants_everywhere,
@@ -214,6 +216,39 @@ async fn a_deletion_of_many_has_its_own_verb(api: &Api) -> Result<()> {
     let refused = api.call(Method::DELETE, path).by_reader().send().await?;
     let message = "pods is forbidden: User \"reader\" cannot deletecollection resource \"pods\" in API group \"\" in the \
                    namespace \"default\"";
+    refused.fails(403, "Forbidden", message)?;
+    Ok(())
+}
+
+async fn one_may_act_as_another(api: &Api) -> Result<()> {
+    let call = || api.call(Method::GET, "/api/v1/secrets").header("impersonate-user", "somebody");
+    let message = "secrets is forbidden: User \"somebody\" cannot list resource \"secrets\" in API group \"\" at the cluster scope";
+    call().send().await?.fails(403, "Forbidden", message)?;
+    call().header("impersonate-group", "system:masters").send().await?.ok()?;
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let told = api
+        .call(Method::POST, path)
+        .header("impersonate-user", "somebody")
+        .header("impersonate-group", "a")
+        .json(review)
+        .send()
+        .await?
+        .ok()?;
+    told.is("/status/userInfo/username", "somebody")?;
+    told.is("/status/userInfo/groups", json!(["a", "system:authenticated"]))?;
+    Ok(())
+}
+
+async fn to_act_as_another_is_a_right(api: &Api) -> Result<()> {
+    let refused = api
+        .call(Method::GET, "/api/v1/secrets")
+        .by_reader()
+        .header("impersonate-user", "admin")
+        .send()
+        .await?;
+    let message = "secrets is forbidden: User \"reader\" cannot impersonate-on:user-info:list resource \"secrets\" in API group \
+                   \"\" at the cluster scope";
     refused.fails(403, "Forbidden", message)?;
     Ok(())
 }

@@ -27,6 +27,10 @@ super::cases! { "discovery":
     RootPaths root_lists_paths,
     OpenApiIndex openapi_has_an_index,
     OpenApiDocuments openapi_tells_kinds_and_options,
+    OpenApiFields openapi_tells_the_fields_of_kinds,
+    OpenApiV2 openapi_v2_defines_kinds,
+    OpenApiV2 openapi_v2_in_protobuf,
+    PodLogs logs_are_told_of,
 }
 
 async fn core_in_one_answer(api: &Api) -> Result<()> {
@@ -201,5 +205,48 @@ async fn openapi_tells_kinds_and_options(api: &Api) -> Result<()> {
         schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&kind))
     });
     ensure!(known, "no schema of Deployment");
+    Ok(())
+}
+
+async fn openapi_tells_the_fields_of_kinds(api: &Api) -> Result<()> {
+    let apps = api.get("/openapi/v3/apis/apps/v1").await?.ok()?;
+    let schemas = apps.at("/components/schemas");
+    let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"];
+    ensure!(spec["replicas"]["type"] == "integer" && spec["paused"]["type"] == "boolean", "{spec}");
+    let pod = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"];
+    ensure!(pod["containers"]["type"] == "array" && pod["nodeSelector"]["type"] == "object", "{pod}");
+    // What Go embeds stands beside the rest.
+    let volume = &schemas["io.k8s.api.core.v1.Volume"]["properties"];
+    ensure!(volume["emptyDir"].is_object() && volume["name"].is_object(), "{volume}");
+    Ok(())
+}
+
+async fn openapi_v2_defines_kinds(api: &Api) -> Result<()> {
+    let document = api.get_as("/openapi/v2", "application/json").await?.ok()?;
+    document.is("/swagger", "2.0")?;
+    let deployment = &document.at("/definitions")["io.k8s.api.apps.v1.Deployment"];
+    let kind = json!([{"group": "apps", "kind": "Deployment", "version": "v1"}]);
+    ensure!(deployment["x-kubernetes-group-version-kind"] == kind, "{deployment}");
+    let reference = "#/definitions/io.k8s.api.apps.v1.DeploymentSpec";
+    ensure!(deployment["properties"]["spec"]["$ref"] == reference, "{deployment}");
+    ensure!(document.at("/definitions").get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").is_some());
+    Ok(())
+}
+
+async fn openapi_v2_in_protobuf(api: &Api) -> Result<()> {
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let document = api.get_as("/openapi/v2", accept).await?.ok()?;
+    let found = document.header("content-type");
+    ensure!(found == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", "{found}");
+    ensure!(document.bytes.starts_with(b"\x0a\x032.0"), "{:?}", document.bytes.get(..8));
+    let name = b"io.k8s.api.apps.v1.DeploymentSpec";
+    ensure!(document.bytes.windows(name.len()).any(|window| window == name), "Deployments are not defined");
+    Ok(())
+}
+
+async fn logs_are_told_of(api: &Api) -> Result<()> {
+    let core = api.get("/api/v1").await?.ok()?;
+    let log = core.find("/resources", "name", "pods/log")?;
+    ensure!(log["kind"] == "Pod" && log["verbs"] == json!(["get"]), "{log}");
     Ok(())
 }

@@ -13,6 +13,7 @@ mod selectors;
 mod streams;
 mod subresources;
 mod watches;
+mod workloads;
 mod writes;
 
 use std::collections::BTreeSet;
@@ -62,6 +63,7 @@ fn all() -> Vec<&'static Case> {
         selectors::CASES,
         crds::CASES,
         access::CASES,
+        workloads::CASES,
     ];
     groups.into_iter().flatten().collect()
 }

@@ -9,6 +9,9 @@ use crate::api::{Api, map};
 super::cases! { "writes":
     CreateStamps a_new_object_is_stamped,
     CreateRefusesTwice a_name_is_given_once,
+    Protobuf a_body_in_protobuf_is_read,
+    Protobuf special_types_in_protobuf_are_read,
+    Protobuf a_body_that_is_no_protobuf_is_refused,
     NamespaceMustExist a_namespace_must_be_there,
     NamespaceMatches an_object_says_no_other_namespace,
     NameRequired a_name_is_needed,
@@ -355,5 +358,61 @@ async fn whoever_is_ahead_is_told_to_come_again(api: &Api) -> Result<()> {
         api.get("/api/v1/namespaces?resourceVersion=99999999&resourceVersionMatch=NotOlderThan").await?;
     refused.fails(504, "Timeout", "Too large resource version: 99999999")?;
     ensure!(refused.header("retry-after") == "1", "{:?}", refused.headers);
+    Ok(())
+}
+
+/// A field of a message in Protobuf that holds bytes.
+fn part(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let bytes = bytes.as_ref();
+    [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()][..], bytes].concat()
+}
+
+/// An object in the envelope that Kubernetes puts around Protobuf.
+fn enveloped(api_version: &str, kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
+    let described = [part(1, api_version), part(2, kind)].concat();
+    [b"k8s\0".to_vec(), part(1, described), part(2, object.concat())].concat()
+}
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+async fn a_body_in_protobuf_is_read(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let labels = part(11, [part(1, "app"), part(2, "web")].concat());
+    let data = |key: &str, value: &str| part(2, [part(1, key), part(2, value)].concat());
+    let object = [part(1, [part(1, "a"), labels].concat()), data("empty", ""), data("k", "v")];
+    let body = enveloped("v1", "ConfigMap", &object);
+    let made = api.call(Method::POST, &maps).body(PROTOBUF, body).send().await?.ok()?;
+    made.is("/data", json!({"empty": "", "k": "v"}))?.is("/metadata/labels", json!({"app": "web"}))?;
+    Ok(())
+}
+
+async fn special_types_in_protobuf_are_read(api: &Api) -> Result<()> {
+    let services = format!("/api/v1/namespaces/{}/services", api.namespace().await?);
+    let http =
+        [part(1, "http"), vec![0x18, 80], part(4, [&[0x08, 1][..], &part(3, "web")].concat())].concat();
+    let other = [part(1, "other"), vec![0x18, 81], part(4, [0x08, 0, 0x10, 82])].concat();
+    let object = [part(1, part(1, "a")), part(2, [part(1, http), part(1, other)].concat())];
+    let body = enveloped("v1", "Service", &object);
+    let made = api.call(Method::POST, &services).body(PROTOBUF, body).send().await?.ok()?;
+    made.is("/spec/ports/0/targetPort", "web")?.is("/spec/ports/1/targetPort", 82)?;
+    made.is("/spec/ports/0/port", 80)?;
+    let claims = services.replace("/services", "/persistentvolumeclaims");
+    let requests = part(2, [part(1, "storage"), part(2, part(1, "1Gi"))].concat());
+    let object = [part(1, part(1, "a")), part(2, [part(1, "ReadWriteOnce"), part(2, requests)].concat())];
+    let body = enveloped("v1", "PersistentVolumeClaim", &object);
+    let made = api.call(Method::POST, &claims).body(PROTOBUF, body).send().await?.ok()?;
+    made.is("/spec/resources/requests", json!({"storage": "1Gi"}))?;
+    made.is("/spec/accessModes", json!(["ReadWriteOnce"]))?;
+    Ok(())
+}
+
+async fn a_body_that_is_no_protobuf_is_refused(api: &Api) -> Result<()> {
+    let maps = api.maps().await?;
+    let good = enveloped("v1", "ConfigMap", &[part(1, part(1, "a"))]);
+    for body in [b"{}".to_vec(), good[..good.len() - 2].to_vec()] {
+        let refused = api.call(Method::POST, &maps).body(PROTOBUF, body).send().await?;
+        ensure!(refused.code == 400, "{} {}", refused.code, refused.text);
+    }
+    api.call(Method::POST, &maps).body(PROTOBUF, good).send().await?.ok()?;
     Ok(())
 }

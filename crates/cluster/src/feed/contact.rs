@@ -1,0 +1,138 @@
+//! Whether the server is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::decode::went_back;
+use super::pace::{Pause, Purpose};
+use super::{Connection, Delivery, Message, Shared};
+use crate::connect::Cluster;
+use crate::deadline::Deadline;
+use crate::discovery::ApiResource;
+use crate::error::{ReadError, Reason};
+use crate::read::{Form, ListRequest};
+
+/// Whether the API server proved, to us and lately, that it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contact {
+    /// It did.
+    Live,
+    /// It does not answer.
+    Lost {
+        /// How long ago it was heard of last.
+        silent: Duration,
+        /// One word in CamelCase.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// Its state went back in time, as after a restore from a backup: everything is listed again.
+    WentBack {
+        /// The resource version seen before.
+        from: String,
+        /// The one seen now.
+        to: String,
+    },
+}
+
+/// Asks the server whether it is there whenever nothing else shows it, and tells when that changes.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    let mut pause = Pause::new(shared.settings.longest_pause);
+    let mut lost = false;
+    let mut last_version: Option<String> = None;
+    loop {
+        if !lost {
+            let due = shared.heard() + shared.settings.probe_after;
+            tokio::select! {
+                () = tokio::time::sleep_until(due) => {
+                    if shared.heard() + shared.settings.probe_after > Instant::now() {
+                        continue;
+                    }
+                }
+                () = shared.doubted.notified() => {}
+            }
+        }
+        let silent_since = shared.heard();
+        let tell = match probe(&shared).await {
+            Ok(version) => {
+                shared.hear();
+                pause.reset();
+                let back = std::mem::take(&mut lost);
+                if back {
+                    shared.returned.send_modify(|moved| *moved += 1);
+                }
+                let before = std::mem::replace(&mut last_version, version.clone());
+                match (before, version) {
+                    (Some(from), Some(to)) if went_back(&from, &to) => {
+                        shared.epoch.send_modify(|moved| *moved += 1);
+                        shared.costs.relist();
+                        Some(Contact::WentBack { from, to })
+                    }
+                    _ => back.then_some(Contact::Live),
+                }
+            }
+            Err(error) => {
+                if error.reason() == Reason::Unauthorized {
+                    let _ = renew(&shared, shared.connection().generation).await;
+                }
+                let first = !std::mem::replace(&mut lost, true);
+                let silent = silent_since.elapsed();
+                let (reason, message) = (error.reason().as_str(), error.to_string());
+                first.then_some(Contact::Lost { silent, reason, message })
+            }
+        };
+        if let Some(contact) = tell
+            && shared.outbox.send(Message::Delivery(Delivery::Contact(contact))).await.is_err()
+        {
+            return;
+        }
+        if lost {
+            // Short at first: who was away for a second is not to be shown as lost for ten.
+            tokio::time::sleep(pause.next().min(shared.settings.probe_after)).await;
+        }
+    }
+}
+
+/// Asks for one namespace: no proxy can answer that for the server, the answer says at which version its state
+/// is, and it costs next to nothing. Who may not list namespaces is answered too.
+async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
+    let namespaces = ApiResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        plural: "namespaces".to_owned(),
+        namespaced: false,
+    };
+    let request = ListRequest { form: Form::Metadata, page: 1, ..ListRequest::all(&namespaces) };
+    shared.costs.request(Purpose::Probe);
+    let cluster = shared.connection().cluster.with_timeout(shared.settings.probe_timeout);
+    match cluster.first_page(&request).await {
+        Ok(version) => Ok(version),
+        // The server refuses, so it is there.
+        Err(error)
+            if matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::TooManyRequests) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Gets new credentials and connects anew, unless somebody did since `generation`.
+pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
+    /// Programs that give credentials ask other servers.
+    const WITHIN: Duration = Duration::from_secs(30);
+
+    let _alone = shared.renewing.lock().await;
+    let connection = shared.connection();
+    if connection.generation != generation {
+        return Ok(());
+    }
+    let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
+    let deadline = Deadline::after(WITHIN);
+    let cluster = Cluster::connect(context, deadline).await.map_err(|error| error.to_string())?;
+    shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
+    Ok(())
+}

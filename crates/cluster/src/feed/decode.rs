@@ -1,0 +1,289 @@
+//! From text to changes.
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use taffrail_status::json::{Parser, Part, Value};
+use taffrail_status::{Object, ObjectError};
+
+use super::{Followed, Scope, ScopeId};
+use crate::error::one_line;
+use crate::read::{Form, MalformedItem, WHOLE, name_of};
+
+/// What happened to an object, or to the scope.
+#[derive(Debug)]
+pub enum Change<'a> {
+    /// It is there, and it is so: new, changed, or only listed again.
+    Upsert(Object<'a>),
+    /// It is no longer there; this is how it was in the end.
+    Remove(Object<'a>),
+    /// What came is no object of Kubernetes. The others are good without it.
+    Malformed(MalformedItem),
+    /// All that is there has been delivered.
+    Complete,
+}
+
+/// A part of what a scope brought.
+pub struct Batch {
+    pub(super) followed: Arc<Followed>,
+    pub(super) text: Vec<u8>,
+    pub(super) form: Travelling,
+}
+
+/// How objects travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Travelling {
+    /// A page of a list.
+    Page,
+    /// Lines of a watch, all complete.
+    Lines,
+    /// Nothing came of a line that was too long but this much of its beginning.
+    TooLong {
+        /// How long it was at least.
+        limit: usize,
+    },
+}
+
+impl Debug for Batch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("scope", &self.followed.id)
+            .field("form", &self.form)
+            .field("bytes", &self.text.len())
+            .finish()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EventType {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+    Unknown,
+}
+
+impl EventType {
+    fn of(value: Value<'_>) -> EventType {
+        match value.text() {
+            Some(br#""ADDED""#) => EventType::Added,
+            Some(br#""MODIFIED""#) => EventType::Modified,
+            Some(br#""DELETED""#) => EventType::Deleted,
+            Some(br#""BOOKMARK""#) => EventType::Bookmark,
+            Some(br#""ERROR""#) => EventType::Error,
+            _ => EventType::Unknown,
+        }
+    }
+}
+
+/// With this annotation a bookmark says that a streamed list is complete.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+impl Batch {
+    /// Which scope it is of.
+    pub fn scope(&self) -> ScopeId {
+        self.followed.id
+    }
+
+    /// What that scope is.
+    pub fn followed(&self) -> &Scope {
+        &self.followed.scope
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Decodes the batch and visits what is in it, in order. `parser` may be used for all batches.
+    pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
+        match self.form {
+            Travelling::Page => self.page(parser, &mut visit),
+            Travelling::Lines => {
+                for line in self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                    if !self.line(line, parser, &mut visit) {
+                        // What follows damage is sent again.
+                        return;
+                    }
+                }
+            }
+            Travelling::TooLong { limit } => {
+                let start = one_line(&String::from_utf8_lossy(&self.text), 120);
+                let reason = format!("a line of over {limit} bytes was skipped: {start}");
+                visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));
+            }
+        }
+    }
+
+    /// The object that `root` is. Where only metadata was asked for, nothing else gets in: a whole object may hold what
+    /// must not be seen.
+    fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
+        let scope = &self.followed.scope;
+        let cut = || root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"));
+        if scope.form == Form::Metadata && !known_form && !cut() {
+            return Err(WHOLE.to_owned());
+        }
+        let object = Object::typed(root, &self.followed.api_version, &scope.resource.kind);
+        let object = object.map_err(|error: ObjectError| format!("it {error}"))?;
+        match object.metadata() {
+            None => Err("it has no metadata".to_owned()),
+            Some(_) if object.name().is_empty() => Err("it has no name".to_owned()),
+            Some(_) => Ok(object),
+        }
+    }
+
+    fn page(&self, parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) {
+        let (mut index, mut has_items) = (0, false);
+        let (mut is_list, mut is_cut, mut kind) = (false, false, String::new());
+        let (mut resource_version, mut continued) = (None, None);
+        let malformed = |index, value: Value<'_>, reason, visit: &mut dyn FnMut(Change<'_>)| {
+            visit(Change::Malformed(MalformedItem { index, name: name_of(value), reason }));
+        };
+        let read = parser.envelope(&self.text, |part| match part {
+            Part::Object(document) => {
+                has_items = true;
+                match self.object(document.root(), is_cut) {
+                    Ok(object) => visit(Change::Upsert(object)),
+                    Err(reason) => malformed(index, document.root(), reason, visit),
+                }
+                index += 1;
+            }
+            Part::Other(value) => {
+                has_items = true;
+                malformed(index, value, "it is not an object".to_owned(), visit);
+                index += 1;
+            }
+            Part::Member(b"metadata", metadata) => {
+                let text = |key| metadata.get(key).and_then(Value::as_str).map(|it| it.into_owned());
+                resource_version = text("resourceVersion");
+                continued = text("continue").filter(|token| !token.is_empty());
+            }
+            Part::Member(b"kind", value) => {
+                kind = value.as_str().unwrap_or_default().into_owned();
+                is_list = kind.ends_with("List");
+                is_cut = kind == "PartialObjectMetadataList";
+            }
+            Part::Member(b"items", _) => has_items = true,
+            Part::Member(..) => {}
+        });
+        let unreadable = match read {
+            Err(error) => Some(format!("the answer is malformed: {error}")),
+            Ok(()) if self.followed.scope.form == Form::Metadata && !is_cut => Some(WHOLE.to_owned()),
+            // An empty list may come without items; anything else is no list.
+            Ok(()) if !has_items && !is_list => {
+                Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
+            }
+            Ok(()) => None,
+        };
+        let mut progress = self.followed.progress();
+        progress.continued = None;
+        if unreadable.is_some() {
+            progress.unreadable = unreadable;
+            return;
+        }
+        progress.resource_version = resource_version.unwrap_or_default();
+        progress.complete = continued.is_none();
+        progress.continued = continued;
+        let complete = progress.complete;
+        drop(progress);
+        if complete {
+            visit(Change::Complete);
+        }
+    }
+
+    /// Reads an event; false where it cannot be.
+    fn line(&self, line: &[u8], parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) -> bool {
+        let mut event = None;
+        let mut early = false;
+        let mut complete = false;
+        let read = parser.envelope(line, |part| match part {
+            Part::Member(b"type", value) => event = Some(EventType::of(value)),
+            Part::Object(document) => match event {
+                Some(event) => complete |= self.event(event, document.root(), visit),
+                // Servers say the type first; who does not is read twice.
+                None => early = true,
+            },
+            _ => {}
+        });
+        if early && let (Ok(()), Some(event)) = (&read, event) {
+            let _ = parser.envelope(line, |part| {
+                if let Part::Object(document) = part {
+                    complete |= self.event(event, document.root(), visit);
+                }
+            });
+        }
+        if complete {
+            visit(Change::Complete);
+        }
+        let problem = match read {
+            Err(error) => format!("a line is malformed: {error}"),
+            Ok(()) if event.is_none() => "a line is no event".to_owned(),
+            Ok(()) => return true,
+        };
+        self.followed.progress().unreadable = Some(problem);
+        false
+    }
+
+    /// Takes in an event; true where it ends the list.
+    fn event(&self, event: EventType, root: Value<'_>, visit: &mut impl FnMut(Change<'_>)) -> bool {
+        let metadata = root.get("metadata");
+        let version = metadata.and_then(|metadata| metadata.get("resourceVersion")?.as_str());
+        match event {
+            EventType::Added | EventType::Modified | EventType::Deleted => {
+                match self.object(root, false) {
+                    Ok(object) if event == EventType::Deleted => visit(Change::Remove(object)),
+                    Ok(object) => visit(Change::Upsert(object)),
+                    Err(reason) => {
+                        visit(Change::Malformed(MalformedItem { index: 0, name: name_of(root), reason }));
+                    }
+                }
+                self.move_on(version.as_deref(), false)
+            }
+            EventType::Bookmark => {
+                let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
+                let end = annotations.and_then(|annotations| annotations.get(INITIAL_EVENTS_END));
+                self.move_on(version.as_deref(), end.is_some_and(|end| end.is_str("true")))
+            }
+            EventType::Error => {
+                let code = root.get("code").and_then(Value::as_i64).and_then(|code| u16::try_from(code).ok());
+                let text = |key| root.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+                let message = text("message").or_else(|| text("reason")).unwrap_or_default();
+                let mut progress = self.followed.progress();
+                if matches!(code, Some(410)) {
+                    progress.expired = Some(one_line(&message, 200));
+                } else {
+                    progress.refused = Some((code.unwrap_or(500), one_line(&message, 200)));
+                }
+                false
+            }
+            EventType::Unknown => false,
+        }
+    }
+
+    /// Takes note of where the watch has come to.
+    fn move_on(&self, version: Option<&str>, end: bool) -> bool {
+        let mut progress = self.followed.progress();
+        let Some(version) = version.filter(|version| !version.is_empty()) else { return false };
+        // Streamed lists come in no order; afterwards versions only grow, unless the server's state went back.
+        if progress.complete && went_back(&progress.resource_version, version) {
+            let before = &progress.resource_version;
+            progress.expired =
+                Some(format!("the server's state went back from version {before} to {version}"));
+            return false;
+        }
+        if progress.complete || end {
+            progress.resource_version.clear();
+            progress.resource_version.push_str(version);
+        }
+        end && !std::mem::replace(&mut progress.complete, true)
+    }
+}
+
+/// Whether a resource version is of an earlier state than another. They are numbers (KEP-5504); what is not, is not compared.
+pub(super) fn went_back(before: &str, now: &str) -> bool {
+    match (before.parse::<u64>(), now.parse::<u64>()) {
+        (Ok(before), Ok(now)) => now < before,
+        _ => false,
+    }
+}

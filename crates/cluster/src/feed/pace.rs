@@ -1,0 +1,142 @@
+//! How often, how much, and what for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What requests are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Pages of lists.
+    List,
+    /// Watches, those that begin with a list among them.
+    Watch,
+    /// Whether the server is there.
+    Probe,
+    /// Which kinds there are.
+    Discovery,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Purpose; 4] = [Purpose::List, Purpose::Watch, Purpose::Probe, Purpose::Discovery];
+
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Purpose::List => "list",
+            Purpose::Watch => "watch",
+            Purpose::Probe => "probe",
+            Purpose::Discovery => "discovery",
+        }
+    }
+}
+
+/// What one purpose cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of answers, after decompression.
+    pub bytes: u64,
+}
+
+/// What a cluster was asked, and how its watches fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Costs {
+    by_purpose: [Cost; 4],
+    /// Watches that had to be opened anew because they were silent for too long.
+    pub silences: u64,
+    /// Lists that had to be read again.
+    pub relists: u64,
+}
+
+impl Costs {
+    /// What one purpose cost.
+    pub fn of(&self, purpose: Purpose) -> Cost {
+        self.by_purpose[purpose as usize]
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    requests: [AtomicU64; 4],
+    bytes: [AtomicU64; 4],
+    silences: AtomicU64,
+    relists: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn request(&self, purpose: Purpose) {
+        self.requests[purpose as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn bytes(&self, purpose: Purpose, bytes: usize) {
+        self.bytes[purpose as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn silence(&self) {
+        self.silences.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn relist(&self) {
+        self.relists.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Costs {
+        let by_purpose = Purpose::ALL.map(|purpose| Cost {
+            requests: self.requests[purpose as usize].load(Ordering::Relaxed),
+            bytes: self.bytes[purpose as usize].load(Ordering::Relaxed),
+        });
+        Costs {
+            by_purpose,
+            silences: self.silences.load(Ordering::Relaxed),
+            relists: self.relists.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// How long to wait after failures that follow one another.
+#[derive(Debug)]
+pub(super) struct Pause {
+    failures: u32,
+    longest: Duration,
+}
+
+impl Pause {
+    const FIRST: Duration = Duration::from_millis(250);
+
+    pub(super) fn new(longest: Duration) -> Pause {
+        Pause { failures: 0, longest }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Twice as long as the last time, and a quarter more or less: what failed together does not return together.
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = Pause::FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
+        self.failures = self.failures.saturating_add(1);
+        pause.mul_f64(0.75 + 0.5 * fastrand::f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_longest_and_begin_anew() {
+        let longest = Duration::from_secs(4);
+        let mut pause = Pause::new(longest);
+        for expected in [0.25, 0.5, 1.0, 2.0, 4.0, 4.0] {
+            let waited = pause.next().as_secs_f64();
+            assert!((expected * 0.75..=expected * 1.25).contains(&waited), "{waited} for {expected}");
+        }
+        for _ in 0..100 {
+            assert!(pause.next() <= longest.mul_f64(1.25));
+        }
+        pause.reset();
+        assert!(pause.next() < Duration::from_millis(313));
+    }
+}

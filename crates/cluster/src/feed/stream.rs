@@ -1,0 +1,175 @@
+//! Answers that are read as they come.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Shared;
+use super::pace::Purpose;
+use crate::error::{Fault, Phase, ReadError};
+use crate::request::{AGENT, Answer, Ask, refused, retry_after};
+
+/// How long a server may take to begin an answer. A list has to be read from etcd first; a watch begins at once, and what
+/// there is follows.
+const LIST_BEGINS: Duration = Duration::from_secs(30);
+const WATCH_BEGINS: Duration = Duration::from_secs(10);
+
+/// How much of an answer of refusal is read, and for how long.
+const REFUSAL: usize = 64 << 10;
+const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
+
+/// A failure, and when the server wants to be asked again.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) error: ReadError,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Refusal {
+        Refusal { error, retry_after: None }
+    }
+}
+
+/// An answer under way, and its place on the connection.
+pub(super) struct Stream {
+    what: String,
+    pub(super) purpose: Purpose,
+    body: Body,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Asks and returns the answer as soon as it begins, if it is one of success.
+pub(super) async fn open(
+    shared: &Shared,
+    ask: &Ask,
+    purpose: Purpose,
+    compressed: bool,
+) -> Result<Stream, Refusal> {
+    let cluster = shared.connection().cluster;
+    let channels = &cluster.shared.channels;
+    let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
+    let (client, place) = match purpose {
+        Purpose::Watch => channels.lasting().map_err(|source| ReadError::Transport {
+            what: ask.what.clone(),
+            fault: lost(source.as_ref()),
+            source: Some(source),
+        })?,
+        _ => {
+            let first = &channels.first;
+            // The semaphore is never closed.
+            let place = first
+                .streams
+                .clone()
+                .acquire_owned()
+                .await
+                .map_err(|_| timed_out(ask, Phase::Queue, purpose))?;
+            (first.client.clone(), place)
+        }
+    };
+    let mut request = Request::get(&ask.path).header(ACCEPT, ask.accept).header(USER_AGENT, AGENT);
+    if !compressed {
+        request = request.header(ACCEPT_ENCODING, "identity");
+    }
+    let request = request.body(Body::empty()).map_err(|error| ReadError::Unexpected {
+        what: ask.what.clone(),
+        problem: format!("cannot be asked for: {error}"),
+    })?;
+    shared.costs.request(purpose);
+    let mut returned = shared.returned.subscribe();
+    let answer = tokio::select! {
+        answer = tokio::time::timeout(begins(purpose), client.send(request)) => answer,
+        // What was asked while the server was away is asked again, not waited for.
+        _ = returned.changed() => return Err(Refusal::from(timed_out(ask, Phase::Headers, purpose))),
+    };
+    let response = answer
+        .map_err(|_| timed_out(ask, Phase::Headers, purpose))?
+        .map_err(|error| transport(ask, error))?;
+    shared.hear();
+    let (head, body) = response.into_parts();
+    let mut stream = Stream { what: ask.what.clone(), purpose, body, _place: place };
+    if head.status.is_success() {
+        return Ok(stream);
+    }
+    Err(stream.refusal(shared, ask, head.status, head.headers).await)
+}
+
+fn begins(purpose: Purpose) -> Duration {
+    if purpose == Purpose::Watch { WATCH_BEGINS } else { LIST_BEGINS }
+}
+
+fn timed_out(ask: &Ask, phase: Phase, purpose: Purpose) -> ReadError {
+    ReadError::Timeout { what: ask.what.clone(), phase, after: begins(purpose) }
+}
+
+fn transport(ask: &Ask, error: kube::Error) -> ReadError {
+    let fault = Fault::of(&error);
+    // What comes from a token's issuer may quote the token.
+    let source = (fault != Fault::Credentials).then(|| error.into());
+    ReadError::Transport { what: ask.what.clone(), fault, source }
+}
+
+impl Stream {
+    /// The next bytes; `None` at the end of the answer.
+    pub(super) async fn next(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
+        loop {
+            let frame = self.body.frame().await?;
+            match self.take(shared, frame) {
+                Ok(None) => {}
+                Ok(Some(bytes)) => return Some(Ok(bytes)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// The next bytes, if they are here already.
+    pub(super) fn ready(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
+        self.next(shared).now_or_never().flatten()
+    }
+
+    fn take(
+        &self,
+        shared: &Shared,
+        frame: Result<hyper::body::Frame<Bytes>, kube::Error>,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let frame = frame.map_err(|error| {
+            let fault = Fault::of(&error);
+            ReadError::Transport { what: self.what.clone(), fault, source: Some(error.into()) }
+        })?;
+        let bytes = frame.into_data().ok();
+        if let Some(bytes) = &bytes {
+            shared.hear();
+            shared.costs.bytes(self.purpose, bytes.len());
+        }
+        Ok(bytes)
+    }
+
+    /// Reads an answer of refusal, or the start of it.
+    async fn refusal(
+        &mut self,
+        shared: &Shared,
+        ask: &Ask,
+        status: StatusCode,
+        headers: HeaderMap,
+    ) -> Refusal {
+        let mut body = Vec::new();
+        let read = async {
+            while let Some(Ok(bytes)) = self.next(shared).await {
+                body.extend_from_slice(&bytes);
+                if body.len() > REFUSAL {
+                    break;
+                }
+            }
+        };
+        // What it says is a courtesy; that it refuses stands in the head.
+        let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
+        let retry_after = retry_after(&headers);
+        Refusal { error: refused(ask, &Answer { status, headers, body }).error, retry_after }
+    }
+}

@@ -1,0 +1,393 @@
+//! One API server, known completely and live.
+//!
+//! [`Live`] follows every kind that can be listed and watched, but those that are left out, and keeps an
+//! [`Index`] of them up to date. One task owns the index; readers take its newest
+//! [`Snapshot`], and subscribers hear of changes in their order. Kinds that come, change their version or go are followed
+//! as CustomResourceDefinitions and APIServices change; the others go on undisturbed.
+
+mod kinds;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_status::json::Parser;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::connect::Cluster;
+use crate::discovery::Discovery;
+use crate::error::ReadError;
+use crate::feed::{self, Change, Contact, Costs, Delivery, FeedSettings, Feeds, Inbox, ScopeId};
+use crate::index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
+use crate::kubeconfig::Context;
+
+pub use kinds::KindSettings;
+
+/// What may be chosen about a cluster that is followed.
+#[derive(Debug, Default)]
+pub struct LiveSettings {
+    /// How it is read.
+    pub feeds: FeedSettings,
+    /// What is kept of objects.
+    pub index: IndexSettings,
+    /// Which kinds are followed, and how much of their objects.
+    pub kinds: KindSettings,
+}
+
+/// While much is being read for the first time, nobody is told more often than this: what it means is worked out
+/// once for many.
+const LOADING: Duration = Duration::from_millis(500);
+
+/// How long the owner takes in what comes before it tells: what is there already, and no longer than this.
+const GATHERING: Duration = Duration::from_millis(2);
+
+/// How long after a definition changed the kinds are asked for again: definitions come in crowds.
+const SETTLED: Duration = Duration::from_millis(300);
+
+/// Kinds are asked for again after this time, for what changes without a definition: an upgrade, an extension server.
+const REDISCOVER: Duration = Duration::from_secs(600);
+
+/// Discovery that failed is tried again after this time.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long discovery may take.
+const DISCOVERY: Duration = Duration::from_secs(30);
+
+/// A cluster that is followed until the last handle is gone.
+#[derive(Debug)]
+pub struct Live {
+    shared: Arc<Shared>,
+    asks: mpsc::Sender<Ask>,
+    contact: watch::Receiver<Contact>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Held for as long as it takes to copy a pointer.
+    newest: RwLock<Snapshot>,
+    costs: Mutex<Costs>,
+}
+
+enum Ask {
+    Subscribe(usize, oneshot::Sender<Subscription>),
+    Costs(oneshot::Sender<Costs>),
+}
+
+impl Live {
+    /// Begins to follow `cluster`. With its context, credentials that expire are got again.
+    ///
+    /// # Errors
+    /// When the kinds that the server has cannot be read.
+    pub async fn start(
+        cluster: Cluster,
+        context: Option<Context>,
+        settings: LiveSettings,
+    ) -> Result<Live, ReadError> {
+        let discovery = cluster.with_timeout(DISCOVERY).discover().await?;
+        let LiveSettings { feeds, index, kinds } = settings;
+        let mut index = Index::new(index);
+        let (feeds, inbox) = Feeds::start(cluster, context, feeds);
+        let newest = index.publish(Timestamp::now());
+        let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
+        let (asks, asked) = mpsc::channel(16);
+        let (told, contact) = watch::channel(Contact::Live);
+        let mut owner = Owner {
+            index,
+            feeds,
+            kinds,
+            scopes: HashMap::new(),
+            followed: BTreeMap::new(),
+            contact: told,
+            shared: shared.clone(),
+            parser: Parser::new(),
+            dirty: false,
+            definitions: None,
+            loading: 0,
+        };
+        owner.follow(&discovery);
+        let task = tokio::spawn(owner.run(inbox, asked));
+        Ok(Live { shared, asks, contact, task })
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells of every change from now on; `None` when the cluster is no longer followed. See [`Index::subscribe`].
+    pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
+        let (answer, subscription) = oneshot::channel();
+        self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
+        subscription.await.ok()
+    }
+
+    /// Whether the server answers; changes can be awaited.
+    pub fn contact(&self) -> watch::Receiver<Contact> {
+        self.contact.clone()
+    }
+
+    /// What was asked of the server so far, by purpose.
+    pub async fn costs(&self) -> Costs {
+        let (answer, costs) = oneshot::channel();
+        let asked = self.asks.send(Ask::Costs(answer)).await;
+        match asked {
+            Ok(()) => costs.await.unwrap_or_default(),
+            Err(_) => *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A scope that is followed.
+struct Followed {
+    kind: KindId,
+    namespace: Option<String>,
+    state: feed::ScopeState,
+    /// It has never been complete.
+    is_loading: bool,
+    /// Its objects define kinds.
+    defines: bool,
+}
+
+/// The task that owns the index.
+struct Owner {
+    index: Index,
+    feeds: Feeds,
+    kinds: KindSettings,
+    scopes: HashMap<ScopeId, Followed>,
+    /// What is followed now, and as what.
+    followed: BTreeMap<feed::Scope, ScopeId>,
+    contact: watch::Sender<Contact>,
+    shared: Arc<Shared>,
+    parser: Parser,
+    /// Something is to be told.
+    dirty: bool,
+    /// When the kinds are to be asked for again because a definition changed.
+    definitions: Option<Instant>,
+    /// How many scopes are being read for the first time.
+    loading: usize,
+}
+
+impl Owner {
+    async fn run(mut self, mut inbox: Inbox, mut asked: mpsc::Receiver<Ask>) {
+        let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
+        let mut told = Instant::now();
+        let mut rediscover = Instant::now() + REDISCOVER;
+        let mut discovering = false;
+        loop {
+            let due = self.due(told);
+            let ask_kinds = self.definitions.map_or(rediscover, |at| at.min(rediscover));
+            tokio::select! {
+                delivery = inbox.next() => {
+                    let Some(delivery) = delivery else { return };
+                    let until = Instant::now() + GATHERING;
+                    self.take(delivery);
+                    while Instant::now() < until {
+                        let Some(delivery) = inbox.try_next() else { break };
+                        self.take(delivery);
+                    }
+                }
+                ask = asked.recv() => match ask {
+                    // Who asked may be gone.
+                    Some(Ask::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
+                    Some(Ask::Costs(answer)) => drop(answer.send(self.feeds.costs())),
+                    None => return,
+                },
+                Some(discovery) = discovered.recv() => {
+                    discovering = false;
+                    match discovery {
+                        Ok(discovery) => {
+                            rediscover = Instant::now() + REDISCOVER;
+                            self.follow(&discovery);
+                        }
+                        Err(_) => rediscover = Instant::now() + RETRY,
+                    }
+                }
+                () = tokio::time::sleep_until(ask_kinds), if !discovering => {
+                    discovering = true;
+                    self.definitions = None;
+                    let (cluster, found) = (self.feeds.cluster().with_timeout(DISCOVERY), found.clone());
+                    tokio::spawn(async move {
+                        // Nobody asks any more once the owner is gone.
+                        let _ = found.send(cluster.discover().await).await;
+                    });
+                }
+                () = tokio::time::sleep_until(due) => self.dirty = true,
+            }
+            if self.dirty && (self.loading == 0 || told.elapsed() >= LOADING) {
+                self.tell();
+                told = Instant::now();
+            }
+        }
+    }
+
+    /// When something is to be told although nothing comes.
+    fn due(&self, told: Instant) -> Instant {
+        if self.dirty && self.loading > 0 {
+            return told + LOADING;
+        }
+        let now = Timestamp::now();
+        let wait = self.index.next_deadline().map(|at| at.duration_since(now).unsigned_abs());
+        let passed = self.index.next_deadline().is_some_and(|at| at <= now);
+        let wait = if passed { Duration::ZERO } else { wait.unwrap_or(REDISCOVER) };
+        // Not oftener than twenty times a second, whatever the deadlines say.
+        (Instant::now() + wait.min(REDISCOVER)).max(told + Duration::from_millis(50))
+    }
+
+    fn tell(&mut self) {
+        self.dirty = false;
+        let newest = self.index.publish(Timestamp::now());
+        let last = {
+            let mut place = self.shared.newest.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *place, newest)
+        };
+        // Its last reader gives back what only it held; readers do not wait for that.
+        drop(last);
+        *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner) = self.feeds.costs();
+    }
+
+    /// Follows what there is to follow now, and no longer what there is no more.
+    fn follow(&mut self, discovery: &Discovery) {
+        let now = Timestamp::now();
+        let wanted = self.kinds.scopes(discovery);
+        let is_broken = |scope: &feed::Scope| {
+            let group = &scope.resource.group;
+            let of_group =
+                |name: &str| name == group || name.split_once('/').is_some_and(|(own, _)| own == group);
+            discovery.broken().iter().any(|broken| of_group(&broken.name))
+        };
+        // Of a group that could not be asked nobody knows that its kinds are gone.
+        let gone: Vec<feed::Scope> = self
+            .followed
+            .keys()
+            .filter(|scope| !wanted.contains(*scope) && !is_broken(scope))
+            .cloned()
+            .collect();
+        for scope in gone {
+            let Some(id) = self.followed.remove(&scope) else { continue };
+            self.feeds.end(id);
+            let Some(followed) = self.scopes.remove(&id) else { continue };
+            self.loading -= usize::from(followed.is_loading);
+            // A version that vanished while another is served takes no object with it.
+            let goes_on = wanted.iter().any(|other| {
+                other.resource.group == scope.resource.group
+                    && other.resource.kind == scope.resource.kind
+                    && other.namespace == scope.namespace
+            });
+            if !goes_on {
+                self.index.forget(followed.kind, followed.namespace.as_deref(), now);
+                let state = ScopeState::Absent;
+                self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, "", now);
+            }
+            self.dirty = true;
+        }
+        for scope in wanted {
+            if self.followed.contains_key(&scope) {
+                continue;
+            }
+            let kind = self.index.kind(&scope.resource);
+            let followed = Followed {
+                kind,
+                namespace: scope.namespace.clone(),
+                state: feed::ScopeState::CatchingUp,
+                is_loading: true,
+                defines: kinds::defines_kinds(&scope.resource),
+            };
+            let id = self.feeds.follow(scope.clone());
+            self.loading += 1;
+            self.scopes.insert(id, followed);
+            self.followed.insert(scope, id);
+        }
+    }
+
+    fn take(&mut self, delivery: Delivery) {
+        let now = Timestamp::now();
+        match delivery {
+            Delivery::Began(id) => {
+                if let Some(followed) = self.scopes.get(&id) {
+                    self.index.begin(followed.kind, followed.namespace.as_deref(), now);
+                }
+            }
+            Delivery::State(id, state) => {
+                let Some(followed) = self.scopes.get_mut(&id) else { return };
+                followed.state = state;
+                let is_answered = !matches!(followed.state, feed::ScopeState::CatchingUp);
+                if is_answered && std::mem::take(&mut followed.is_loading) {
+                    self.loading -= 1;
+                }
+                self.show_scope(id, now);
+            }
+            Delivery::Contact(contact) => {
+                self.contact.send_replace(match contact {
+                    // It is there; that its state went back concerns its scopes, which are read again.
+                    Contact::WentBack { .. } => Contact::Live,
+                    other => other,
+                });
+                for id in self.scopes.keys().copied().collect::<Vec<_>>() {
+                    self.show_scope(id, now);
+                }
+            }
+            Delivery::Batch(batch) => {
+                let Some(followed) = self.scopes.get_mut(&batch.scope()) else { return };
+                let Owner { index, parser, .. } = self;
+                let (kind, form) = (followed.kind, batch.followed().form);
+                let (mut changed, mut complete) = (false, false);
+                batch.read(parser, |change| match change {
+                    Change::Upsert(object) => {
+                        // An object that cannot be kept is none; the others are good without it.
+                        changed |= index.apply(kind, &object, form, now).is_ok();
+                    }
+                    Change::Remove(object) => {
+                        changed |= index.remove(kind, &object.namespace(), &object.name(), now);
+                    }
+                    Change::Malformed(item) => {
+                        let namespace = followed.namespace.as_deref();
+                        let name = item.name.unwrap_or_default();
+                        let reason = format!("{name}: {}", item.reason);
+                        index.set_scope(kind, namespace, ScopeState::Broken, &reason, now);
+                        changed = true;
+                    }
+                    Change::Complete => {
+                        index.end(kind, followed.namespace.as_deref(), now);
+                        complete = true;
+                    }
+                });
+                if complete && std::mem::take(&mut followed.is_loading) {
+                    self.loading -= 1;
+                }
+                if changed && followed.defines && !followed.is_loading {
+                    self.definitions.get_or_insert(Instant::now() + SETTLED);
+                }
+                self.dirty |= changed | complete;
+            }
+        }
+    }
+
+    /// Says in the index how well a scope is known.
+    fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
+        let Some(followed) = self.scopes.get(&id) else { return };
+        let lost = match &*self.contact.borrow() {
+            Contact::Lost { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        let (state, reason) = match (&followed.state, &lost) {
+            (feed::ScopeState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
+            (feed::ScopeState::Absent, _) => (ScopeState::Absent, ""),
+            (_, Some(message)) => (ScopeState::Stale, message.as_str()),
+            (feed::ScopeState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
+            (feed::ScopeState::Live, None) => (ScopeState::Live, ""),
+            (feed::ScopeState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
+        };
+        self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, reason, now);
+        self.dirty = true;
+    }
+}

@@ -1,0 +1,474 @@
+//! Scopes are followed through everything that ends a list or a watch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::json;
+use taffrail_cluster::{
+    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Form, Inbox,
+    Kubeconfig, Lists, Scope, ScopeId, ScopeState,
+};
+use taffrail_sim::{Fault, Fleet, Trouble};
+use taffrail_status::json::Parser;
+
+/// Long enough for a busy machine; nothing waits for it that works.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn config_maps() -> ApiResource {
+    ApiResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        plural: "configmaps".to_owned(),
+        namespaced: true,
+    }
+}
+
+fn context(kubeconfig: &str) -> Context {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, kubeconfig).unwrap();
+    Kubeconfig::load(Some(&path), None, None).unwrap().current().unwrap()
+}
+
+fn settings(lists: Lists) -> FeedSettings {
+    let mut settings = FeedSettings::default();
+    settings.lists = lists;
+    settings.probe_after = Duration::from_millis(300);
+    settings.probe_timeout = Duration::from_millis(500);
+    settings.longest_pause = Duration::from_millis(500);
+    settings.forbidden_pause = Duration::from_millis(200);
+    settings
+}
+
+/// What a reader of feeds knows.
+#[derive(Default)]
+struct Known {
+    objects: BTreeMap<(ScopeId, String), String>,
+    unseen: BTreeMap<ScopeId, BTreeSet<String>>,
+    states: BTreeMap<ScopeId, ScopeState>,
+    complete: usize,
+    malformed: Vec<String>,
+    contacts: Vec<Contact>,
+    said: Vec<ScopeState>,
+}
+
+struct Reader {
+    feeds: Feeds,
+    inbox: Inbox,
+    parser: Parser,
+    known: Known,
+}
+
+impl Reader {
+    async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: FeedSettings) -> Reader {
+        let context = context(&fleet_cluster.kubeconfig());
+        let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
+        let (feeds, inbox) = Feeds::start(cluster, Some(context), settings);
+        Reader { feeds, inbox, parser: Parser::new(), known: Known::default() }
+    }
+
+    fn take(&mut self, delivery: Delivery) {
+        let known = &mut self.known;
+        match delivery {
+            Delivery::Began(id) => {
+                let names =
+                    known.objects.keys().filter(|(scope, _)| *scope == id).map(|(_, name)| name.clone());
+                known.unseen.insert(id, names.collect());
+            }
+            Delivery::Batch(batch) => {
+                let id = batch.scope();
+                batch.read(&mut self.parser, |change| match change {
+                    // Every namespace has one, when its controller has come round.
+                    Change::Upsert(object) if object.name() == "kube-root-ca.crt" => {}
+                    Change::Upsert(object) => {
+                        let name = format!("{}/{}", object.namespace(), object.name());
+                        assert!(!object.kind().is_empty() && object.kind() != "PartialObjectMetadata");
+                        known.unseen.entry(id).or_default().remove(&name);
+                        let version = object.text(&["metadata", "resourceVersion"]).into_owned();
+                        known.objects.insert((id, name), version);
+                    }
+                    Change::Remove(object) => {
+                        known.objects.remove(&(id, format!("{}/{}", object.namespace(), object.name())));
+                    }
+                    Change::Malformed(item) => known.malformed.push(item.reason),
+                    Change::Complete => {
+                        known.complete += 1;
+                        for name in known.unseen.remove(&id).unwrap_or_default() {
+                            known.objects.remove(&(id, name));
+                        }
+                    }
+                });
+            }
+            Delivery::State(id, state) => {
+                known.said.push(state.clone());
+                known.states.insert(id, state);
+            }
+            Delivery::Contact(contact) => known.contacts.push(contact),
+        }
+    }
+
+    /// Reads until the reader knows what it should.
+    #[track_caller]
+    fn until(&mut self, what: &'static str, holds: impl Fn(&Known) -> bool) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let reading = async {
+                while !holds(&self.known) {
+                    let delivery = self.inbox.next().await.expect("feeds live");
+                    self.take(delivery);
+                }
+            };
+            if tokio::time::timeout(PATIENCE, reading).await.is_err() {
+                panic!(
+                    "{place}: never {what}: {} objects, {:?}, {:?}",
+                    self.known.objects.len(),
+                    self.known.said,
+                    self.known.contacts
+                );
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.known.objects.keys().map(|(_, name)| name.clone()).collect()
+    }
+}
+
+fn config_map(name: &str, value: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"v": value}})
+}
+
+async fn shop(fleet: &Fleet, count: usize) -> taffrail_sim::Cluster {
+    let cluster = fleet.cluster("dublin").await.unwrap();
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    cluster.seed((0..count).map(|at| config_map(&format!("c{at:04}"), "1"))).unwrap();
+    cluster
+}
+
+/// The names of the ConfigMaps that the server holds.
+fn expected(cluster: &taffrail_sim::Cluster, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let there = |name: &String| cluster.get("v1", "ConfigMap", "shop", name).is_some();
+    names.into_iter().filter(there).map(|name| format!("shop/{name}")).collect()
+}
+
+fn in_shop() -> Scope {
+    Scope { namespace: Some("shop".to_owned()), ..Scope::all(config_maps()) }
+}
+
+#[tokio::test]
+async fn lists_go_over_into_watches() {
+    for lists in [Lists::Streams, Lists::Pages] {
+        let fleet = Fleet::builder().start().await.unwrap();
+        // More than two pages.
+        let cluster = shop(&fleet, 1200).await;
+        let mut reader = Reader::start(&cluster, settings(lists)).await;
+        let id = reader.feeds.follow(in_shop());
+        reader.until("complete", |known| known.complete == 1).await;
+        assert_eq!(reader.known.objects.len(), 1200, "{lists:?}");
+        reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+
+        cluster.apply(config_map("new", "1")).unwrap();
+        cluster.apply(config_map("c0007", "2")).unwrap();
+        cluster.delete("v1", "ConfigMap", "shop", "c0008");
+        let changed = cluster.get("v1", "ConfigMap", "shop", "c0007").unwrap();
+        let version = changed["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        reader
+            .until("changed", |known| {
+                known.objects.get(&(id, "shop/c0007".to_owned())) == Some(&version)
+                    && known.objects.contains_key(&(id, "shop/new".to_owned()))
+                    && !known.objects.contains_key(&(id, "shop/c0008".to_owned()))
+            })
+            .await;
+        assert_eq!(reader.known.said, [ScopeState::CatchingUp, ScopeState::Live]);
+        let costs = reader.feeds.costs();
+        assert_eq!(costs.relists, 0);
+        let requests = costs.of(taffrail_cluster::Purpose::List).requests;
+        assert_eq!(requests, if lists == Lists::Pages { 3 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_while_nobody_watches_is_gone_after_the_next_list() {
+    let fleet = Fleet::builder().window(50).start().await.unwrap();
+    let cluster = shop(&fleet, 30).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    let away = cluster.trouble(Trouble::Unreachable);
+    reader.until("broken", |known| matches!(known.states.get(&id), Some(ScopeState::Broken { .. }))).await;
+    cluster.delete("v1", "ConfigMap", "shop", "c0003");
+    // The versions in between are no longer kept.
+    for round in 0..60 {
+        cluster.apply(config_map("c0004", &format!("{round}!"))).unwrap();
+    }
+    cluster.compact();
+    cluster.heal(away);
+    reader
+        .until("without the deleted one", |known| {
+            known.complete == 2 && !known.objects.contains_key(&(id, "shop/c0003".to_owned()))
+        })
+        .await;
+    assert_eq!(reader.names(), expected(&cluster, (0..30).map(|at| format!("c{at:04}"))));
+    assert!(reader.feeds.costs().relists >= 1);
+}
+
+#[tokio::test]
+async fn cut_connections_lose_nothing_and_cost_no_list() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 10).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    for round in 0..5 {
+        cluster.cut_connections();
+        let name = format!("after-{round}");
+        cluster.apply(config_map(&name, "1")).unwrap();
+        let key = (id, format!("shop/{name}"));
+        reader.until("told", |known| known.objects.contains_key(&key)).await;
+    }
+    assert_eq!(reader.known.objects.len(), 15);
+    assert_eq!(reader.known.complete, 1);
+}
+
+#[tokio::test]
+async fn lines_cut_in_the_middle_are_sent_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 3).await;
+    for bytes in [1, 10, 200, 700] {
+        let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+        cluster.fault(Fault::new(Trouble::Cut(bytes)).verb("watch").times(2));
+        let id = reader.feeds.follow(in_shop());
+        reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+        assert_eq!(reader.known.objects.len(), 3, "cut after {bytes} bytes");
+        assert!(reader.known.malformed.is_empty(), "{:?}", reader.known.malformed);
+    }
+}
+
+#[tokio::test]
+async fn what_is_forbidden_is_told_and_picked_up_when_allowed() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 3).await;
+    let user = cluster.add_user("alice", &[]);
+    let context = context(&cluster.kubeconfig_for(&user));
+    let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
+    let (feeds, inbox) = Feeds::start(connected, Some(context), settings(Lists::Streams));
+    let mut reader = Reader { feeds, inbox, parser: Parser::new(), known: Known::default() };
+    let id = reader.feeds.follow(in_shop());
+    reader
+        .until("forbidden", |known| matches!(known.states.get(&id), Some(ScopeState::Forbidden { .. })))
+        .await;
+    let Some(ScopeState::Forbidden { message }) = reader.known.states.get(&id) else { unreachable!() };
+    assert!(message.contains("alice"), "{message}");
+    assert_eq!(reader.known.contacts, [], "who is refused was answered");
+
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "reader", "namespace": "shop"}, "rules": rules});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "reader", "namespace": "shop"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]});
+    cluster.apply(role).unwrap();
+    cluster.apply(binding).unwrap();
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    assert_eq!(reader.known.objects.len(), 3);
+}
+
+#[tokio::test]
+async fn a_kind_to_come_is_absent_until_it_comes() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 0).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let widgets = ApiResource {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Widget".to_owned(),
+        plural: "widgets".to_owned(),
+        namespaced: true,
+    };
+    let id = reader.feeds.follow(Scope::all(widgets));
+    reader.until("absent", |known| known.states.get(&id) == Some(&ScopeState::Absent)).await;
+    cluster
+        .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
+        .unwrap();
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    cluster
+        .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
+        .unwrap();
+    reader.until("there", |known| known.objects.len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_opened_anew() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let mut settings = settings(Lists::Pages);
+    settings.silence = Duration::from_millis(400);
+    let mut reader = Reader::start(&cluster, settings).await;
+    cluster.fault(Fault::new(Trouble::SilentWatch).verb("watch").resource("configmaps").times(1));
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    cluster.apply(config_map("late", "1")).unwrap();
+    reader.until("told", |known| known.objects.contains_key(&(id, "shop/late".to_owned()))).await;
+    assert!(reader.feeds.costs().silences >= 1);
+    assert_eq!(reader.known.complete, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_answering_is_lost_and_found_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    let hole = cluster.trouble(Trouble::Blackhole);
+    reader.until("lost", |known| matches!(known.contacts.last(), Some(Contact::Lost { .. }))).await;
+    cluster.apply(config_map("meanwhile", "1")).unwrap();
+    cluster.heal(hole);
+    reader.until("found", |known| known.contacts.last() == Some(&Contact::Live)).await;
+    reader.until("told", |known| known.objects.contains_key(&(id, "shop/meanwhile".to_owned()))).await;
+}
+
+#[tokio::test]
+async fn a_server_restored_from_a_backup_is_listed_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let id = reader.feeds.follow(in_shop());
+    for at in 0..20 {
+        cluster.apply(config_map(&format!("lost-{at}"), "1")).unwrap();
+    }
+    reader.until("all there", |known| known.objects.len() == 22).await;
+    // The probe has to have seen the version from which the server goes back.
+    let probes = |reader: &Reader| reader.feeds.costs().of(taffrail_cluster::Purpose::Probe).requests;
+    let before = probes(&reader);
+    while probes(&reader) < before + 2 {
+        tokio::task::yield_now().await;
+        if let Some(delivery) = reader.inbox.try_next() {
+            reader.take(delivery);
+        }
+    }
+    cluster.restore(10).unwrap();
+    reader
+        .until("the older state", |known| {
+            known.objects.len() == 12 && known.states.get(&id) == Some(&ScopeState::Live)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_busy_server_is_obeyed() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
+    cluster.fault(Fault::new(Trouble::TooManyRequests(1)).verb("list").resource("configmaps").times(1));
+    let begun = std::time::Instant::now();
+    reader.feeds.follow(in_shop());
+    reader.until("complete", |known| known.complete == 1).await;
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(
+        reader
+            .known
+            .said
+            .iter()
+            .any(|state| matches!(state, ScopeState::Broken { reason, .. } if *reason == "TooManyRequests"))
+    );
+}
+
+#[tokio::test]
+async fn garbage_errors_and_hangs_end_in_the_truth() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 5).await;
+    let troubles = [
+        Trouble::Garbage,
+        Trouble::ServerError("etcdserver: leader changed".to_owned()),
+        Trouble::Expired,
+        Trouble::Cut(3),
+    ];
+    for lists in [Lists::Streams, Lists::Pages] {
+        let mut settings = settings(lists);
+        settings.silence = Duration::from_secs(1);
+        let mut reader = Reader::start(&cluster, settings).await;
+        for trouble in &troubles {
+            cluster.fault(Fault::new(trouble.clone()).resource("configmaps").times(1));
+        }
+        let id = reader.feeds.follow(in_shop());
+        reader
+            .until("live", |known| {
+                known.states.get(&id) == Some(&ScopeState::Live) && known.objects.len() == 5
+            })
+            .await;
+        cluster.heal_all();
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_told_and_the_others_are_read() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let mut settings = settings(Lists::Streams);
+    settings.longest_line = 100_000;
+    let mut reader = Reader::start(&cluster, settings).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    cluster.apply(config_map("huge", &"x".repeat(900_000))).unwrap();
+    cluster.apply(config_map("small", "1")).unwrap();
+    reader.until("told", |known| known.objects.contains_key(&(id, "shop/small".to_owned()))).await;
+    assert_eq!(reader.known.malformed.len(), 1);
+    assert!(reader.known.malformed[0].contains("over 100000 bytes"), "{:?}", reader.known.malformed);
+}
+
+#[tokio::test]
+async fn secrets_come_without_their_values() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 0).await;
+    cluster
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"},
+            "data": {"password": "c2VjcmV0"}}))
+        .unwrap();
+    for lists in [Lists::Streams, Lists::Pages] {
+        let context = context(&cluster.kubeconfig());
+        let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
+        let (mut feeds, mut inbox) = Feeds::start(connected, None, settings(lists));
+        let secrets =
+            ApiResource { kind: "Secret".to_owned(), plural: "secrets".to_owned(), ..config_maps() };
+        feeds.follow(Scope { form: Form::Body, ..Scope::all(secrets) });
+        let mut seen = Vec::new();
+        let mut complete = false;
+        while !complete {
+            if let Delivery::Batch(batch) = inbox.next().await.unwrap() {
+                batch.read(&mut Parser::new(), |change| match change {
+                    Change::Upsert(object) => {
+                        seen.push(String::from_utf8_lossy(object.root().text().unwrap()).into_owned());
+                    }
+                    Change::Complete => complete = true,
+                    _ => {}
+                });
+            }
+        }
+        assert!(seen.iter().any(|text| text.contains("\"s\"")), "{seen:?}");
+        assert!(!seen.iter().any(|text| text.contains("c2VjcmV0")), "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_watches_share_few_connections() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 1).await;
+    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    for _ in 0..200 {
+        reader.feeds.follow(in_shop());
+    }
+    reader
+        .until("live", |known| {
+            known.states.values().filter(|state| **state == ScopeState::Live).count() == 200
+        })
+        .await;
+    // 90 streams each, and the one for lists and probes.
+    assert_eq!(reader.feeds.cluster().connections(), 4);
+}

@@ -1,0 +1,78 @@
+//! What all controllers of Pods have in common: how a Pod is made from a template, and how it is counted.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::events::{Told, tell};
+use super::{controller, create, text};
+use crate::cluster::Inner;
+use crate::write::{Deletion, Propagation};
+
+/// A Pod of its controller, to be filled in and given to [`start`]. Labels and annotations are those of the template.
+pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
+    let metadata = &owner["metadata"];
+    let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
+    let mut made = json!({
+        "name": name, "namespace": metadata["namespace"], "generateName": format!("{}-", text(&metadata["name"])),
+        "labels": {}, "ownerReferences": controller(&api_version, &kind, owner),
+    });
+    for key in ["labels", "annotations"] {
+        if template["metadata"][key].is_object() {
+            made[key] = template["metadata"][key].clone();
+        }
+    }
+    let spec = if template["spec"].is_object() { template["spec"].clone() } else { json!({}) };
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec})
+}
+
+/// Creates a Pod, and tells of it.
+pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
+    let name = text(&pod["metadata"]["name"]);
+    create(inner, pod);
+    let message = if by == "statefulset-controller" {
+        let (kind, set) = (text(&owner["kind"]), text(&owner["metadata"]["name"]));
+        format!("create Pod {name} in {kind} {set} successful")
+    } else {
+        format!("Created pod: {name}")
+    };
+    tell(inner, owner, &Told { warning: false, reason: "SuccessfulCreate", message: &message, by });
+}
+
+/// Deletes a Pod, and tells of it.
+pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
+    let name = text(&pod["metadata"]["name"]);
+    let Some(target) = inner.target("", "pods", &text(&pod["metadata"]["namespace"]), &name) else { return };
+    let deletion = Deletion { propagation: Some(Propagation::Background), ..Deletion::default() };
+    let _ = inner.delete(&target, &deletion);
+    let message = if by == "statefulset-controller" {
+        let (kind, set) = (text(&owner["kind"]), text(&owner["metadata"]["name"]));
+        format!("delete Pod {name} in {kind} {set} successful")
+    } else {
+        format!("Deleted pod: {name}")
+    };
+    tell(inner, owner, &Told { warning: false, reason: "SuccessfulDelete", message: &message, by });
+}
+
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
+}
+
+/// Whether it is being deleted.
+pub(super) fn is_ending(pod: &Value) -> bool {
+    pod["metadata"].get("deletionTimestamp").is_some()
+}
+
+/// Whether all its containers have ended for good.
+pub(super) fn is_finished(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
+/// The youngest first, then by name.
+pub(super) fn youngest_first(pods: &mut [Value]) {
+    pods.sort_by_key(|pod| {
+        let metadata = &pod["metadata"];
+        (std::cmp::Reverse(text(&metadata["creationTimestamp"])), text(&metadata["name"]))
+    });
+}

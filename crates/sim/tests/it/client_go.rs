@@ -1,0 +1,98 @@
+//! Programs over client-go, unchanged, against a simulated cluster: the checks are in `bench/peers/clientgo`, and run
+//! against a real control plane as well, so that they ask for what there is.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Output;
+
+use taffrail_sim::Fleet;
+use tokio::process::Command;
+use xtask::kube::{ControlPlane, Options, Programs};
+use xtask::peers;
+
+/// The program; `None` where it is not and cannot be built, which is said.
+async fn program(test: &str) -> Option<PathBuf> {
+    if let Some(why) = peers::unavailable("clientgo").unwrap() {
+        let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
+        return None;
+    }
+    let built = tokio::task::spawn_blocking(|| peers::build("clientgo")).await.unwrap();
+    Some(built.unwrap_or_else(|error| panic!("{error:#}")))
+}
+
+/// Everything must work but what is said not to be supported, of which these names are known; gives those.
+fn all_but<'a>(server: &str, output: &Output, known: &[&'a str]) -> Vec<&'a str> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let of = |verdict: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.strip_prefix(verdict)).map(str::to_owned).collect()
+    };
+    let (ok, failed, not) = (of("ok "), of("FAIL "), of("not supported: "));
+    let _ = writeln!(
+        std::io::stderr(),
+        "client-go: {} checks hold on {server}, {} ask for what it does not do",
+        ok.len(),
+        not.len()
+    );
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(output.status.success(), "{}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    let names: Vec<&str> = not
+        .iter()
+        .filter_map(|line| known.iter().find(|name| line.starts_with(&format!("{name}: "))).copied())
+        .collect();
+    assert_eq!(names.len(), not.len(), "{}", not.join("\n"));
+    assert!(ok.len() >= 80, "only {} checks ran:\n{text}", ok.len());
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_go_works_unchanged() {
+    let Some(program) = program("client_go_works_unchanged").await else { return };
+    let fleet = Fleet::builder().seed(5).nodes(2).start().await.unwrap();
+    let cluster = fleet.cluster("client-go").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, cluster.kubeconfig()).unwrap();
+    let output = Command::new(&program).arg(&kubeconfig).kill_on_drop(true).output().await.unwrap();
+    let unsupported =
+        ["write: answers in Protobuf", "write: server-side apply", "access: a token for a ServiceAccount"];
+    // A list that is out of date is as wrong as one that is too short.
+    assert_eq!(all_but("the simulated API server", &output, &unsupported), unsupported);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_checks_hold_on_a_real_control_plane() {
+    let test = "the_checks_hold_on_a_real_control_plane";
+    if let Some(why) = Programs::unavailable().unwrap() {
+        let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
+        return;
+    }
+    let Some(program) = program(test).await else { return };
+    let name = format!("sim-go-{}", std::process::id());
+    let options = Options { name, nodes: 2, flux_crds: false, ..Options::default() };
+    let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();
+    let plane = plane.unwrap_or_else(|error| panic!("{error:#}"));
+    let output = Command::new(&program).arg(plane.kubeconfig()).kill_on_drop(true).output().await.unwrap();
+    tokio::task::spawn_blocking(move || drop(plane)).await.unwrap();
+    // It remembers for five minutes, has nothing that provisions volumes, and its nodes run no containers.
+    let known = [
+        "list: an expired page",
+        "watch: from a version that is too old",
+        "informer: comes back after its version expired",
+        "rollout: StatefulSet",
+        "logs",
+    ];
+    all_but("kube-apiserver", &output, &known);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_table_of_messages_is_what_kubernetes_has() {
+    let Some(program) = program("the_table_of_messages_is_what_kubernetes_has").await else { return };
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/data");
+    let output = Command::new(&program).arg("types").arg(data.join("kinds.tsv")).output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let kept = std::fs::read(data.join("messages.tsv")).unwrap();
+    assert!(
+        kept == output.stdout,
+        "crates/sim/src/data/messages.tsv is not what `clientgo types` writes today"
+    );
+}

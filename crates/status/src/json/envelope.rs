@@ -1,0 +1,99 @@
+//! Objects as they travel: in a page of a list, or in a line of a watch.
+
+use super::document::{Document, Parser};
+use super::scan::{self, Error, ErrorKind, Scan};
+use super::string::unescape;
+use super::value::Value;
+
+/// A part of what an API server sends around objects.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// An object: an item of `items`, or what `object` holds.
+    Object(Document<'a>),
+    /// An item of `items`, or what `object` holds, that is no JSON object.
+    Other(Value<'a>),
+    /// Any other member: its key as it stands in the text, and its value.
+    Member(&'a [u8], Value<'a>),
+}
+
+impl Parser {
+    /// Visits the members of the one JSON object in `text` in their order, and of a member called `items` each item:
+    /// a list or an event of a watch is read so, each byte once and each object with an index of its own, as
+    /// [`Parser::parse`] makes it.
+    ///
+    /// What was visited before an error was sound. Objects that stand twice, in a second `items`, are visited twice.
+    ///
+    /// # Errors
+    /// When `text` is not exactly one JSON object with optional white space around it.
+    pub fn envelope(&mut self, text: &[u8], mut visit: impl FnMut(Part<'_>)) -> Result<(), Error> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(Error { offset: 0, kind: ErrorKind::TooLong });
+        }
+        let end = self.envelope_end(text, &mut visit).map_err(|error| *error)?;
+        let rest = scan::whitespace(text, end);
+        match text.get(rest) {
+            None => Ok(()),
+            Some(_) => scan::unexpected(text, rest, "nothing after the value").map_err(|error| *error),
+        }
+    }
+
+    fn envelope_end(&mut self, text: &[u8], visit: &mut impl FnMut(Part<'_>)) -> Scan {
+        let start = scan::whitespace(text, 0);
+        let mut pos = scan::whitespace(text, scan::expect(text, start, b'{', "an object")?);
+        if text.get(pos) == Some(&b'}') {
+            return Ok(pos + 1);
+        }
+        loop {
+            let key = scan::tagged_key(text, pos)?;
+            let raw = &text[pos + 1..key.end - 1];
+            let start = scan::colon(text, key.end)?;
+            let holds = |name: &str| raw == name.as_bytes() || (key.word.is_none() && unescape(raw) == name);
+            let end = if text.get(start) == Some(&b'[') && holds("items") {
+                self.items(text, start, visit)?
+            } else if holds("object") {
+                self.travelling(text, start, visit)?
+            } else {
+                let end = scan::value(text, start, 1)?;
+                visit(Part::Member(raw, Value::text_of(&text[start..end])));
+                end
+            };
+            pos = scan::whitespace(text, end);
+            match text.get(pos) {
+                Some(b',') => pos = scan::whitespace(text, pos + 1),
+                _ => return scan::expect(text, pos, b'}', scan::after_value(true)),
+            }
+        }
+    }
+
+    /// Visits the items of the array at `pos`.
+    fn items(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
+        let mut pos = scan::whitespace(text, pos + 1);
+        if text.get(pos) == Some(&b']') {
+            return Ok(pos + 1);
+        }
+        loop {
+            let end = self.travelling(text, pos, visit)?;
+            pos = scan::whitespace(text, end);
+            match text.get(pos) {
+                Some(b',') => pos = scan::whitespace(text, pos + 1),
+                _ => return scan::expect(text, pos, b']', scan::after_value(false)),
+            }
+        }
+    }
+
+    /// Visits the value at `pos`.
+    fn travelling(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
+        if text.get(pos) != Some(&b'{') {
+            let end = scan::value(text, pos, 2)?;
+            visit(Part::Other(Value::text_of(&text[pos..end])));
+            return Ok(end);
+        }
+        let own = &text[pos..];
+        let end = self.root(own).map_err(|mut error| {
+            error.offset += pos;
+            error
+        })?;
+        visit(Part::Object(self.indexed(&own[..end])));
+        Ok(pos + end)
+    }
+}

@@ -1,0 +1,326 @@
+//! `-w`: a view that goes on, in its place on a terminal, line by line elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use taffrail_apps::Asked;
+
+use crate::cli::{
+    AppArguments, AppOutput, EventsArguments, EventsOutput, ExplainArguments, ExplainOutput, GetArguments,
+    ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
+};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::answer;
+use crate::output::screen::Screen;
+use crate::source::{Fleet, Follow, More, Once, Source};
+
+/// How often ages are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Drawing takes at most this part of the time.
+const REST: u32 = 10;
+
+/// The shape of an answer, which says what is new in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A row a thing: rows that are new or differ are shown again.
+    Rows,
+    /// Sections: shown again as a whole.
+    Text,
+    /// One document: shown again on one line.
+    Json,
+    /// One document: shown again after a line of its own.
+    Yaml,
+}
+
+/// Reads what is followed.
+#[derive(Default)]
+struct Following {
+    follow: Option<Follow>,
+    /// Whether what is known is read as it is: two answers are to be of the same state.
+    held: bool,
+}
+
+impl Source for Following {
+    fn read(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<&Fleet, Complaint> {
+        if self.follow.is_none() {
+            self.follow = Some(Follow::start(arguments, asked)?);
+        }
+        let Some(follow) = &mut self.follow else { return Err(Complaint::unreadable("nothing is followed")) };
+        // What changed may want other evidence; without it the answer would be a doubt for a moment.
+        if !self.held {
+            follow.settle(more);
+        }
+        Ok(follow.fleet())
+    }
+}
+
+/// A view as it is asked for: once, or going on.
+pub(crate) fn view(
+    arguments: &ViewArguments,
+    form: Form,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
+) -> Result<Exit, Complaint> {
+    if !arguments.watch {
+        return run(&mut Once::default());
+    }
+    let mut source = Following::default();
+    // What is wrong with the question is wrong with all answers.
+    let (exit, first) = frame(&mut source, run)?;
+    let screen = match form {
+        Form::Rows | Form::Text => Screen::open()
+            .map_err(|error| Complaint::unreadable("cannot use the terminal").because(&error))?,
+        Form::Json | Form::Yaml => None,
+    };
+    match screen {
+        Some(screen) => redraw(screen, source, first, run),
+        None => append(form, source, run).map(|()| exit),
+    }
+}
+
+/// One answer: what goes to stdout, and what is told besides.
+struct Frame {
+    text: String,
+    told: Vec<String>,
+}
+
+fn frame(
+    source: &mut Following,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
+) -> Result<(Exit, Frame), Complaint> {
+    answer::keep();
+    let exit = run(source);
+    let (text, told) = answer::kept();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    exit.map(|exit| (exit, Frame { text, told }))
+}
+
+/// Draws in place until somebody ends it.
+fn redraw(
+    mut screen: Screen,
+    mut source: Following,
+    first: Frame,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
+) -> Result<Exit, Complaint> {
+    let mut shown = first;
+    loop {
+        let Frame { text, told } = &shown;
+        let (_, rows) = screen.size();
+        let told: Vec<&str> = told.iter().flat_map(|told| told.lines()).collect();
+        // What is wrong is seen however long the answer is.
+        let room = rows.saturating_sub(if told.is_empty() { 0 } else { told.len() + 1 }).max(1);
+        let all = text.lines().count();
+        let mut lines: Vec<String> = text.lines().take(room).map(str::to_owned).collect();
+        if all > room {
+            lines.truncate(room.saturating_sub(1));
+            lines.push(format!(
+                "… {} more lines; narrow the view, or make the window higher",
+                all - lines.len()
+            ));
+        }
+        if !told.is_empty() {
+            lines.push(String::new());
+            lines.extend(told.into_iter().map(str::to_owned));
+        }
+        written(screen.draw(&lines))?;
+        let begun = Instant::now();
+        let drawn = frame(&mut source, run);
+        let pause = TICK.max(begun.elapsed() * REST);
+        shown = match drawn {
+            Ok((_, frame)) => frame,
+            // The app that was shown is gone, say: it may come back.
+            Err(complaint) => Frame { text: format!("{complaint}\n"), told: Vec::new() },
+        };
+        if let Some(follow) = &mut source.follow {
+            follow.next(pause);
+        }
+    }
+}
+
+/// Adds what is new until nobody reads any more.
+fn append(
+    form: Form,
+    mut source: Following,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
+) -> Result<(), Complaint> {
+    let mut out = answer::programs();
+    // Ages move by themselves. Whether anything else did shows when both are told as of one moment.
+    let moment = Timestamp::now();
+    let mut before: Option<String> = None;
+    let mut told: Vec<String> = Vec::new();
+    loop {
+        let still = judged_at(Some(moment), &mut source, run);
+        source.held = true;
+        let current = judged_at(None, &mut source, run);
+        source.held = false;
+        match (still, current) {
+            (Ok(still), Ok(current)) => {
+                let still = without_times(form, still.text);
+                if before.as_ref() != Some(&still) {
+                    let fresh = news(form, before.as_deref(), &still, &current.text);
+                    if written_or_gone(out.write_all(fresh.as_bytes()).and_then(|()| out.flush()))? {
+                        return Ok(());
+                    }
+                    for line in current.told.iter().filter(|line| !told.contains(line)) {
+                        answer::tell(line.clone());
+                    }
+                    told = current.told;
+                    before = Some(still);
+                }
+            }
+            (Err(complaint), _) | (_, Err(complaint)) => {
+                let text = complaint.to_string();
+                if before.as_ref() != Some(&text) {
+                    complaint.print();
+                    before = Some(text);
+                }
+            }
+        }
+        if let Some(follow) = &mut source.follow {
+            while !follow.next(Duration::from_secs(5)) {}
+        }
+    }
+}
+
+/// An answer as of a moment, or as of now.
+fn judged_at(
+    moment: Option<Timestamp>,
+    source: &mut Following,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
+) -> Result<Frame, Complaint> {
+    if let Some(follow) = &mut source.follow {
+        follow.judge_at(moment);
+    }
+    frame(source, run).map(|(_, frame)| frame)
+}
+
+/// Whether nobody reads any more.
+fn written_or_gone(result: std::io::Result<()>) -> Result<bool, Complaint> {
+    let gone = matches!(&result, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
+    written(result).map(|()| gone)
+}
+
+/// Programs are told when everything was observed; that it was observed again is no news.
+fn without_times(form: Form, text: String) -> String {
+    match form {
+        Form::Rows | Form::Text => text,
+        Form::Json | Form::Yaml => {
+            let time = |line: &&str| !line.trim_start().trim_start_matches('"').starts_with("observedAt");
+            text.lines().filter(time).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// What of an answer is new: `still` and `before` are told as of one moment, `text` as of now.
+fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
+    match form {
+        // Strings in JSON hold no line breaks.
+        Form::Json => text.lines().map(str::trim_start).collect::<String>() + "\n",
+        Form::Yaml if before.is_none() => text.to_owned(),
+        Form::Yaml => format!("---\n{text}"),
+        Form::Text if before.is_none() => text.to_owned(),
+        Form::Text => format!("\n{text}"),
+        Form::Rows => {
+            let Some(before) = before else { return text.to_owned() };
+            let mut known: BTreeMap<String, usize> = BTreeMap::new();
+            for line in before.lines() {
+                *known.entry(plain(line)).or_default() += 1;
+            }
+            let mut fresh = String::new();
+            // Both have the same rows, for they were made of the same.
+            for (still, line) in still.lines().zip(text.lines()) {
+                match known.get_mut(&plain(still)) {
+                    Some(count) if *count > 0 => *count -= 1,
+                    _ => {
+                        fresh.push_str(line);
+                        fresh.push('\n');
+                    }
+                }
+            }
+            fresh
+        }
+    }
+}
+
+/// Columns grow and shrink with what stands in other rows.
+fn plain(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl From<ListOutput> for Form {
+    fn from(output: ListOutput) -> Form {
+        match output {
+            ListOutput::Table | ListOutput::Wide | ListOutput::Name => Form::Rows,
+            ListOutput::Json => Form::Json,
+            ListOutput::Yaml => Form::Yaml,
+        }
+    }
+}
+
+impl GetArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        self.output.into()
+    }
+}
+
+impl ExplainArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            ExplainOutput::Table => Form::Text,
+            ExplainOutput::Json => Form::Json,
+            ExplainOutput::Yaml => Form::Yaml,
+        }
+    }
+}
+
+impl AppArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            AppOutput::Table => Form::Text,
+            AppOutput::Json => Form::Json,
+            AppOutput::Yaml => Form::Yaml,
+        }
+    }
+}
+
+impl TreeArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            TreeOutput::Text | TreeOutput::Dot => Form::Text,
+            TreeOutput::Json => Form::Json,
+        }
+    }
+}
+
+impl EventsArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            EventsOutput::Table => Form::Rows,
+            EventsOutput::Json => Form::Json,
+        }
+    }
+}
+
+impl TrustArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            TrustOutput::Table | TrustOutput::Wide => Form::Text,
+            TrustOutput::Name => Form::Rows,
+            TrustOutput::Json => Form::Json,
+            TrustOutput::Yaml => Form::Yaml,
+        }
+    }
+}

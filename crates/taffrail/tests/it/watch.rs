@@ -1,0 +1,192 @@
+//! Views that go on: `-w`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_sim::{Cluster, Fleet, Trouble};
+use tempfile::TempDir;
+
+use super::{command, taffrail};
+
+/// Long enough for a busy machine; nothing waits for it that works.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two clusters with an app each, and the kubeconfig that leads to them.
+struct Served {
+    runtime: tokio::runtime::Runtime,
+    _fleet: Fleet,
+    clusters: Vec<Cluster>,
+    _folder: TempDir,
+    kubeconfig: String,
+}
+
+/// A Deployment of which so many of two replicas are available; nobody else writes its status.
+fn app(generation: i64, available: i64) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "generation": generation,
+            "labels": {"app.kubernetes.io/instance": "shop"}},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
+        "status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
+            "availableReplicas": available, "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+}
+
+fn served() -> Served {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (fleet, clusters) = runtime.block_on(async {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in ["one", "two"] {
+            let cluster = fleet.cluster(name).await.unwrap();
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+            cluster.apply(namespace).unwrap();
+            cluster.apply(app(1, 2)).unwrap();
+            clusters.push(cluster);
+        }
+        (fleet, clusters)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
+    let kubeconfig = path.to_str().unwrap().to_owned();
+    Served { runtime, _fleet: fleet, clusters, _folder: folder, kubeconfig }
+}
+
+/// A command that goes on.
+struct Going {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Going {
+    fn start(served: &Served, arguments: &[&str]) -> Going {
+        let all = [arguments, &["--all-contexts", "--kubeconfig", &served.kubeconfig]].concat();
+        let mut child = command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // The test may have seen enough.
+                let _ = sender.send(line);
+            }
+        });
+        Going { child, lines, seen: Vec::new() }
+    }
+
+    /// The next line of which this holds; those before it are forgotten.
+    #[track_caller]
+    fn until(&mut self, holds: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let line = self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("not among {:#?}", self.seen));
+            self.seen.push(line.clone());
+            if holds(&line) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+#[test]
+fn rows_are_added_as_they_change() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "apps", "-w"]);
+    going.until(|line| line.starts_with("CLUSTER"));
+    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let quiet = going.seen.len();
+
+    served.clusters[0].apply(app(1, 1)).unwrap();
+    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
+    served.clusters[0].apply(app(1, 2)).unwrap();
+    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
+    let news = &going.seen[quiet..];
+    assert!(
+        news.iter().all(|line| line.starts_with("one ")),
+        "what did not change is not told again: {news:#?}"
+    );
+}
+
+#[test]
+fn programs_get_a_document_a_line() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "apps", "-w", "-o", "json"]);
+    let parsed = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    let first = parsed(&going.until(|_| true));
+    assert_eq!(first["items"].as_array().unwrap().len(), 2);
+    served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
+    going.until(|line| parsed(line)["items"].as_array().unwrap().len() == 1);
+}
+
+#[test]
+fn a_cluster_that_goes_away_is_unknown_and_comes_back() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "apps", "-w"]);
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let away = served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Blackhole) });
+    let line = going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Unknown"]));
+    assert!(line.contains("was Ready"), "{line}");
+    served.clusters[1].heal(away);
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+}
+
+#[test]
+fn all_views_go_on() {
+    let served = served();
+    for (view, first, then) in [
+        (vec!["app", "shop", "-w"], "Ready", "InProgress"),
+        (vec!["tree", "shop", "-w"], "Ready", "InProgress"),
+        (vec!["get", "clusters", "-w"], "Ready", "InProgress"),
+        (vec!["get", "resources", "-w"], "Ready", "InProgress"),
+        (vec!["explain", "-w", "shop"], "Ready", "InProgress"),
+    ] {
+        let mut going = Going::start(&served, &view);
+        going.until(|line| line.contains(first));
+        served.clusters[0].apply(app(1, 1)).unwrap();
+        going.until(|line| line.contains(then));
+        served.clusters[0].apply(app(1, 2)).unwrap();
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_told_at_once() {
+    let answer = taffrail(&["get", "apps", "-w", "--from", "somewhere"], "");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("--from"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it() {
+    let served = served();
+    let all = ["get", "apps", "-w", "--all-contexts", "--kubeconfig", &served.kubeconfig];
+    let mut child = command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut byte = [0];
+    stdout.read_exact(&mut byte).unwrap();
+    drop(stdout);
+    served.clusters[0].apply(app(1, 0)).unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it goes on for nobody");
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,232 @@
+//! Plays a recording on `taffrail-sim`, where the answers must be those that Kubernetes led to.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use taffrail_sim::{Cluster, Fleet, Pace, Timeline, Trouble};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::harness::{Answer, CLUSTER, run};
+use crate::stage::Who;
+use crate::timeline::{self, Scene, Timelines, normal};
+
+/// A fleet that goes through what was recorded, up to where somebody looks.
+pub(crate) struct Replay {
+    name: String,
+    script: VecDeque<Scene>,
+    /// Microseconds since the beginning.
+    at: u64,
+    clusters: Vec<Cluster>,
+    admin: OsString,
+    reader: OsString,
+    fleet: Fleet,
+    _folder: TempDir,
+    _runtime: Runtime,
+}
+
+/// What every new cluster begins with.
+fn base() -> &'static [Value] {
+    static BASE: OnceLock<Vec<Value>> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let text = timeline::read(&timeline::file("base"));
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    })
+}
+
+impl Replay {
+    pub(crate) fn of(name: &str, recorded: Timelines) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (fleet, clusters) = runtime.block_on(async {
+            let fleet = Fleet::builder()
+                .pace(Pace::Stepped)
+                .start_at(recorded.head.begin)
+                .version(&recorded.head.version)
+                .controllers(false)
+                .verbatim(true)
+                .start()
+                .await
+                .expect("a fleet");
+            let mut clusters = Vec::new();
+            for (name, timeline) in &recorded.clusters {
+                let cluster = fleet.cluster(name).await.expect("a cluster");
+                cluster.seed(base().iter().cloned()).expect("what every cluster has");
+                cluster.play(&Timeline::read(timeline).expect("a timeline"));
+                clusters.push(cluster);
+            }
+            (fleet, clusters)
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: String, text: String| -> PathBuf {
+            let file = folder.path().join(name);
+            fs::write(&file, text).expect("a kubeconfig");
+            file
+        };
+        let admin = write("admin".to_owned(), Cluster::kubeconfig_of(&clusters));
+        let readers = clusters.iter().map(|cluster| {
+            let reader = cluster.add_user("reader", &["readers"]);
+            write(format!("reader-{}", cluster.name()), cluster.kubeconfig_for(&reader))
+        });
+        let reader = std::env::join_paths(readers).expect("paths");
+        Self {
+            name: name.to_owned(),
+            script: recorded.script.into(),
+            at: 0,
+            clusters,
+            admin: admin.into(),
+            reader,
+            fleet,
+            _folder: folder,
+            _runtime: runtime,
+        }
+    }
+
+    /// What Kubernetes said.
+    #[track_caller]
+    pub(crate) fn fact(&mut self) -> Value {
+        match self.script.pop_front() {
+            Some(Scene::Fact(fact)) => fact,
+            other => self.differs("asks Kubernetes", other.as_ref()),
+        }
+    }
+
+    /// Whether there is nothing more to see.
+    pub(crate) fn is_over(&self) -> bool {
+        self.script.is_empty()
+    }
+
+    /// See [`Stage::silence_second`](crate::stage::Stage::silence_second).
+    pub(crate) fn silence_second(&self) {
+        self.clusters.get(1).expect("two clusters").trouble(Trouble::Blackhole);
+    }
+
+    /// Looks at the moment of the recording; the answer must be the same.
+    #[track_caller]
+    pub(crate) fn look(&mut self, who: Who, arguments: &[&str]) -> Answer {
+        let look = match self.script.pop_front() {
+            Some(Scene::Look(look)) if look.arguments == arguments && look.who == format!("{who:?}") => look,
+            other => self.differs(&format!("looks with {arguments:?} as {who:?}"), other.as_ref()),
+        };
+        self.fleet.advance(Duration::from_micros(look.at.saturating_sub(self.at)));
+        self.at = look.at;
+        let kubeconfig = match who {
+            Who::Admin => &self.admin,
+            Who::Reader => &self.reader,
+        };
+        let now = look.now.to_string();
+        let answer = run(kubeconfig, &[arguments, &["--now", &now]].concat());
+        let servers: Vec<_> =
+            self.clusters.iter().map(|cluster| (cluster.name().to_owned(), cluster.url())).collect();
+        let same = |what: &str, recorded: &str, played: &str| {
+            let played = normal(played, &servers);
+            let is_same =
+                match (serde_json::from_str::<Value>(recorded), serde_json::from_str::<Value>(&played)) {
+                    (Ok(recorded), Ok(played)) => recorded == played,
+                    _ => recorded == played,
+                };
+            assert!(
+                is_same,
+                "{}: {what} of `{}` is not what it was on Kubernetes:\n{}",
+                self.name,
+                arguments.join(" "),
+                differences(recorded, &played)
+            );
+        };
+        same("stderr", &look.stderr, &answer.stderr);
+        same("stdout", &look.stdout, &answer.stdout);
+        assert_eq!(look.code, answer.code, "{answer}");
+        answer
+    }
+
+    /// Everything that was recorded must have been asked for.
+    pub(crate) fn finish(mut self) {
+        if let Some(left) = self.script.pop_front() {
+            self.differs("ends", Some(&left));
+        }
+    }
+
+    #[track_caller]
+    fn differs(&self, does: &str, recorded: Option<&Scene>) -> ! {
+        panic!(
+            "{0}: the scenario {does}, and in the recording there follows {recorded:?}. If it was changed on purpose: \
+             cargo xtask kube record-scenarios {0}",
+            self.name
+        )
+    }
+}
+
+/// The lines of two answers that are not in the other one, `-` on Kubernetes and `+` here.
+fn differences(recorded: &str, played: &str) -> String {
+    let pretty = |text: &str| -> Vec<String> {
+        let value =
+            serde_json::from_str::<Value>(text).and_then(|value| serde_json::to_string_pretty(&value));
+        value.unwrap_or_else(|_| text.to_owned()).lines().map(str::to_owned).collect()
+    };
+    let (old, new) = (pretty(recorded), pretty(played));
+    let lost = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}\n"));
+    let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}\n"));
+    let text: String = lost.chain(come).take(60).collect();
+    if text.is_empty() { format!("the same lines in another order:\n{played}") } else { text }
+}
+
+/// The first look of a recording whose timeline was tampered with.
+fn tampered(tamper: impl Fn(&str) -> bool) {
+    let name = "a_container_that_crashes";
+    let mut recorded = Timelines::read(name);
+    for (_, timeline) in &mut recorded.clusters {
+        let kept: Vec<&str> = timeline.lines().filter(|line| !tamper(line)).collect();
+        assert!(kept.len() < timeline.lines().count(), "nothing is left out");
+        *timeline = kept.join("\n");
+    }
+    Replay::of(name, recorded).look(Who::Admin, &["get", "apps", "-A", "-o", "json", "--context", CLUSTER]);
+}
+
+#[test]
+#[should_panic(expected = "is not what it was on Kubernetes")]
+fn a_change_that_is_left_out_is_noticed() {
+    tampered(|line| line.contains("CrashLoopBackOff"));
+}
+
+#[test]
+#[should_panic(expected = "is not what it was on Kubernetes")]
+fn an_object_that_is_left_out_is_noticed() {
+    tampered(|line| line.contains("\"kind\":\"Kustomization\""));
+}
+
+#[test]
+#[should_panic(expected = "the scenario looks with [\"get\", \"clusters\"]")]
+fn a_scenario_that_has_changed_is_noticed() {
+    let name = "a_container_that_crashes";
+    Replay::of(name, Timelines::read(name)).look(Who::Admin, &["get", "clusters"]);
+}
+
+#[test]
+fn recordings_say_nothing_of_the_machine_that_made_them() {
+    let folder = timeline::file("base").parent().expect("a folder").to_owned();
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder).expect("the recordings").map(|entry| entry.expect("an entry")) {
+        bytes += entry.metadata().expect("a size").len();
+        let text = timeline::read(&entry.path());
+        let file = entry.file_name().display().to_string();
+        for part in ["/home", "/root", "/tmp", "localhost", "-----BEGIN"] {
+            assert!(!text.contains(part), "{file} has {part}");
+        }
+        for rest in text.split("127.0.0.1:").skip(1) {
+            // What API servers are said to listen on, and where the webhook that does not answer is.
+            assert!(
+                ["6443", "9/", "9:"].iter().any(|known| rest.starts_with(known)),
+                "{file} has a port: {rest:.20}"
+            );
+        }
+    }
+    assert!(bytes < 3_000_000, "{bytes} bytes are too many to keep beside the code");
+}

@@ -1,0 +1,134 @@
+//! The form of a recording: `tests/e2e/timelines/SCENARIO.gz`.
+//!
+//! A text with sections. `begin` has when it was and on which version; `cluster NAME` the timeline of a cluster, as
+//! `taffrail-sim` reads one; `script` what the scenario saw, a line of JSON each. `base.gz` has the objects that
+//! every new cluster begins with and that say nothing of it: roles, definitions of custom resources.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a line is called that begins a section.
+const SECTION: &str = "\n=== ";
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) begin: Timestamp,
+    /// Of Kubernetes.
+    pub(crate) version: String,
+}
+
+/// What a scenario saw, in its order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scene {
+    /// What Kubernetes itself said.
+    Fact(Value),
+    Look(Look),
+}
+
+/// An answer of Taffrail's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Look {
+    /// Microseconds since the beginning: between the last change that was seen and the next.
+    pub(crate) at: u64,
+    /// What was given as the time.
+    pub(crate) now: Timestamp,
+    pub(crate) who: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) struct Timelines {
+    pub(crate) head: Head,
+    /// The timeline of each cluster.
+    pub(crate) clusters: Vec<(String, String)>,
+    pub(crate) script: Vec<Scene>,
+}
+
+/// Where recordings are.
+pub(crate) fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.gz"))
+}
+
+pub(crate) fn read(file: &Path) -> String {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| GzDecoder::new(file).read_to_string(&mut text));
+    read.unwrap_or_else(|error| {
+        panic!("{}: {error}: record it with `cargo xtask kube record-scenarios`", file.display())
+    });
+    text
+}
+
+pub(crate) fn write(file: &Path, text: &str) {
+    fs::create_dir_all(file.parent().expect("a folder")).expect("the folder of recordings");
+    // The header of the format has no time in it: the same text gives the same file.
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(text.as_bytes()).expect("written to memory");
+    fs::write(file, gzip.finish().expect("written to memory")).expect("the recording is written");
+}
+
+impl Timelines {
+    pub(crate) fn read(name: &str) -> Self {
+        let text = read(&file(name));
+        // Lines of JSON cannot begin so.
+        let mut sections = text.trim_start_matches(&SECTION[1..]).split(SECTION).map(|section| {
+            let (title, body) = section.split_once('\n').unwrap_or((section, ""));
+            (title.to_owned(), body)
+        });
+        let (_, head) = sections.next().expect("a head");
+        let head = serde_json::from_str(head).expect("a head");
+        let (mut clusters, mut script) = (Vec::new(), Vec::new());
+        for (title, body) in sections {
+            match title.strip_prefix("cluster ") {
+                Some(cluster) => clusters.push((cluster.to_owned(), body.to_owned())),
+                None => {
+                    script = body
+                        .lines()
+                        .map(|line| serde_json::from_str(line).expect("a scene in a line"))
+                        .collect();
+                }
+            }
+        }
+        Self { head, clusters, script }
+    }
+
+    pub(crate) fn write(&self, name: &str) {
+        let mut text = format!("{}begin\n{}", &SECTION[1..], json(&self.head));
+        for (cluster, timeline) in &self.clusters {
+            text.push_str(&format!("{SECTION}cluster {cluster}\n{timeline}"));
+        }
+        let script: Vec<String> = self.script.iter().map(json).collect();
+        text.push_str(&format!("{SECTION}script\n{}\n", script.join("\n")));
+        write(&file(name), &text);
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it is JSON")
+}
+
+/// An answer in which nothing depends on where the servers are, and how long somebody waited for one in vain.
+pub(crate) fn normal(text: &str, servers: &[(String, String)]) -> String {
+    let text = servers.iter().fold(text.to_owned(), |text, (cluster, url)| {
+        let host = url.trim_start_matches("https://");
+        text.replace(host, &format!("{cluster}.example:6443"))
+    });
+    let mut parts = text.split(" within ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let after = part.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+        let is_waited = after.len() < part.len() && after.starts_with(" s");
+        text + " within " + if is_waited { "2.0" } else { "" } + if is_waited { after } else { part }
+    })
+}

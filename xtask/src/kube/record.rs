@@ -1,0 +1,70 @@
+//! What recording a cluster's history needs of its control plane.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{ControlPlane, process};
+use crate::binary::workspace;
+
+/// Those who change a cluster by themselves.
+const ACTORS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
+
+/// The controllers of a control plane, held still until this is dropped.
+#[derive(Debug)]
+pub struct Held<'a>(&'a ControlPlane);
+
+impl ControlPlane {
+    /// Holds controllers, schedulers and kubelets still: nothing changes but what clients write.
+    ///
+    /// Not for longer than a few seconds: leases expire.
+    pub fn hold(&self) -> Result<Held<'_>> {
+        let held = Held(self);
+        self.signal_actors(Signal::STOP)?;
+        Ok(held)
+    }
+
+    fn signal_actors(&self, signal: Signal) -> Result<()> {
+        for it in self.processes().iter().filter(|it| ACTORS.contains(&&*it.program)) {
+            process::signal(it.pid, &it.program, &self.state.folder, signal)?;
+        }
+        Ok(())
+    }
+
+    /// The newest revision of a cluster: that of the last change of any of its objects. Clusters of one control plane
+    /// count together.
+    pub fn revision(&self, context: &str) -> Result<u64> {
+        let text = self.kubectl(context, &["get", "--raw", "/api/v1/namespaces?limit=1"])?;
+        let list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
+        let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        version.context("a list without version")
+    }
+
+    /// A command that records what happens in a cluster; it takes for how many seconds and the file to write.
+    pub fn recorder(&self, context: &str) -> Result<Command> {
+        let Some(member) = self.members().iter().find(|member| member.context == context) else {
+            bail!("{} has no cluster {context}; it has {}", self.name(), self.contexts().join(", "));
+        };
+        let tokens = member.folder.join("tokens.csv");
+        let text =
+            fs::read_to_string(&tokens).with_context(|| format!("cannot read {}", tokens.display()))?;
+        let token = text.lines().find(|line| line.split(',').nth(1) == Some("admin"));
+        let token =
+            token.and_then(|line| line.split(',').next()).context("the administrator has no token")?;
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["run", "--quiet", "--package", "taffrail-sim", "--example", "record", "--"]);
+        command.args([&member.server, &member.folder.join("ca.crt").display().to_string()]);
+        command.env("TOKEN", token).current_dir(workspace());
+        Ok(command)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // One that cannot be woken is gone, which whoever uses the control plane finds out.
+        let _ = self.0.signal_actors(Signal::CONT);
+    }
+}
