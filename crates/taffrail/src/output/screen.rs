@@ -91,14 +91,6 @@ impl Screen {
         let cut = cut(line, columns);
         if self.coloured { cut } else { anstream::adapter::strip_str(&cut).to_string() }
     }
-
-    /// Gives the screen back for as long as the process is stopped, as by Ctrl-Z, and takes it again afterwards.
-    pub(crate) fn stop(&mut self) -> io::Result<()> {
-        restore();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
-        self.size = (0, 0);
-        enter()
-    }
 }
 
 impl Drop for Screen {
