@@ -130,12 +130,23 @@ impl Bench<'_> {
             Target::Selection(selection) => self.selection(selection, known),
             Target::Inventory(key) => self.objects(std::iter::once(key).chain(known)),
             Target::UnknownKind { word, name, why } => {
-                let opinion = match (why, self.until) {
-                    (Some(why), _) => Opinion::unobserved(why),
-                    (None, _) => Opinion::waiting(format!("the server has no kind called {word} yet"))
-                        .because(NOT_FOUND),
-                };
-                vec![self.said(Subject::Named(named(word, name.as_deref())), None, opinion)]
+                let subject = Subject::Named(named(word, name.as_deref()));
+                vec![match (why, self.until) {
+                    (Some(why), _) => self.said(subject, None, Opinion::unobserved(why)),
+                    // Who mistypes a kind must not be told that it is gone.
+                    (None, Until::Deleted) => {
+                        let why = format!(
+                            "the server has no kind called {word}; group/Kind/namespace/name counts as deleted then"
+                        );
+                        let opinion = Opinion::hopeless(why).because(NOT_FOUND);
+                        self.said(subject, Some(Status::NotFound), opinion)
+                    }
+                    (None, _) => {
+                        let why = format!("the server has no kind called {word} yet");
+                        let opinion = Opinion::waiting(why).because(NOT_FOUND);
+                        self.said(subject, Some(Status::NotFound), opinion)
+                    }
+                }]
             }
         }
     }
@@ -239,7 +250,8 @@ impl Bench<'_> {
             true => Opinion { why: format!("{}; {}", opinion.why, resource.message), ..opinion },
             false => opinion,
         };
-        let reason = resource.chain.first().map(|link| &*link.reason).unwrap_or_default();
+        // The message is in the words of the cause.
+        let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
             Until::Exists => Opinion::met("it is there"),
             Until::Deleted if resource.status == Status::Terminating => {
@@ -370,9 +382,12 @@ impl Bench<'_> {
         if let Some(speaker) = app.speaker.as_ref().filter(|_| app.health != Status::Current) {
             judgement.chain.clone_from(&speaker.chain);
             judgement.since = speaker.since;
-            if judgement.reason.is_empty() && judgement.verdict != Verdict::Met {
+            if judgement.reason.is_empty()
+                && judgement.verdict != Verdict::Met
+                && judgement.message == app.message
+            {
                 judgement.reason =
-                    speaker.chain.first().map(|link: &Link| link.reason.clone()).unwrap_or_default();
+                    speaker.chain.last().map(|link: &Link| link.reason.clone()).unwrap_or_default();
             }
         }
         judgement

@@ -136,10 +136,8 @@ impl Output {
         let judgement = &row.judgement;
         let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
         let (word, style) = word(until, row);
-        let message = match text::line(&judgement.message) {
-            empty if empty.is_empty() => String::new(),
-            message => format!(": {}", output::printable(&message)),
-        };
+        let why = why(row);
+        let message = if why.is_empty() { String::new() } else { format!(": {}", output::printable(&why)) };
         let name = name(&judgement.subject, placed);
         let name = output::printable(&name);
         format!("{}{name} {style}{word}{style:#}{message}", output::printable(&cluster))
@@ -198,9 +196,25 @@ fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     }
 }
 
+/// Why it stands so, on one line: the reason's word where the words do not have it, and the words.
+fn why(row: &Row) -> String {
+    let judgement = &row.judgement;
+    let message = text::line(&judgement.message);
+    let is_said = judgement.reason.is_empty()
+        || judgement.verdict == Verdict::Met
+        || judgement.status == Some(Status::NotFound)
+        || message.contains(&judgement.reason);
+    match (is_said, message.is_empty()) {
+        (true, _) => message,
+        (false, true) => judgement.reason.clone(),
+        (false, false) => format!("{}: {message}", judgement.reason),
+    }
+}
+
 /// Whether the targets are in several namespaces.
 fn has_several_places(wait: &Wait) -> bool {
-    let mut places = wait.rows().map(|row| row.judgement.subject.namespace());
+    let places = wait.rows().map(|row| row.judgement.subject.namespace());
+    let mut places = places.filter(|place| !place.is_empty());
     let first = places.next();
     places.any(|place| Some(place) != first)
 }
@@ -239,7 +253,7 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
             Cell::new(name(&judgement.subject, placed)),
             Cell::styled(word, style),
             Cell::new(met),
-            Cell::new(text::line(&judgement.message)),
+            Cell::new(why(row)),
         ];
         if several {
             cells.insert(0, Cell::new(&judgement.cluster));
@@ -321,7 +335,10 @@ fn last_words(
         }
         let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };
         let (word, _) = word(wait.until(), row);
-        let message = if judgement.message.is_empty() { "nothing is known" } else { &judgement.message };
+        let message = match why(row) {
+            empty if empty.is_empty() => "nothing is known".to_owned(),
+            why => why,
+        };
         let told = format!("{cluster}{} is {word}: {message}", name(&judgement.subject, placed));
         indented(out, "  ", &told)?;
         // The first link is the target itself.
