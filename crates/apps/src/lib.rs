@@ -26,6 +26,7 @@
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster.
 //! * [`ClusterEvidence`] is what stands behind an object that is not well.
+//! * [`wait`] says whether what is waited for holds, and what stands in the way.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
@@ -46,6 +47,7 @@ mod reads;
 mod snapshot;
 mod sync;
 pub mod view;
+pub mod wait;
 pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};

@@ -66,6 +66,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),
         Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
         Command::Status(arguments) => commands::status::run(arguments),
+        Command::Wait(arguments) => commands::wait::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
@@ -114,8 +115,8 @@ fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Co
             arguments.columns.clear();
         }
     }
-    if let Some(source) = cli.command.source_mut() {
-        source.context = config.contexts(&source.context)?;
+    if let Some(contexts) = cli.command.contexts_mut() {
+        *contexts = config.contexts(contexts)?;
     }
     Ok(())
 }

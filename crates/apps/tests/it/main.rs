@@ -23,3 +23,4 @@ mod snapshot;
 mod tree;
 mod trust;
 mod view;
+mod wait;

@@ -11,4 +11,5 @@ mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+pub(crate) mod wait;
 pub(crate) mod watch;

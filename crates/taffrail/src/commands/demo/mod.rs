@@ -64,7 +64,7 @@ pub(crate) struct DemoArguments {
     kubeconfig: Option<PathBuf>,
 
     /// Begin so far into the round of troubles, which takes five minutes: 90s, 2m
-    #[arg(long, value_name = "TIME", value_parser = cli::timeout)]
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 
     /// Let time stand still there, so that what is to be seen does not pass: nothing happens, nothing reacts
