@@ -26,6 +26,7 @@
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster.
 //! * [`ClusterEvidence`] is what stands behind an object that is not well.
+//! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
@@ -45,6 +46,7 @@ mod owners;
 mod reads;
 mod snapshot;
 mod sync;
+pub mod verbs;
 pub mod view;
 pub mod yaml;
 

@@ -13,6 +13,7 @@ use taffrail_status::{Choosing, Taffrail};
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
+use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -26,6 +27,7 @@ Examples:
   taffrail get apps --all-contexts               of every cluster you know, side by side
   taffrail explain shop                          why is it not ready?
   taffrail get apps --from dumps/                of files, without a cluster
+  taffrail reconcile shop                        have its tool look at it now, and follow what comes of it
   taffrail COMMAND --help                        more examples
 
 Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 something that was asked for could
@@ -64,6 +66,9 @@ pub(crate) enum Command {
     Events(EventsArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
+    Reconcile(ReconcileArguments),
+    Suspend(SuspendArguments),
+    Resume(ResumeArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
 }
@@ -79,6 +84,9 @@ impl Command {
             Command::Events(arguments) => Some(&mut arguments.view.source),
             Command::Trust(arguments) => Some(&mut arguments.view.source),
             Command::Status(arguments) => Some(&mut arguments.source),
+            Command::Reconcile(arguments) => Some(&mut arguments.acting.source),
+            Command::Suspend(arguments) => Some(&mut arguments.acting.source),
+            Command::Resume(arguments) => Some(&mut arguments.acting.source),
             Command::Config(_) | Command::Completion(_) => None,
         }
     }
@@ -92,14 +100,22 @@ impl Command {
             | Command::Tree(TreeArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
-            Command::Status(_) | Command::Config(_) | Command::Completion(_) => false,
+            Command::Status(_)
+            | Command::Reconcile(_)
+            | Command::Suspend(_)
+            | Command::Resume(_)
+            | Command::Config(_)
+            | Command::Completion(_) => false,
         }
     }
 
     /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
-            Command::Completion(_) => false,
+            // What is being done is told while it is done.
+            Command::Completion(_) | Command::Reconcile(_) | Command::Suspend(_) | Command::Resume(_) => {
+                false
+            }
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }
@@ -167,7 +183,14 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> Choosing<Taffrail> {
-        let pdb = match self.pdb {
+        self.pdb.rules()
+    }
+}
+
+impl Pdb {
+    /// Who judges so.
+    pub(crate) fn rules(self) -> Choosing<Taffrail> {
+        let pdb = match self {
             Pdb::Advisory => Budgets::Advisory,
             Pdb::Sufficient => Budgets::Sufficient,
         };
@@ -176,7 +199,7 @@ impl ViewArguments {
 }
 
 /// Reads a span of time: a number with a unit, or seconds.
-fn timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     let digits =
         text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

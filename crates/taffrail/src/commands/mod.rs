@@ -10,4 +10,5 @@ mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+pub(crate) mod verbs;
 pub(crate) mod watch;
