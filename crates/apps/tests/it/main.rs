@@ -22,4 +22,5 @@ mod server;
 mod snapshot;
 mod tree;
 mod trust;
+mod verbs;
 mod view;

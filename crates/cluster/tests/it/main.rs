@@ -13,3 +13,4 @@ mod index_tree;
 mod kubeconfigs;
 mod reading;
 mod server;
+mod writing;

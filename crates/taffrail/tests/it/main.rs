@@ -18,6 +18,7 @@ mod status;
 mod terminal;
 mod tree;
 mod trust;
+mod verbs;
 mod watch;
 
 use std::io::Write;

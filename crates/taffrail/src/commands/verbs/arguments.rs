@@ -64,6 +64,8 @@ impl ReconcileArguments {
 #[derive(Debug, Args)]
 #[command(
     mut_arg("timeout", request_timeout),
+    mut_arg("wait", unneeded),
+    mut_arg("deadline", unneeded),
     after_help = "\
 Examples:
   taffrail suspend shop                          in every cluster that it is in
@@ -106,6 +108,11 @@ fn request_timeout(argument: clap::Arg) -> clap::Arg {
     argument.long("request-timeout")
 }
 
+/// There is nothing to wait for.
+fn unneeded(argument: clap::Arg) -> clap::Arg {
+    argument.hide(true)
+}
+
 /// On which apps, and how.
 #[derive(Debug, Args)]
 pub(crate) struct ActingArguments {
@@ -140,8 +147,8 @@ pub(crate) struct ActingArguments {
     pub(crate) wait: bool,
 
     /// How long to wait for that, such as 5m or 90s
-    #[arg(id = "patience", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = timeout)]
-    pub(crate) patience: Duration,
+    #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = timeout)]
+    pub(crate) deadline: Duration,
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,

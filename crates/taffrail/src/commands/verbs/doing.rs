@@ -154,9 +154,9 @@ impl<'a> Doing<'a> {
             for step in &task.plan.steps {
                 written(print(task, step, &step.patch))?;
             }
-            if !task.plan.steps.is_empty() {
-                written(writeln!(answer::people(), "nothing was sent (dry run)"))?;
-            }
+        }
+        if self.tasks.iter().any(|task| !task.plan.steps.is_empty()) {
+            written(writeln!(answer::people(), "nothing was sent (dry run)"))?;
         }
         Ok(self.exit)
     }
@@ -182,7 +182,7 @@ impl<'a> Doing<'a> {
                 let why = self.look(at, fleet, &list, begun)?;
                 first = first.or(why);
             }
-            let is_late = begun.elapsed() >= self.arguments.patience;
+            let is_late = begun.elapsed() >= self.arguments.deadline;
             if is_late {
                 for at in 0..self.tasks.len() {
                     self.give_up(at, fleet, &list)?;
@@ -195,7 +195,7 @@ impl<'a> Doing<'a> {
                 let line = Progress::start("waiting:".to_owned(), vec![why.clone()]);
                 waiting = Some((why, line));
             }
-            follow.next(TICK.min(self.arguments.patience.saturating_sub(begun.elapsed())));
+            follow.next(TICK.min(self.arguments.deadline.saturating_sub(begun.elapsed())));
         }
     }
 
@@ -415,7 +415,7 @@ impl<'a> Doing<'a> {
         self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
         let text = format!(
             "not ready within {}: {}",
-            span(self.arguments.patience),
+            span(self.arguments.deadline),
             why.unwrap_or_else(|| "it is not known why".to_owned())
         );
         self.say(&self.tasks[at], &text, AnsiColor::Yellow.on_default())?;
