@@ -174,6 +174,10 @@ impl<'a> Doing<'a> {
             if !self.tasks.iter().any(Task::is_pending) {
                 return Ok(self.exit);
             }
+            if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
+                // What the other one wrote is on its way.
+                follow.next(TICK);
+            }
             follow.settle(more);
             let fleet = follow.fleet();
             let list = fleet.apps(&[]);
