@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, reason = "a measurement that fails is none")]
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -39,20 +40,20 @@ impl Generator {
         labels: &str,
         owner: Option<&(String, String, String)>,
     ) -> String {
-        let api_version = api_version(kind);
+        let version = api_version(kind);
         let uid = self.uid();
         self.text.clear();
         let text = &mut self.text;
         let _ = write!(
             text,
-            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{}","generation":1,"creationTimestamp":"2026-11-01T10:00:00Z","labels":{{{labels}}}"#,
+            r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{}","generation":1,"creationTimestamp":"2026-11-01T10:00:00Z","labels":{{{labels}}}"#,
             self.number + 10_000
         );
         if let Some((kind, name, uid)) = owner {
             let _ = write!(
                 text,
                 r#","ownerReferences":[{{"apiVersion":"{}","kind":"{kind}","name":"{name}","uid":"{uid}","controller":true,"blockOwnerDeletion":true}}]"#,
-                api_version_of(kind)
+                api_version(kind)
             );
         }
         let _ = write!(text, r#","managedFields":[{MANAGED},{MANAGED},{MANAGED}]}}"#);
@@ -67,10 +68,6 @@ fn uid(number: u64) -> String {
 }
 
 fn api_version(kind: &str) -> &'static str {
-    api_version_of(kind)
-}
-
-fn api_version_of(kind: &str) -> &'static str {
     match kind {
         "Deployment" | "ReplicaSet" => "apps/v1",
         "EndpointSlice" => "discovery.k8s.io/v1",
@@ -123,22 +120,34 @@ fn generate(namespaces: usize, each: &mut dyn FnMut(&str, &str)) {
     }
 }
 
+/// Makes an object that nobody owns; kind, name and UID.
+fn plain(
+    make: &mut Generator,
+    namespace: &str,
+    each: &mut dyn FnMut(&str, &str),
+    kind: &str,
+    name: String,
+    labels: &str,
+    rest: &str,
+) -> (String, String, String) {
+    let uid = make.begin(kind, namespace, &name, labels, None);
+    make.text.push_str(rest);
+    make.text.push('}');
+    each(kind, &make.text);
+    (kind.to_owned(), name, uid)
+}
+
 fn one_app(make: &mut Generator, home: usize, namespace: &str, app: usize, each: &mut dyn FnMut(&str, &str)) {
     let instance = format!("app-{home:03}-{app}");
     let own = format!(
         r#""app.kubernetes.io/instance":"{instance}","app.kubernetes.io/name":"shop","app.kubernetes.io/managed-by":"argocd""#
     );
-    let mut plain = |make: &mut Generator, kind: &str, name: String, labels: &str, rest: &str| {
-        let uid = make.begin(kind, namespace, &name, labels, None);
-        make.text.push_str(rest);
-        make.text.push('}');
-        each(kind, &make.text);
-        (kind.to_owned(), name, uid)
-    };
     for number in 0..15 {
         let data = "x".repeat(300);
         plain(
             make,
+            namespace,
+            each,
             "ConfigMap",
             format!("{instance}-config-{number}"),
             &own,
@@ -146,28 +155,40 @@ fn one_app(make: &mut Generator, home: usize, namespace: &str, app: usize, each:
         );
     }
     for number in 0..10 {
-        plain(make, "Secret", format!("{instance}-secret-{number}"), &own, r#","type":"Opaque""#);
+        plain(
+            make,
+            namespace,
+            each,
+            "Secret",
+            format!("{instance}-secret-{number}"),
+            &own,
+            r#","type":"Opaque""#,
+        );
     }
     for number in 0..2 {
-        plain(make, "ServiceAccount", format!("{instance}-account-{number}"), &own, "");
+        plain(make, namespace, each, "ServiceAccount", format!("{instance}-account-{number}"), &own, "");
     }
     let ready = r#","spec":{"size":3},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-11-01T10:00:00Z","reason":"Ok","message":"all is well"}]}"#;
     for kind in ["Database", "Queue", "Certificate"] {
-        plain(make, kind, format!("{instance}-{}", kind.to_lowercase()), &own, ready);
+        plain(make, namespace, each, kind, format!("{instance}-{}", kind.to_lowercase()), &own, ready);
     }
     plain(
         make,
+        namespace,
+        each,
         "Ingress",
         format!("{instance}-web"),
         &own,
         r#","spec":{"rules":[]},"status":{"loadBalancer":{}}"#,
     );
     let scaled = r#","spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}},"status":{"conditions":[{"type":"AbleToScale","status":"True","reason":"ReadyForNewScale"},{"type":"ScalingActive","status":"True","reason":"ValidMetricFound"}]}"#;
-    plain(make, "HorizontalPodAutoscaler", format!("{instance}-web"), &own, scaled);
+    plain(make, namespace, each, "HorizontalPodAutoscaler", format!("{instance}-web"), &own, scaled);
     let services: Vec<_> = (0..5)
         .map(|number| {
             plain(
                 make,
+                namespace,
+                each,
                 "Service",
                 format!("{instance}-service-{number}"),
                 &own,
@@ -181,7 +202,7 @@ fn one_app(make: &mut Generator, home: usize, namespace: &str, app: usize, each:
         let labels = format!(r#"{own},"component":"c{number}""#);
         let well = r#","spec":{"replicas":5,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[CONTAINERS],"volumes":[VOLUMES]}}},"status":{"observedGeneration":1,"replicas":5,"updatedReplicas":5,"readyReplicas":5,"availableReplicas":5,"conditions":[{"type":"Available","status":"True","lastTransitionTime":"2026-11-01T10:00:00Z"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}"#;
         let well = well.replace("CONTAINERS", CONTAINERS).replace("VOLUMES", VOLUMES);
-        let deployment = plain(make, "Deployment", name.clone(), &labels, &well);
+        let deployment = plain(make, namespace, each, "Deployment", name.clone(), &labels, &well);
         let sets = if number < 2 { 2 } else { 1 };
         for set in 0..sets {
             let hash = format!("{:09x}", make.number * 7919 % 0xf_ffff_ffff);
@@ -189,11 +210,11 @@ fn one_app(make: &mut Generator, home: usize, namespace: &str, app: usize, each:
             let labels = format!(r#"{labels},"pod-template-hash":"{hash}""#);
             let uid = make.begin("ReplicaSet", namespace, &name, &labels, Some(&deployment));
             let replicas = if set == 0 { 5 } else { 0 };
-            let rest = r#","spec":{"replicas":N,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[CONTAINERS],"volumes":[VOLUMES]}}},"status":{"observedGeneration":1,"replicas":N,"fullyLabeledReplicas":N,"readyReplicas":N,"availableReplicas":N}}"#;
+            let rest = r#","spec":{"replicas":COUNT,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[CONTAINERS],"volumes":[VOLUMES]}}},"status":{"observedGeneration":1,"replicas":COUNT,"fullyLabeledReplicas":COUNT,"readyReplicas":COUNT,"availableReplicas":COUNT}}"#;
             let rest = rest
                 .replace("CONTAINERS", CONTAINERS)
                 .replace("VOLUMES", VOLUMES)
-                .replace('N', &replicas.to_string());
+                .replace("COUNT", &replicas.to_string());
             make.text.push_str(&rest);
             each("ReplicaSet", &make.text);
             let owner = ("ReplicaSet".to_owned(), name.clone(), uid);
@@ -269,7 +290,7 @@ fn main() {
     generate(1, &mut |_, text| bytes += parser.parse(text.as_bytes()).map_or(0, |_| text.len()));
     let before = resident();
     let mut index = Index::new(IndexSettings {
-        mark: Box::new(|object, add| {
+        mark: Arc::new(|object, add| {
             add(&object.text(&["metadata", "labels", "app.kubernetes.io/instance"]))
         }),
         ..IndexSettings::default()

@@ -5,6 +5,7 @@
 //! that offers HTTP/2. The first connection is made before any request, on its own: hyper's pool learns
 //! the protocol only from an open connection, and would open one for each of the first requests.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,9 @@ const LARGEST_FRAME: u32 = 256 << 10;
 /// A connection that bears watches is silent for minutes: without pings nobody would know that it is dead.
 const PING_EVERY: Duration = Duration::from_secs(15);
 const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a further connection may take; the first has the deadline of who asks for it.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The HTTP version that a server speaks with us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -362,22 +366,31 @@ impl<C, S> Service<Uri> for Opened<C, S>
 where
     C: Service<Uri, Response = S>,
     C::Future: Send + 'static,
-    C::Error: Send + 'static,
+    C::Error: Into<BoxError>,
     S: Send + 'static,
 {
     type Response = S;
-    type Error = C::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S, C::Error>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), C::Error>> {
-        self.connector.poll_ready(cx)
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
+        self.connector.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         match first {
             Some(stream) => Box::pin(std::future::ready(Ok(stream))),
-            None => Box::pin(self.connector.call(uri)),
+            None => {
+                let connecting = self.connector.call(uri);
+                Box::pin(async move {
+                    // Who takes connections and never answers would hold up all who wait for this one.
+                    match tokio::time::timeout(CONNECTED_WITHIN, connecting).await {
+                        Ok(connected) => connected.map_err(Into::into),
+                        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+                    }
+                })
+            }
         }
     }
 }

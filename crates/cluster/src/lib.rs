@@ -31,7 +31,7 @@ pub use feed::{
     ScopeId, ScopeState,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{KindSettings, Live, LiveSettings};
+pub use live::{ColdStart, KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
 pub use write::{FIELD_MANAGER, PatchRequest, PatchType, WriteError};

@@ -15,8 +15,10 @@ use super::pace::Purpose;
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
-/// How long a server may take to begin an answer. Those of watches begin with what there is.
-const HEADERS: Duration = Duration::from_secs(30);
+/// How long a server may take to begin an answer. A list has to be read from etcd first; a watch begins at once, and what
+/// there is follows.
+const LIST_BEGINS: Duration = Duration::from_secs(30);
+const WATCH_BEGINS: Duration = Duration::from_secs(10);
 
 /// How much of an answer of refusal is read, and for how long.
 const REFUSAL: usize = 64 << 10;
@@ -62,8 +64,12 @@ pub(super) async fn open(
         _ => {
             let first = &channels.first;
             // The semaphore is never closed.
-            let place =
-                first.streams.clone().acquire_owned().await.map_err(|_| timed_out(ask, Phase::Queue))?;
+            let place = first
+                .streams
+                .clone()
+                .acquire_owned()
+                .await
+                .map_err(|_| timed_out(ask, Phase::Queue, purpose))?;
             (first.client.clone(), place)
         }
     };
@@ -76,9 +82,15 @@ pub(super) async fn open(
         problem: format!("cannot be asked for: {error}"),
     })?;
     shared.costs.request(purpose);
-    let answer = tokio::time::timeout(HEADERS, client.send(request)).await;
-    let response =
-        answer.map_err(|_| timed_out(ask, Phase::Headers))?.map_err(|error| transport(ask, error))?;
+    let mut returned = shared.returned.subscribe();
+    let answer = tokio::select! {
+        answer = tokio::time::timeout(begins(purpose), client.send(request)) => answer,
+        // What was asked while the server was away is asked again, not waited for.
+        _ = returned.changed() => return Err(Refusal::from(timed_out(ask, Phase::Headers, purpose))),
+    };
+    let response = answer
+        .map_err(|_| timed_out(ask, Phase::Headers, purpose))?
+        .map_err(|error| transport(ask, error))?;
     shared.hear();
     let (head, body) = response.into_parts();
     let mut stream = Stream { what: ask.what.clone(), purpose, body, _place: place };
@@ -88,8 +100,12 @@ pub(super) async fn open(
     Err(stream.refusal(shared, ask, head.status, head.headers).await)
 }
 
-fn timed_out(ask: &Ask, phase: Phase) -> ReadError {
-    ReadError::Timeout { what: ask.what.clone(), phase, after: HEADERS }
+fn begins(purpose: Purpose) -> Duration {
+    if purpose == Purpose::Watch { WATCH_BEGINS } else { LIST_BEGINS }
+}
+
+fn timed_out(ask: &Ask, phase: Phase, purpose: Purpose) -> ReadError {
+    ReadError::Timeout { what: ask.what.clone(), phase, after: begins(purpose) }
 }
 
 fn transport(ask: &Ask, error: kube::Error) -> ReadError {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 /// Values in a chunk: a write to a chunk that a snapshot holds copies so many.
-const CHUNK: usize = 64;
+const CHUNK: usize = 16;
 /// Chunks in a group: a write copies as many pointers once after each snapshot.
 const GROUP: usize = 64;
 
 /// A vector whose clone shares everything, and which copies on write what is shared.
 ///
-/// Two levels of pointers stand over the chunks, so that a clone costs a pointer for 4,096 values.
+/// Two levels of pointers stand over the chunks, so that a clone costs a pointer for 1,024 values.
 #[derive(Debug)]
 pub(super) struct Chunked<T> {
     groups: Vec<Arc<[Arc<[T]>]>>,

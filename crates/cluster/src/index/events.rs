@@ -11,10 +11,11 @@ use taffrail_status::Object;
 use taffrail_status::assess::{Event, Regarding};
 
 use super::chunked::{Chunked, Vacant};
-use super::pool::{Kept, NONE, Pool};
+use super::pool::{Kept, Pool};
 use super::postings::Postings;
 use super::record::{Uid, millis};
 use super::table::{Seed, Table};
+use super::wire::{Damaged, Reader, Writer};
 
 /// How many events are kept of an object.
 pub const EVENTS_OF_AN_OBJECT: usize = 8;
@@ -276,9 +277,37 @@ impl Events {
         }
     }
 
-    /// Every event with its own key and what it is about, to be written down.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Told, Event<'_>)> {
+    /// Writes all events down.
+    pub(super) fn write(&self, out: &mut Writer) {
         let told = (0..self.told.len()).filter_map(|at| self.get(at));
-        told.map(|told| (told, self.read(told)))
+        out.list(told, |out, told| {
+            [told.key, told.about, told.uid.bits()].into_iter().for_each(|bits| out.bits(bits));
+            [told.namespace, told.reason, told.message]
+                .into_iter()
+                .for_each(|text| out.text(self.text(text)));
+            out.signed(told.count);
+            [told.first, told.last].into_iter().for_each(|time| out.time(time));
+            out.byte(u8::from(told.warning));
+        });
+    }
+}
+
+impl EventsOwner {
+    /// Reads what was written down.
+    pub(super) fn read(&mut self, events: &mut Events, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        for _ in 0..input.length()? {
+            let [key, about, uid] = [input.bits()?, input.bits()?, input.bits()?];
+            let texts = [input.text()?, input.text()?, input.text()?];
+            let [namespace, reason, message] =
+                texts.map(|text| self.texts.take(&mut events.texts, text, || Arc::from(text)).0);
+            let count = input.signed()?;
+            let (first, last) = (input.time()?, input.time()?);
+            let (uid, warning) = (Uid::of_bits(uid), input.byte()? != 0);
+            self.put(
+                events,
+                Told { key, about, namespace, uid, reason, message, count, first, last, warning },
+            );
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //! How it is built, and why so:
 //!
 //! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
-//!   readers wait. What an owner writes to while a snapshot is held is copied once, 64 objects at a time. A persistent
+//!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
 //!   map would cost a tree node an object, a lock would let readers hold up the owner.
 //! * **Places instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
 //!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
@@ -26,6 +26,7 @@ mod draft;
 mod events;
 mod evidence;
 mod extract;
+mod persist;
 mod pool;
 mod postings;
 mod record;
@@ -35,6 +36,7 @@ mod subscribe;
 mod table;
 mod tree;
 mod view;
+mod wire;
 mod write;
 
 use std::fmt;
@@ -53,6 +55,7 @@ use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
+pub use persist::{ReopenError, save};
 use pool::Pool;
 pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
 pub use scope::{Scope, ScopeState};
@@ -64,12 +67,13 @@ pub use view::ObjectRef;
 use write::Pending;
 
 /// Says whether the body of an object is to be kept.
-pub type Keep = Box<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
+pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 
 /// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
-pub type Mark = Box<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
+pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
 /// What a user of an index chooses.
+#[derive(Clone)]
 pub struct IndexSettings {
     /// Who judges.
     pub rules: Arc<dyn Rules>,
@@ -81,6 +85,9 @@ pub struct IndexSettings {
     pub mark: Mark,
     /// Whether evidence is looked at; otherwise each object is as it says alone.
     pub assess: bool,
+    /// A number that is another whenever the rest means another: what was [saved](save) with one is not
+    /// [reopened](Index::reopen) with another.
+    pub revision: u64,
 }
 
 impl Default for IndexSettings {
@@ -88,9 +95,10 @@ impl Default for IndexSettings {
         IndexSettings {
             rules: Arc::new(Taffrail),
             annotations: Vec::new(),
-            keep: Box::new(|_| false),
-            mark: Box::new(|_, _| {}),
+            keep: Arc::new(|_| false),
+            mark: Arc::new(|_, _| {}),
             assess: true,
+            revision: 0,
         }
     }
 }

@@ -31,6 +31,11 @@ impl<T: ?Sized> Kept<T> {
     pub(super) fn get(&self, at: u32) -> Option<&Arc<T>> {
         self.0.get(at)?.as_ref()
     }
+
+    /// What lies at each place from the first on.
+    pub(super) fn places(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
+        (0..self.0.len()).map(|at| self.get(at))
+    }
 }
 
 /// What only the owner of the kept values needs: how often each is in use, and where it is.
@@ -88,13 +93,6 @@ impl Pool {
         (at, true)
     }
 
-    /// Uses what lies at a place once more.
-    pub(super) fn share(&mut self, at: u32) {
-        if let Some(uses) = self.uses.get_mut(at as usize) {
-            *uses += 1;
-        }
-    }
-
     /// Uses a value once less; the value, if that was its last use.
     pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut Kept<T>, at: u32) -> Option<Arc<T>> {
         let uses = self.uses.get_mut(at as usize)?;
@@ -120,8 +118,7 @@ mod tests {
     fn values_go_with_their_last_use_and_their_places_are_used_again() {
         let mut kept = Kept::<str>::default();
         let mut pool = Pool::new(Seed::random());
-        let mut take =
-            |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
+        let take = |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
         let (a, is_new) = take(&mut pool, &mut kept, "a");
         assert!(is_new);
         assert_eq!(take(&mut pool, &mut kept, "a"), (a, false));

@@ -146,9 +146,13 @@ impl Index {
         change(scope);
         if *scope != before {
             let told = before.tells_absence() != scope.tells_absence();
+            let is_confirmed = before.state == ScopeState::Stale && scope.state != ScopeState::Stale;
             self.pending.scopes_changed = true;
             if told {
                 self.unsettle_scope(kind);
+            }
+            if is_confirmed {
+                self.suspect(kind, namespace);
             }
         }
     }

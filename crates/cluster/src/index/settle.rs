@@ -21,6 +21,7 @@ use super::events::{About, about};
 use super::evidence::IndexEvidence;
 use super::pool::NONE;
 use super::record::{Health, Judged, REMEMBERED, Record, flag, millis};
+use super::scope::ScopeState;
 use super::subscribe::Aspects;
 use super::table::Seed;
 use super::{Index, KindId};
@@ -67,6 +68,10 @@ impl Settling {
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
         key.is_some()
+    }
+
+    pub(super) fn suspect_all(&mut self, places: impl Iterator<Item = u32>) {
+        self.suspected.extend(places);
     }
 
     fn listen(&mut self, place: u32, keys: Vec<u128>) {
@@ -129,6 +134,10 @@ impl Settling {
 impl Contents {
     fn is_plain(&self, place: u32) -> bool {
         self.record(place).is_none_or(|record| record.has(flag::PLAIN))
+    }
+
+    fn is_stale(&self, place: u32) -> bool {
+        self.object(place).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
     /// All keys that others may listen to for news of an object.
@@ -213,8 +222,8 @@ impl Contents {
         let all = all.chain(transitions.flat_map(|it| from(it, &AFTER_TRANSITION)));
         let all =
             all.chain(events.iter().filter_map(|event| event.last).flat_map(|it| from(it, &AFTER_EVENT)));
-        // What is true until the very moment is another after it.
-        all.map(|at| millis(at).saturating_add(1)).filter(|at| *at > now).min()
+        // Some rules change at the very moment, others after it.
+        all.flat_map(|at| [millis(at), millis(at).saturating_add(1)]).filter(|at| *at > now).min()
     }
 }
 
@@ -267,6 +276,12 @@ impl Index {
         }
     }
 
+    /// Has the objects of a scope assessed again that are not plainly well.
+    pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
+        let objects = self.contents.of_kind(kind, namespace).map(|object| object.place);
+        self.settling.suspected.extend(objects.filter(|place| !self.contents.is_plain(*place)));
+    }
+
     /// When next [`settle`](Index::settle) has something to do although nothing changes.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let own = self.settling.deadlines.peek().map(|Reverse((at, _))| *at);
@@ -280,11 +295,14 @@ impl Index {
     ///
     /// [`publish`](Index::publish) does it, so that what follows from a change is told in the same batch.
     pub fn settle(&mut self, now: Timestamp) {
-        let expired = self.events.expire(&mut self.contents.events, now);
-        self.settling.announced.extend(expired);
-        let due = self.settling.take_due(millis(now));
-        self.judge_again(&due, now);
-        self.settling.suspected.extend(due);
+        let mut timely = self.settling.take_due(millis(now));
+        for key in self.events.expire(&mut self.contents.events, now) {
+            timely.extend(self.settling.listeners.get(&key).into_iter().flatten());
+        }
+        // What nobody has confirmed yet stays as it was.
+        timely.retain(|place| !self.contents.is_stale(*place));
+        self.judge_again(&timely, now);
+        self.settling.suspected.extend(timely);
         if !self.contents.settings.assess {
             self.settling.announced.clear();
             self.settling.suspected.clear();
@@ -308,6 +326,26 @@ impl Index {
             }
             rest = &rest[done..];
             answers.into_iter().for_each(|answer| self.show(answer, now));
+        }
+    }
+
+    /// Leaves what was reopened as it was shown, and listens from now on.
+    pub(super) fn settle_restored(&mut self, now: Timestamp) {
+        let changed: Vec<u32> = std::mem::take(&mut self.settling.changed).into_iter().collect();
+        self.settling.suspected.clear();
+        self.settling.announced.clear();
+        let unwell: Vec<u32> = changed.into_iter().filter(|place| !self.contents.is_plain(*place)).collect();
+        if !self.contents.settings.assess {
+            return;
+        }
+        for places in unwell.chunks(EVIDENCE_AT_ONCE as usize) {
+            let evidence = IndexEvidence::new(&self.contents);
+            for place in places {
+                let Some(object) = evidence.object(*place) else { continue };
+                self.settling.listen(*place, self.contents.hears(&object));
+                let deadline = self.contents.deadline(&object, &evidence, millis(now));
+                self.settling.set_deadline(*place, deadline);
+            }
         }
     }
 
@@ -370,7 +408,7 @@ impl Index {
         let cause = cause.filter(|cause| *cause != name);
         let status = verdict.status;
         let is_own = verdict == *own && message == own.message && cause.is_none();
-        let health = (!is_own).then(|| Health { verdict: Judged(verdict), message, cause });
+        let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
         let hears = self.contents.hears(&object);
         let deadline = self.contents.deadline(&object, evidence, millis(now));
         Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
@@ -424,7 +462,8 @@ impl Index {
         let evidence = IndexEvidence::new(&self.contents);
         let judged = due.iter().filter_map(|place| {
             let verdict = self.contents.verdict(self.contents.record(*place)?.verdict)?;
-            if verdict.rule != "builtin/Pod" {
+            // Of one that is plainly well by now the extract says too little, and time changes nothing.
+            if verdict.rule != "builtin/Pod" || self.contents.is_plain(*place) {
                 return None;
             }
             let again = self.contents.settings.rules.judge(&evidence.object(*place)?, now).ok()?;

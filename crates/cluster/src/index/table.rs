@@ -15,7 +15,8 @@ const SHARDS: usize = 64;
 /// The places alone are kept; whoever asks compares. Collisions are therefore harmless.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
-    shards: Vec<Arc<HashTable<u32>>>,
+    /// None until there is an entry. The pointers are shared as well: a clone costs one.
+    shards: Arc<Vec<Arc<HashTable<u32>>>>,
 }
 
 /// The upper bits choose the shard: the lower ones place an entry within it.
@@ -37,17 +38,18 @@ impl Table {
 
     /// Enters a place. `rehash` tells the hashes of those that are in already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
-        if self.shards.is_empty() {
-            self.shards = vec![Arc::default(); SHARDS];
+        let shards = Arc::make_mut(&mut self.shards);
+        if shards.is_empty() {
+            shards.resize(SHARDS, Arc::default());
         }
-        if let Some(shard) = self.shards.get_mut(shard(hash)) {
+        if let Some(shard) = shards.get_mut(shard(hash)) {
             Arc::make_mut(shard).insert_unique(hash, at, |&at| rehash(at));
         }
     }
 
     /// Takes a place out.
     pub(super) fn remove(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
-        if let Some(shard) = self.shards.get_mut(shard(hash)) {
+        if let Some(shard) = Arc::make_mut(&mut self.shards).get_mut(shard(hash)) {
             let entry = Arc::make_mut(shard).entry(hash, |&own| own == at, |&at| rehash(at));
             if let Entry::Occupied(entry) = entry {
                 entry.remove();
@@ -63,6 +65,14 @@ pub(super) struct Seed(u64);
 impl Seed {
     pub(super) fn random() -> Seed {
         Seed(RandomState::new().hash_one(0_u64))
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn of_number(number: u64) -> Seed {
+        Seed(number)
     }
 
     pub(super) fn bytes(self, bytes: &[u8]) -> u64 {
@@ -138,7 +148,7 @@ mod tests {
     #[test]
     fn entries_of_one_hash_are_told_apart() {
         let mut table = Table::default();
-        let hashes: Vec<u64> = (0..1_000).map(|at| (at % 7) << 48 | at % 5).collect();
+        let hashes: Vec<u64> = (0..1_000).map(|at| ((at % 7) << 48) | (at % 5)).collect();
         let rehash = |at: u32| hashes[at as usize];
         for at in 0..1_000 {
             table.insert(hashes[at as usize], at, rehash);

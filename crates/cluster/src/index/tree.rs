@@ -231,8 +231,12 @@ impl Contents {
 
     /// The owners of an object that are there, the first one first.
     pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
-        let owners = self.record(child).and_then(|record| self.owners.get(record.owners));
-        let owners = owners.into_iter().flat_map(|owners| owners.iter());
+        self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
+    }
+
+    /// Those of a list of owners of an object that are there.
+    pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
+        let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
         let owners = owners.filter_map(|owner| self.families.get(self.family(owner.uid)?));
         owners.map(|family| family.owner).filter(move |owner| *owner != NONE && *owner != child)
     }

@@ -12,6 +12,7 @@ use super::draft::{Draft, Key, Version};
 use super::pool::NONE;
 use super::record::{Handle, Judged, Record, Uid, flag, millis};
 use super::subscribe::{Aspects, Batch, Change, Seen};
+use super::wire::{Damaged, Reader};
 use super::{Applied, Index, KindId, Pools};
 
 /// What changed since the last snapshot.
@@ -282,10 +283,10 @@ impl Index {
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
         add(old.body.as_deref() != body, Aspects::BODY);
-        add(
-            old.extract != taken.extract || old.flags & flag::PLAIN != draft.flags & flag::PLAIN,
-            Aspects::CONTENT,
-        );
+        let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
+        let is_same_content = (old.extract, old.created, content(old.flags))
+            == (taken.extract, draft.created, content(draft.flags));
+        add(!is_same_content, Aspects::CONTENT);
         add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
         let is_same = (old.version, old.flags, old.generation, old.created)
             == (taken.version, draft.flags, draft.generation, draft.created);
@@ -293,25 +294,27 @@ impl Index {
             self.touch(place, aspects);
         }
         let Index { contents, pools, vacant, .. } = self;
-        if !aspects.is_empty() || !is_same {
-            if let Some(Some(record)) = contents.records.get_mut(place) {
-                record.version = taken.version;
-                record.flags = draft.flags;
-                record.generation = draft.generation;
-                record.created = draft.created;
-                record.digest = draft.digest;
-                record.labels = taken.labels;
-                record.annotations = taken.annotations;
-                record.owners = taken.owners;
-                record.verdict = taken.verdict;
-                record.extract = taken.extract;
-                record.keys = taken.keys;
-                if aspects.has(Aspects::BODY) {
-                    record.body = draft.body.map(Arc::new);
-                }
+        if (!aspects.is_empty() || !is_same)
+            && let Some(Some(record)) = contents.records.get_mut(place)
+        {
+            record.version = taken.version;
+            record.flags = draft.flags;
+            record.generation = draft.generation;
+            record.created = draft.created;
+            record.digest = draft.digest;
+            record.labels = taken.labels;
+            record.annotations = taken.annotations;
+            record.owners = taken.owners;
+            record.verdict = taken.verdict;
+            record.extract = taken.extract;
+            record.keys = taken.keys;
+            if aspects.has(Aspects::BODY) {
+                record.body = draft.body.map(Arc::new);
             }
         }
         if aspects.has(Aspects::OWNERS) {
+            // Those that it belonged to hear of it as well.
+            self.settling.suspect_all(contents.parents_by(old.owners, place));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
                 contents.abandon(&mut vacant.families, place, &owners);
             }
@@ -324,6 +327,7 @@ impl Index {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
                     contents.postings.remove(&mut vacant.postings, *key, place);
+                    self.settling.announced(Some(*key));
                 }
             }
             for Key { hash, name } in &draft.keys {
@@ -435,5 +439,9 @@ impl Index {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         let about = self.events.remove(events, seed, namespace, name);
         self.settling.announced(about)
+    }
+
+    pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        self.events.read(&mut self.contents.events, input)
     }
 }
