@@ -143,11 +143,11 @@ fn force_and_reset_are_repeated_by_the_same_token() {
 #[test]
 fn flux_is_suspended_and_resumed_by_its_spec() {
     let (running, suspended) = (kustomization(json!({})), kustomization(json!({"suspend": true})));
-    let plan = planned(&[running.clone()], "shop", Verb::Suspend).unwrap();
+    let plan = planned(std::slice::from_ref(&running), "shop", Verb::Suspend).unwrap();
     assert_eq!(shown(&plan), [" spec:", "+  suspend: true"]);
     assert_eq!(nothing(planned(&[running], "shop", Verb::Resume)), "is not suspended");
 
-    let plan = planned(&[suspended.clone()], "shop", Verb::Resume).unwrap();
+    let plan = planned(std::slice::from_ref(&suspended), "shop", Verb::Resume).unwrap();
     assert_eq!(shown(&plan)[3..], [" spec:", "-  suspend: true", "+  suspend: false"]);
     assert!(body(&plan, 0)["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].is_string());
 

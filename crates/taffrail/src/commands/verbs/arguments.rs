@@ -63,9 +63,7 @@ impl ReconcileArguments {
 /// Have an app's tool leave it alone.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("timeout", request_timeout),
-    mut_arg("wait", unneeded),
-    mut_arg("deadline", unneeded),
+    mut_args(suspending),
     after_help = "\
 Examples:
   taffrail suspend shop                          in every cluster that it is in
@@ -108,9 +106,13 @@ fn request_timeout(argument: clap::Arg) -> clap::Arg {
     argument.long("request-timeout")
 }
 
-/// There is nothing to wait for.
-fn unneeded(argument: clap::Arg) -> clap::Arg {
-    argument.hide(true)
+/// As [`request_timeout`]; and there is nothing to wait for.
+fn suspending(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "timeout" => request_timeout(argument),
+        "wait" | "deadline" => argument.hide(true),
+        _ => argument,
+    }
 }
 
 /// On which apps, and how.
