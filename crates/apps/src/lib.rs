@@ -27,6 +27,7 @@
 //! * [`next_reads`] plans what to read of a live cluster.
 //! * [`ClusterEvidence`] is what stands behind an object that is not well.
 //! * [`wait`] says whether what is waited for holds, and what stands in the way.
+//! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
@@ -46,6 +47,7 @@ mod owners;
 mod reads;
 mod snapshot;
 mod sync;
+pub mod verbs;
 pub mod view;
 pub mod wait;
 pub mod yaml;

@@ -14,6 +14,7 @@ use taffrail_status::{Choosing, Taffrail};
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::demo::DemoArguments;
+use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
 use crate::commands::wait::WaitArguments;
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
@@ -28,6 +29,7 @@ Examples:
   taffrail get apps --all-contexts               of every cluster you know, side by side
   taffrail explain shop                          why is it not ready?
   taffrail get apps --from dumps/                of files, without a cluster
+  taffrail reconcile shop                        have its tool look at it now, and follow what comes of it
   taffrail COMMAND --help                        more examples
 
 Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 something that was asked for could
@@ -67,6 +69,9 @@ pub(crate) enum Command {
     Trust(TrustArguments),
     Status(StatusArguments),
     Wait(WaitArguments),
+    Reconcile(ReconcileArguments),
+    Suspend(SuspendArguments),
+    Resume(ResumeArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
     Demo(DemoArguments),
@@ -84,6 +89,9 @@ impl Command {
             Command::Trust(arguments) => &mut arguments.view.source,
             Command::Status(arguments) => &mut arguments.source,
             Command::Wait(arguments) => return Some(&mut arguments.clusters.context),
+            Command::Reconcile(arguments) => &mut arguments.acting.source,
+            Command::Suspend(arguments) => &mut arguments.acting.source,
+            Command::Resume(arguments) => &mut arguments.acting.source,
             Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
         };
         Some(&mut source.context)
@@ -98,16 +106,26 @@ impl Command {
             | Command::Tree(TreeArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
-            Command::Wait(_) => true,
-            Command::Status(_) | Command::Config(_) | Command::Completion(_) => false,
-            Command::Demo(_) => true,
+            Command::Wait(_) | Command::Demo(_) => true,
+            Command::Status(_)
+            | Command::Reconcile(_)
+            | Command::Suspend(_)
+            | Command::Resume(_)
+            | Command::Config(_)
+            | Command::Completion(_) => false,
         }
     }
 
     /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
-            Command::Completion(_) | Command::Wait(_) | Command::Demo(_) => false,
+            // What is being done is told while it is done.
+            Command::Completion(_)
+            | Command::Wait(_)
+            | Command::Demo(_)
+            | Command::Reconcile(_)
+            | Command::Suspend(_)
+            | Command::Resume(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }
@@ -175,7 +193,14 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> Choosing<Taffrail> {
-        let pdb = match self.pdb {
+        self.pdb.rules()
+    }
+}
+
+impl Pdb {
+    /// Who judges so.
+    pub(crate) fn rules(self) -> Choosing<Taffrail> {
+        let pdb = match self {
             Pdb::Advisory => Budgets::Advisory,
             Pdb::Sufficient => Budgets::Sufficient,
         };

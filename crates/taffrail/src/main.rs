@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
+use taffrail_apps::verbs::Verb;
 
 use crate::cli::{Cli, Command, ListOutput};
 use crate::commands::watch;
@@ -67,6 +68,9 @@ fn run() -> Result<Exit, Complaint> {
         Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
         Command::Status(arguments) => commands::status::run(arguments),
         Command::Wait(arguments) => commands::wait::run(arguments),
+        Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),
+        Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting),
+        Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),

@@ -11,5 +11,6 @@ mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+pub(crate) mod verbs;
 pub(crate) mod wait;
 pub(crate) mod watch;

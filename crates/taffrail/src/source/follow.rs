@@ -20,12 +20,13 @@ use taffrail_cluster::{
     Reason, ScopeId, ScopeState,
 };
 use taffrail_status::json::Parser;
+use taffrail_status::{Choosing, Taffrail};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::live::{Failure, Member, catalog, read_one, runtime, take};
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
-use crate::cli::ViewArguments;
+use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
 /// What comes together is shown together.
@@ -163,7 +164,15 @@ pub(crate) struct Follow {
 impl Follow {
     /// Begins to follow what `asked` needs of the clusters that the arguments name; nothing is known yet.
     pub(crate) fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
-        let source = &arguments.source;
+        Follow::judging(&arguments.source, arguments.rules(), asked)
+    }
+
+    /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
+    pub(crate) fn judging(
+        source: &SourceArguments,
+        rules: Choosing<Taffrail>,
+        asked: &Asked,
+    ) -> Result<Follow, Complaint> {
         let Members { members, complaints } = members(source)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let runtime = runtime()?;
@@ -174,7 +183,7 @@ impl Follow {
             _answering: None,
             snapshots: snapshots.collect(),
             now,
-            rules: arguments.rules(),
+            rules,
             complaints,
             labels: asked.app_labels.clone(),
         };
@@ -223,6 +232,18 @@ impl Follow {
         }
         self.fleet.now = self.judged_at.unwrap_or(now);
         &self.fleet
+    }
+
+    /// The connection to the cluster of this name, where there is one, for requests of one's own.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Cluster> {
+        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
+        let feeds = self.clusters.get(at)?.feeds.as_ref()?;
+        Some(feeds.cluster().with_timeout(self.timeout))
+    }
+
+    /// Does something with connections of [`Follow::cluster`], and waits for it.
+    pub(crate) fn finish<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// Judges by this time, or by the clock again: what differs between two judgements by one time has changed.

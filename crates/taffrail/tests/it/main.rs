@@ -19,6 +19,7 @@ mod status;
 mod terminal;
 mod tree;
 mod trust;
+mod verbs;
 mod wait;
 mod watch;
 
