@@ -64,7 +64,16 @@ impl Terminal {
         for more in self.output.iter() {
             self.text.push_str(&String::from_utf8_lossy(&more));
         }
-        (self.text, self.child.wait().unwrap().code())
+        let code = self.child.wait().unwrap().code();
+        (std::mem::take(&mut self.text), code)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // What has ended already does not mind; what goes on when its test fails would go on for ever.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -27,8 +27,9 @@ use news::News;
 use overview::Overview;
 use world::World;
 
-/// How long a simulated cluster may take to answer. One that is there takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a simulated cluster may take to answer. One that is there takes milliseconds, unless the machine has much
+/// else to do; one that is dark says so at once.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Changes come in swarms: so long after the first one they are looked at together.
 const SWARM: Duration = Duration::from_millis(150);
 /// How often the same is looked at anew at most.
