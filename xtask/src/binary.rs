@@ -35,6 +35,22 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     executable(&output.stdout, "taffrail").context("`cargo build` built no binary called taffrail")
 }
 
+/// Builds an example of a package as it would be delivered, if anything has changed, and says where it is.
+pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--release", "--package", package, "--example", example])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run `cargo build`")?;
+    if !output.status.success() {
+        bail!("`cargo build --example {example}` failed ({})", output.status);
+    }
+    executable(&output.stdout, example).with_context(|| format!("`cargo build` built no {example}"))
+}
+
 /// The folder of the workspace that this was built from.
 pub fn workspace() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -94,6 +94,18 @@ fn place(name: &str) -> Result<PathBuf> {
     Ok(cache()?.join("peers").join(format!("{name}-{:016x}", hasher.finish())))
 }
 
+/// A word for what one file of the peer called `name` holds now: what is made with it can be kept by that.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn content(name: &str, file: &str) -> Result<String> {
+    let path = source(name).join(file);
+    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
 /// How long a program is kept that nobody asks for: other checkouts have other states of the sources.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 

@@ -1,7 +1,8 @@
 //! What many clusters cost: `cargo xtask bench sim` runs it and prints what it says.
 //!
 //! Answers one line of JSON: clusters, objects, seconds to start, resident bytes before, after the clusters and after the
-//! objects, CPU seconds of ten idle seconds, and how long a list of all Pods of a cluster takes.
+//! objects, CPU seconds of ten idle seconds, and how long a list of all Pods of a cluster takes. With a fourth argument it
+//! writes a kubeconfig for them to that file, and serves until its standard input ends.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::time::{Duration, Instant};
@@ -11,10 +12,12 @@ use taffrail_sim::Fleet;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<usize>());
+    let mut arguments = std::env::args().skip(1).take(3).map(|argument| argument.parse::<usize>());
     let clusters = arguments.next().transpose()?.unwrap_or(200);
     let objects = arguments.next().transpose()?.unwrap_or(2000);
     let idle = arguments.next().transpose()?.unwrap_or(10);
+
+    let kubeconfig = std::env::args().nth(4);
 
     let begun = Instant::now();
     let before = resident()?;
@@ -36,6 +39,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cpu = cpu_seconds()?;
     tokio::time::sleep(Duration::from_secs(idle as u64)).await;
     let rest = cpu_seconds()? - cpu;
+    if let Some(file) = &kubeconfig {
+        std::fs::write(file, taffrail_sim::Cluster::kubeconfig_of(&all))?;
+    }
     let held: usize = all.iter().map(taffrail_sim::Cluster::object_count).sum();
     println!(
         "{}",
@@ -46,6 +52,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "idle_seconds": idle, "idle_cpu_seconds": rest,
         })
     );
+    if kubeconfig.is_some() {
+        // Whoever holds its standard input wants to read them.
+        tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
+    }
     Ok(())
 }
 

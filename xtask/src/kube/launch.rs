@@ -114,6 +114,9 @@ impl<'a> Launcher<'a> {
     /// The store of all clusters. Gives its port.
     fn etcd(&self) -> Result<u16> {
         let data = self.folder.join("etcd");
+        if let Some(store) = &self.options.store {
+            copy(store, &data)?;
+        }
         let ports = self.listen("", "etcd", 2, |ports| {
             let (client, peer) = (ports[0], ports[1]);
             cluster::etcd(&data, client, peer)
@@ -280,6 +283,23 @@ fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
         std::thread::sleep(INTERVAL);
     }
     Ok(())
+}
+
+/// Copies a folder and all that is in it.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    let cannot = || format!("cannot copy {} to {}", from.display(), to.display());
+    fs::create_dir_all(to).with_context(cannot)?;
+    for entry in fs::read_dir(from).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        let target = to.join(entry.file_name());
+        if entry.file_type().with_context(cannot)?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(cannot)?;
+        }
+    }
+    // etcd refuses a folder that others may read.
+    fs::set_permissions(to, fs::metadata(from).with_context(cannot)?.permissions()).with_context(cannot)
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

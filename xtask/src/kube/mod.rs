@@ -33,7 +33,7 @@ use anyhow::{Context, Result, bail};
 
 use launch::Launcher;
 pub use programs::Programs;
-pub(crate) use programs::cache;
+pub use programs::cache;
 pub use record::Held;
 pub use state::{Member, ProcessRecord, RunState};
 
@@ -53,11 +53,21 @@ pub struct Options {
     pub flux_crds: bool,
     /// Where the kubeconfig is written; without it, into the folder of this control plane.
     pub kubeconfig: Option<PathBuf>,
+    /// The data that its store begins with: a folder that [`ControlPlane::save_store`] wrote.
+    pub store: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { name: "default".to_owned(), clusters: 1, bare: 0, nodes: 3, flux_crds: true, kubeconfig: None }
+        Self {
+            name: "default".to_owned(),
+            clusters: 1,
+            bare: 0,
+            nodes: 3,
+            flux_crds: true,
+            kubeconfig: None,
+            store: None,
+        }
     }
 }
 
@@ -180,6 +190,17 @@ impl ControlPlane {
     /// The path of a program of this build: `kubectl`, `helm`, `kube-apiserver`, …
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.path(name)
+    }
+
+    /// Copies the data of its store into a folder that must not be there, for another control plane of the same shape to
+    /// begin with ([`Options::store`]). The store is held still meanwhile.
+    pub fn save_store(&self, target: &Path) -> Result<()> {
+        let store = self.processes().iter().find(|it| it.program == "etcd").context("no etcd runs")?;
+        let signal = |signal| process::signal(store.pid, &store.program, &self.state.folder, signal);
+        signal(rustix::process::Signal::STOP)?;
+        let copied = launch::copy(&self.state.folder.join("etcd"), target);
+        signal(rustix::process::Signal::CONT)?;
+        copied
     }
 
     /// What runs.

@@ -94,7 +94,10 @@ impl Programs {
 }
 
 /// Taffrail's folder in the user's cache.
-pub(crate) fn cache() -> Result<PathBuf> {
+///
+/// # Errors
+/// When neither `XDG_CACHE_HOME` nor the home folder is known.
+pub fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|value| Path::new(value).is_absolute()) {
         Some(base) => PathBuf::from(base),
         None => std::env::home_dir()

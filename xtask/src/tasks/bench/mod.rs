@@ -7,6 +7,7 @@
 //! are taken is told in its module.
 
 mod apps;
+mod cluster;
 mod compute;
 mod dump;
 mod measure;
@@ -28,6 +29,7 @@ pub(crate) enum Bench {
     /// A dump of 20,000 objects, beside `kubectl -o json | jq`.
     Dump(dump::Dump),
     Sim(sim::Sim),
+    Cluster(cluster::Cluster),
 }
 
 impl Bench {
@@ -37,6 +39,7 @@ impl Bench {
             Bench::Apps(bench) => bench.run(),
             Bench::Dump(bench) => bench.run(),
             Bench::Sim(bench) => bench.run(),
+            Bench::Cluster(bench) => bench.run(),
         }
     }
 }

@@ -1,0 +1,330 @@
+//! A cluster of 100,000 objects followed live: beside Argo CD's engine, client-go's informers and kstatus' watcher.
+//!
+//! One real kube-apiserver with the same objects for all, one after the other, each in a process of its own. What they cost is
+//! read from the kernel; what they answer is compared before it counts. CPU time, memory and counts say much; wall time on a
+//! machine that others use says little, which is why the load stands beside it.
+
+mod compare;
+mod events;
+mod fleet;
+mod subject;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::Value;
+use xtask::binary;
+use xtask::kube::{ControlPlane, Options, Programs};
+use xtask::peers;
+
+use subject::{Subject, Usage};
+
+/// A cluster of 100,000 objects followed live: beside Argo CD's engine, client-go's informers and kstatus' watcher.
+#[derive(Args)]
+pub(crate) struct Cluster {
+    /// With this many objects instead of 100,000.
+    #[arg(long, value_name = "N")]
+    quick: Option<usize>,
+    /// Only these: list, ours, metadata, typed, gitopsengine, kstatus, dense, fleet. Ours is always measured.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+    /// How long 200 status updates a second are written.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    events: usize,
+    /// How many simulated clusters are followed by one process.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    clusters: usize,
+}
+
+/// How many status updates a second are written.
+const RATE: usize = 200;
+
+/// Objects of an app, and of a namespace of five.
+const NAMESPACE: usize = 500;
+
+/// The programs.
+struct Built {
+    ours: PathBuf,
+    cluster: PathBuf,
+}
+
+/// What came of one side.
+struct Outcome {
+    name: &'static str,
+    synced: Value,
+    wall: f64,
+    first: Usage,
+    idle: Usage,
+    collected: Usage,
+    /// CPU seconds of a second in which nothing happens.
+    resting: f64,
+    answers: Value,
+    queries: Value,
+    events: Option<events::Events>,
+    load: String,
+}
+
+impl Cluster {
+    pub(super) fn run(self) -> Result<()> {
+        let namespaces = self.quick.unwrap_or(200 * NAMESPACE).div_ceil(NAMESPACE).max(2);
+        let built = Built {
+            ours: binary::build_example("taffrail-cluster", "live_cost")?,
+            cluster: peers::build("cluster")?,
+        };
+        let folder = binary::workspace().join("target/bench");
+        fs::create_dir_all(&folder)?;
+        let plane = loaded(&built, namespaces)?;
+        let kubeconfig = plane.kubeconfig().to_str().context("a path that is no text")?.to_owned();
+        let bench = Bench { plane: &plane, kubeconfig, built, folder, namespaces, events: self.events };
+
+        let floor = self.wants("list").then(|| bench.list()).transpose()?;
+        let ours = bench.ours(&[])?;
+        bench.show(&ours);
+        let mut sides = Vec::new();
+        if self.wants("metadata") {
+            sides.push(bench.informers("metadata")?);
+        }
+        if self.wants("typed") {
+            sides.push(bench.informers("typed")?);
+        }
+        if self.wants("gitopsengine") {
+            sides.push(bench.gitopsengine()?);
+        }
+        for side in &sides {
+            compare::answers(&ours.answers, &side.answers, side.name)?;
+            println!("answers of {} and ours are equal", side.name);
+            bench.show(side);
+        }
+        let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;
+        compare::bars(&ours, &sides, floor.as_ref(), kstatus.as_ref());
+        bench.variants()?;
+        if self.wants("dense") {
+            bench.dense(self.wants("gitopsengine"))?;
+        }
+        if self.wants("fleet") {
+            fleet::run(&bench.built.ours, &bench.folder, self.clusters)?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+}
+
+/// A control plane with the objects: written once for each state of what writes them, and then kept in the cache.
+fn loaded(built: &Built, namespaces: usize) -> Result<ControlPlane> {
+    let options = Options {
+        name: "bench-cluster".to_owned(),
+        bare: 1,
+        nodes: 0,
+        flux_crds: false,
+        ..Options::default()
+    };
+    let programs = Programs::ensure()?;
+    let key = |path: &Path| {
+        path.file_name().map(|name| name.to_string_lossy().into_owned()).context("a program without name")
+    };
+    let kube = programs.path("etcd");
+    let version = key(kube.parent().and_then(Path::parent).context("a program without folder")?)?;
+    let stores = xtask::kube::cache()?.join("stores");
+    let store = stores.join(format!("{version}_{}_{namespaces}", peers::content("cluster", "load.go")?));
+    if !store.is_dir() {
+        let plane = ControlPlane::start(&options)?;
+        let begun = Instant::now();
+        println!("writing {} objects …", namespaces * NAMESPACE);
+        let status = Command::new(&built.cluster)
+            .arg("-kubeconfig")
+            .arg(plane.kubeconfig())
+            .args(["-namespaces", &namespaces.to_string(), "load"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()?;
+        ensure!(status.success(), "the objects could not be written ({status})");
+        println!("written in {:.0} s", begun.elapsed().as_secs_f64());
+        let unfinished = store.with_extension("unfinished");
+        let _ = fs::remove_dir_all(&unfinished);
+        plane.save_store(&unfinished)?;
+        fs::rename(&unfinished, &store)?;
+    }
+    ControlPlane::start(&Options { store: Some(store), ..options })
+}
+
+struct Bench<'a> {
+    plane: &'a ControlPlane,
+    kubeconfig: String,
+    built: Built,
+    folder: PathBuf,
+    namespaces: usize,
+    events: usize,
+}
+
+impl Bench<'_> {
+    /// What the API server has used so far, in CPU seconds.
+    fn server(&self) -> Result<f64> {
+        let server = self.plane.processes().iter().find(|it| it.program == "kube-apiserver");
+        Ok(Usage::of(server.context("no kube-apiserver runs")?.pid)?.cpu)
+    }
+
+    /// A client that reads all and keeps nothing.
+    fn list(&self) -> Result<Subject> {
+        let server = self.server()?;
+        let list = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "list"])?;
+        let figure = |key: &str| list.synced[key].as_f64().unwrap_or_default();
+        println!(
+            "list only: {:.1} s wall, {:.1} s CPU, {:.0} MB of JSON in {} requests; server {:.1} s CPU; load {}",
+            list.wall,
+            list.first.cpu,
+            figure("bytes") / 1e6,
+            figure("requests"),
+            self.server()? - server,
+            load()
+        );
+        Ok(list)
+    }
+
+    fn ours(&self, arguments: &[&str]) -> Result<Outcome> {
+        let subject = Subject::start(&self.built.ours, &[&[&*self.kubeconfig], arguments].concat())?;
+        self.measure("Taffrail", subject, true)
+    }
+
+    fn informers(&self, name: &'static str) -> Result<Outcome> {
+        let subject = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, name])?;
+        self.measure(if name == "typed" { "typed informers" } else { "metadata informers" }, subject, true)
+    }
+
+    fn gitopsengine(&self) -> Result<Outcome> {
+        let program = peers::build("gitopsengine")?;
+        let subject = Subject::start(&program, &["-kubeconfig", &self.kubeconfig])?;
+        self.measure("gitops-engine", subject, true)
+    }
+
+    /// What follows the first sync, the same for every side.
+    fn measure(&self, name: &'static str, mut subject: Subject, with_events: bool) -> Result<Outcome> {
+        let load = load();
+        sleep(Duration::from_secs(10));
+        let idle = subject.usage()?;
+        subject.tell("collect")?;
+        sleep(Duration::from_millis(200));
+        let collected = subject.usage()?;
+        sleep(Duration::from_secs(10));
+        let resting = (subject.usage()?.cpu - collected.cpu) / 10.0;
+        let answers = subject.answers(&self.folder)?;
+        let queries = subject.tell("queries app-")?;
+        let events = with_events.then(|| self.write("pods", &mut subject)).transpose()?;
+        let Subject { wall, first, .. } = subject;
+        let synced = subject.synced.clone();
+        Ok(Outcome { name, synced, wall, first, idle, collected, resting, answers, queries, events, load })
+    }
+
+    /// Status updates while a bare watch looks on.
+    fn write(&self, kind: &str, subject: &mut Subject) -> Result<events::Events> {
+        // Of 40 Pods of an app 38 are well: each is updated once.
+        let most = self.namespaces * 5 * 36 / RATE;
+        let seconds = self.events.min(most).max(1);
+        events::write(&self.built.cluster, &self.kubeconfig, &self.folder, kind, RATE, seconds, subject)
+    }
+
+    fn kstatus(&self, ours: &Outcome) -> Result<Subject> {
+        let mut watcher = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "kstatus"])?;
+        let answers = watcher.answers(&self.folder)?;
+        compare::statuses(&ours.answers, &answers)?;
+        let figure = |key: &str| watcher.synced[key].as_f64().unwrap_or_default();
+        println!(
+            "kstatus watcher: {} Deployments, last status after {:.1} s, {} requests, {:.1} s CPU, {:.0} MiB; load {}",
+            figure("objects"),
+            figure("seconds"),
+            figure("requests"),
+            watcher.first.cpu,
+            watcher.first.resident,
+            load()
+        );
+        Ok(watcher)
+    }
+
+    fn show(&self, side: &Outcome) {
+        let count = |key: &str| side.synced[key].as_u64().unwrap_or_default();
+        println!(
+            "{}: {} objects of {} kinds, {} requests, {:.0} MB; first sync {:.1} s wall, {:.2} s CPU (load {})",
+            side.name,
+            count("objects"),
+            count("kinds"),
+            count("requests"),
+            count("bytes") as f64 / 1e6,
+            side.wall,
+            side.first.cpu,
+            side.load
+        );
+        println!(
+            "  resident {:.0} MiB after sync, {:.0} after 10 s, {:.0} after collection ({:.0} of no file), peak {:.0}; at rest {:.1} ms CPU a second",
+            side.first.resident,
+            side.idle.resident,
+            side.collected.resident,
+            side.collected.anonymous,
+            side.idle.peak,
+            side.resting * 1e3
+        );
+        if !side.queries.is_null() {
+            println!("  queries {}", side.queries);
+        }
+        if let Some(events) = &side.events {
+            println!("  {events}");
+        }
+    }
+
+    /// Ours in other shapes: no bodies, readers while it loads, a tenth of the cluster.
+    fn variants(&self) -> Result<()> {
+        let mut none = Subject::start(&self.built.ours, &[&self.kubeconfig, "--keep", "none"])?;
+        sleep(Duration::from_secs(10));
+        let usage = none.usage()?;
+        let figure = |key: &str| none.synced[key].as_f64().unwrap_or_default();
+        let each = (usage.resident * 1024.0 * 1024.0 - figure("resident_before")) / figure("objects");
+        println!(
+            "without bodies: {:.1} MiB resident after 10 s, peak {:.1}, {:.2} s CPU, {each:.0} bytes an object (bar: 400, {})",
+            usage.resident,
+            usage.peak,
+            none.first.cpu,
+            compare::verdict(each <= 400.0)
+        );
+        none.tell("collect")?;
+        drop(none);
+        let read = Subject::start(&self.built.ours, &[&self.kubeconfig, "--read"])?;
+        println!("reads while loading, µs: {}", read.synced["reads_us"]);
+        drop(read);
+        let tenth: Vec<String> = (0..self.namespaces.div_ceil(10)).map(|n| format!("team-{n:03}")).collect();
+        let mut small =
+            Subject::start(&self.built.ours, &[&self.kubeconfig, "--namespaces", &tenth.join(",")])?;
+        println!("trees in a tenth: {}", small.tell("queries app-")?);
+        Ok(())
+    }
+
+    /// One namespace of 20,000 objects besides.
+    fn dense(&self, with_peer: bool) -> Result<()> {
+        let status = Command::new(&self.built.cluster)
+            .args(["-kubeconfig", &self.kubeconfig, "-dense", "200", "load"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()?;
+        ensure!(status.success(), "the objects could not be written ({status})");
+        let mut ours = Subject::start(&self.built.ours, &[&*self.kubeconfig])?;
+        println!("trees in one namespace of 20,000: {}", ours.tell("queries dense-")?);
+        drop(ours);
+        if with_peer {
+            let mut peer =
+                Subject::start(&peers::build("gitopsengine")?, &["-kubeconfig", &self.kubeconfig])?;
+            println!("  gitops-engine: {}", peer.tell("queries dense-")?);
+        }
+        Ok(())
+    }
+}
+
+/// How busy the machine was of late.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}

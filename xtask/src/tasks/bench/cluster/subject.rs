@@ -1,0 +1,141 @@
+//! A process that follows a cluster, told what to do line by line; and what it costs, as the kernel accounts for it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+/// What a process has and used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// User and system time, in seconds.
+    pub(super) cpu: f64,
+    /// Resident memory, in MiB.
+    pub(super) resident: f64,
+    /// The part of it that is of no file: without the program itself.
+    pub(super) anonymous: f64,
+    /// The most that was ever resident, in MiB.
+    pub(super) peak: f64,
+}
+
+impl Usage {
+    /// Of a process that runs.
+    pub(super) fn of(pid: u32) -> Result<Usage> {
+        let read = |file: &str| {
+            let path = format!("/proc/{pid}/{file}");
+            fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))
+        };
+        let status = read("status")?;
+        let mebibytes = |key: &str| -> Result<f64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).context("no such figure")?;
+            let kibibytes: f64 = line.split_whitespace().next().context("no figure")?.parse()?;
+            Ok(kibibytes / 1024.0)
+        };
+        let stat = read("stat")?;
+        // The name in parentheses may hold anything.
+        let (_, rest) = stat.rsplit_once(')').context("not what /proc says of a process")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks =
+            |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+        Ok(Usage {
+            // The kernel tells these two in hundredths of a second, whatever its own clock.
+            cpu: (ticks(11) + ticks(12)) / 100.0,
+            resident: mebibytes("VmRSS:")?,
+            anonymous: mebibytes("RssAnon:")?,
+            peak: mebibytes("VmHWM:")?,
+        })
+    }
+}
+
+/// How many sockets a process has.
+pub(super) fn sockets(pid: u32) -> usize {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// A process that follows a cluster. It ends with the value.
+pub(super) struct Subject {
+    child: Child,
+    words: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// What it said when all was read.
+    pub(super) synced: Value,
+    /// How long that took from its start, in seconds.
+    pub(super) wall: f64,
+    /// What it had used by then.
+    pub(super) first: Usage,
+}
+
+impl Subject {
+    /// Starts it and waits until it has read everything.
+    pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Subject> {
+        let begun = Instant::now();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let words = child.stdin.take().context("no standard input")?;
+        let answers = BufReader::new(child.stdout.take().context("no standard output")?);
+        let mut subject =
+            Subject { child, words, answers, synced: Value::Null, wall: 0.0, first: Usage::default() };
+        subject.synced =
+            subject.answer().with_context(|| format!("{} {}", program.display(), arguments.join(" ")))?;
+        subject.wall = begun.elapsed().as_secs_f64();
+        subject.first = subject.usage()?;
+        Ok(subject)
+    }
+
+    fn answer(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        ensure!(self.answers.read_line(&mut line)? > 0, "it ended without an answer");
+        serde_json::from_str(&line).with_context(|| format!("it answered {line}"))
+    }
+
+    pub(super) fn tell(&mut self, line: &str) -> Result<Value> {
+        writeln!(self.words, "{line}")?;
+        self.answer().with_context(|| format!("told to {line}"))
+    }
+
+    pub(super) fn usage(&self) -> Result<Usage> {
+        Usage::of(self.child.id())
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it answers for comparison.
+    pub(super) fn answers(&mut self, folder: &Path) -> Result<Value> {
+        let file = folder.join("answers.json");
+        self.tell(&format!("answers {}", file.display()))?;
+        Ok(serde_json::from_slice(&fs::read(&file)?)?)
+    }
+
+    /// When it saw the events since it was told of them, in nanoseconds.
+    pub(super) fn report(&mut self, folder: &Path) -> Result<HashMap<String, i128>> {
+        let file = folder.join("report.txt");
+        self.tell(&format!("report {}", file.display()))?;
+        let text = fs::read_to_string(&file)?;
+        let line = |line: &str| -> Option<(String, i128)> {
+            let (name, at) = line.split_once(' ')?;
+            Some((name.to_owned(), at.parse().ok()?))
+        };
+        Ok(text.lines().filter_map(line).collect())
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
