@@ -57,12 +57,12 @@ impl Arguments {
         let pair = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
         let keep = self.keep;
         let index = IndexSettings {
-            keep: Box::new(move |object| {
+            keep: std::sync::Arc::new(move |object| {
                 keep && (object.group() == "apiextensions.k8s.io"
                     || !object.text(&["metadata", "annotations", TRACKING]).is_empty()
                         && object.at(&["metadata", "ownerReferences"]).is_none())
             }),
-            mark: Box::new(|object, add| {
+            mark: std::sync::Arc::new(|object, add| {
                 let id = object.text(&["metadata", "annotations", TRACKING]);
                 if let Some((app, _)) = id.split_once(':') {
                     add(app);
@@ -285,7 +285,7 @@ fn answers(contents: &Contents) -> Value {
         managed.insert(app.to_owned(), digest(with_body.iter().map(full_name).collect()));
     }
     let words: BTreeMap<&str, usize> =
-        Status::ALL.iter().map(|status| (status.as_str(), contents.counts().get(*status) as usize)).collect();
+        Status::ALL.iter().map(|status| (status.as_str(), contents.counts().get(*status))).collect();
     json!({"kinds": kinds, "statuses": statuses, "trees": trees, "managed": managed, "body_bytes": bodies, "by_evidence": words})
 }
 

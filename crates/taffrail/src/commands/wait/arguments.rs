@@ -25,9 +25,11 @@ Kinds and objects that are not there yet are waited for. All targets must be as 
 Exit codes: 0 they are; 1 they are not: what is left has failed, or time is up; 2 wrong usage; 3 time is up, and
 something was never seen; 130 interrupted.")]
 pub(crate) struct WaitArguments {
-    /// KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, or
-    /// group/Kind/namespace/name
-    #[arg(value_name = "TARGET", required_unless_present_any = ["files", "inventory"])]
+    /// What is waited for: objects, all of a kind, apps.
+    #[arg(
+        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, or group/Kind/namespace/name",
+        value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
+    )]
     pub(crate) targets: Vec<String>,
 
     /// What to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE] or
