@@ -104,6 +104,11 @@ impl AppQuery {
         AppQuery { namespace: self.namespace.or(namespace.map(str::to_owned)), ..self }
     }
 
+    /// How the app that is meant is delivered, where the name says so.
+    pub fn delivery(&self) -> Option<Delivery> {
+        self.delivery
+    }
+
     /// Whether an app may be meant.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || key.to_string() == self.text

@@ -274,7 +274,7 @@ impl AppKey {
 }
 
 /// The name of the ApplicationSet that owns an Application; it is in the same namespace.
-fn application_set(application: &Object<'_>) -> Option<String> {
+pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
     let owners = application.at(&["metadata", "ownerReferences"])?.items()?;
     let text = |owner: &taffrail_status::json::Value<'_>, key| {
         owner.get(key)?.as_str().map(|text| text.into_owned())

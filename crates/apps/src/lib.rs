@@ -26,6 +26,8 @@
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster.
 //! * [`ClusterEvidence`] is what stands behind an object that is not well.
+//! * [`wait`] says whether what is waited for holds, and what stands in the way.
+//! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
 mod apps;
@@ -45,7 +47,9 @@ mod owners;
 mod reads;
 mod snapshot;
 mod sync;
+pub mod verbs;
 pub mod view;
+pub mod wait;
 pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};

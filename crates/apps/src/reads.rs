@@ -40,6 +40,7 @@ use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
+use crate::wait::Selection;
 
 /// What a person asked to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,16 @@ pub struct Asked {
     pub liveness: bool,
     /// Whether what controls [`Asked::objects`] is wanted too.
     pub owners: bool,
+    /// Whether few objects of a kind and namespace are read one by one, each by its name, and not their kind: who waits
+    /// for one wants to hear of no others.
+    pub by_name: bool,
+    /// Whether [`Asked::objects`] and [`Asked::selections`] are wanted whole though their status needs no body. Of Secrets
+    /// nobody gets more than metadata.
+    pub whole: bool,
+    /// Objects that are wanted by their labels.
+    pub selections: Vec<Selection>,
+    /// The apps whose objects are wanted; empty for all.
+    pub only: Vec<AppQuery>,
 }
 
 /// The apps whose dependents are wanted.
@@ -92,6 +103,10 @@ impl Default for Asked {
             events: false,
             liveness: false,
             owners: false,
+            by_name: false,
+            whole: false,
+            selections: Vec::new(),
+            only: Vec::new(),
         }
     }
 }
@@ -307,7 +322,8 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
         let objects = fleet.objects(cluster);
         let lacking = app.objects.iter().filter(|key| match objects.get(key) {
-            Lookup::Found(observed) => !suffices(&observed),
+            // One that is there and not well has something behind it that is still to be read.
+            Lookup::Found(_) => true,
             Lookup::Absent => false,
             Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
         });
@@ -402,6 +418,13 @@ impl<'p> Plan<'p> {
     /// The apps whose objects are wanted: those of the namespace that was asked for, what delivers them, and, where it
     /// matters what became of their objects, the apps that they deliver. Others were read to know more of these.
     fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
+        let means = |app: &&Declaration, query: &AppQuery| {
+            query.means(&app.key, app.delivery, &app.namespace, &app.name)
+        };
+        if !self.asked.only.is_empty() {
+            let is_meant = |app: &&Declaration| self.asked.only.iter().any(|query| means(app, query));
+            return found.apps.iter().filter(is_meant).collect();
+        }
         let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
         let places = || found.apps.iter().enumerate();
         let declaring: BTreeMap<&ObjectKey, usize> =
@@ -476,7 +499,7 @@ impl<'p> Plan<'p> {
                 wanted.entry(key.group_kind()).or_default().push(key);
             }
         }
-        let mut reads = Vec::new();
+        let mut reads = self.selections(catalog);
         for (kind, keys) in &wanted {
             if let Some(served) = catalog.get(kind) {
                 self.wanted(catalog, served, keys, &mut reads);
@@ -509,10 +532,48 @@ impl<'p> Plan<'p> {
         reads
     }
 
+    /// The lists of what is wanted by its labels.
+    fn selections(&self, catalog: &KindCatalog) -> Vec<Read> {
+        let wanted = self.asked.selections.iter().filter_map(|selection| {
+            let Selection { kind, namespace, labels } = selection;
+            let served = catalog.get(kind).filter(|served| served.is_listable())?;
+            let namespace = namespace.clone().filter(|_| served.namespaced);
+            let target = Target::List { labels: labels.clone(), fields: None };
+            let is_read = self.snapshot.was_selected(kind, namespace.as_deref(), &target)
+                || self.snapshot.listed(kind, namespace.as_deref()) == Listed::Done;
+            (!is_read).then(|| list(served, namespace, labels.clone(), self.body(served)))
+        });
+        wanted.collect()
+    }
+
+    /// How much is read of what was asked for.
+    fn body(&self, served: &ServedKind) -> Body {
+        let is_secret = served.group.is_empty() && served.kind == "Secret";
+        if self.asked.whole && !is_secret { Body::Whole } else { body_of(&served.group, &served.kind) }
+    }
+
     /// The lists that bring the wanted objects of one kind.
     fn wanted(&self, catalog: &KindCatalog, served: &ServedKind, keys: &[&ObjectKey], reads: &mut Vec<Read>) {
         let kind = GroupKind::new(&*served.group, &*served.kind);
-        let body = body_of(&served.group, &served.kind);
+        let body = self.body(served);
+        if self.asked.by_name {
+            let mut places: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
+            for key in keys {
+                places.entry(&key.namespace).or_default().push(key);
+            }
+            for (namespace, keys) in places {
+                let namespace = served.namespaced.then_some(namespace);
+                let is_few = keys.len() <= FEW || !served.is_listable();
+                match self.listed(&kind, namespace) {
+                    Listed::Done => {}
+                    _ if is_few => {
+                        reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)))
+                    }
+                    _ => reads.push(list(served, namespace.map(str::to_owned), None, body)),
+                }
+            }
+            return;
+        }
         let mut namespaces: BTreeSet<&str> = keys.iter().map(|key| key.namespace.as_str()).collect();
         let groups = if self.asked.label_groups && self.asked.declarations { self.namespace } else { None };
         let scopes: Vec<Option<&str>> = match self.namespace {

@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, reason = "a measurement that fails is none")]
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -300,7 +301,7 @@ fn main() {
     drop(texts);
     let before = resident();
     let mut index = Index::new(IndexSettings {
-        mark: Box::new(|object, add| {
+        mark: Arc::new(|object, add| {
             add(&object.text(&["metadata", "labels", "app.kubernetes.io/instance"]))
         }),
         ..IndexSettings::default()

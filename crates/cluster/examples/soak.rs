@@ -255,24 +255,21 @@ fn write(sim: &taffrail_sim::Cluster, random: &mut fastrand::Rng) -> Outcome<()>
 }
 
 fn trouble(sim: &taffrail_sim::Cluster, random: &mut fastrand::Rng) {
-    match random.u8(0..12) {
-        0 => sim.cut_connections(),
-        1 => drop(sim.fault(Fault::new(Trouble::Cut(random.usize(0..5000))).times(3))),
-        2 => drop(sim.fault(Fault::new(Trouble::Garbage).times(3))),
-        3 => drop(
-            sim.fault(Fault::new(Trouble::ServerError("etcdserver: leader changed".to_owned())).times(5)),
-        ),
-        4 => drop(sim.fault(Fault::new(Trouble::TooManyRequests(1)).times(5))),
-        5 => drop(sim.fault(Fault::new(Trouble::SilentWatch).verb("watch").times(3))),
-        6 => drop(sim.fault(Fault::new(Trouble::Expired).times(3))),
-        7 => sim.compact(),
-        8 => {
-            drop(sim.fault(Fault::new(Trouble::Latency(Duration::from_millis(random.u64(1..800)))).times(10)))
-        }
-        9 => drop(sim.fault(Fault::new(Trouble::Hang).times(2))),
-        10 => drop(sim.trouble(Trouble::Unreachable)),
-        _ => sim.heal_all(),
-    }
+    let (trouble, times) = match random.u8(0..12) {
+        0 => return sim.cut_connections(),
+        1 => return sim.compact(),
+        2 => return sim.heal_all(),
+        3 => (Trouble::Unreachable, u32::MAX),
+        4 => (Trouble::Cut(random.usize(0..5000)), 3),
+        5 => (Trouble::Garbage, 3),
+        6 => (Trouble::ServerError("etcdserver: leader changed".to_owned()), 5),
+        7 => (Trouble::TooManyRequests(1), 5),
+        8 => (Trouble::SilentWatch, 3),
+        9 => (Trouble::Expired, 3),
+        10 => (Trouble::Latency(Duration::from_millis(random.u64(1..800))), 10),
+        _ => (Trouble::Hang, 2),
+    };
+    sim.fault(Fault::new(trouble).times(times));
 }
 
 fn namespace() -> Value {

@@ -52,13 +52,17 @@ pub enum Reason {
     Gone,
     /// The server rejects the request as it stands.
     BadRequest,
+    /// What was to be changed was changed by somebody else since it was read.
+    Conflict,
+    /// The server, or a webhook of it, does not accept the object that a change would make.
+    Invalid,
     /// The kubeconfig cannot be used.
     BadKubeconfig,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 20] = [
+    pub const ALL: [Reason; 22] = [
         Reason::Timeout,
         Reason::Unauthorized,
         Reason::Forbidden,
@@ -78,6 +82,8 @@ impl Reason {
         Reason::TooManyRequests,
         Reason::Gone,
         Reason::BadRequest,
+        Reason::Conflict,
+        Reason::Invalid,
         Reason::BadKubeconfig,
     ];
 
@@ -103,6 +109,8 @@ impl Reason {
             Reason::TooManyRequests => "TooManyRequests",
             Reason::Gone => "Gone",
             Reason::BadRequest => "BadRequest",
+            Reason::Conflict => "Conflict",
+            Reason::Invalid => "Invalid",
             Reason::BadKubeconfig => "BadKubeconfig",
         }
     }
@@ -151,6 +159,8 @@ impl Reason {
             Reason::BadRequest => {
                 "does the server serve this kind in this version? a selector or name may be wrong"
             }
+            Reason::Conflict => "look at it again, and try again if it is still wanted",
+            Reason::Invalid => "the message names the field or the webhook; the object is as it was before",
             Reason::BadKubeconfig => {
                 "correct the place that is named, or log in anew, which often writes the kubeconfig"
             }

@@ -2,7 +2,8 @@
 //!
 //! [`Kubeconfig`] says which clusters there are, [`Cluster::connect`] opens the one connection to one of
 //! them, [`Cluster::discover`] tells its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as
-//! JSON text, untouched except that each carries its `apiVersion` and `kind`. Everything ends by a
+//! JSON text, untouched except that each carries its `apiVersion` and `kind`. [`Cluster::patch`] changes
+//! one object. Everything ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
 mod channels;
@@ -19,6 +20,7 @@ mod live;
 mod read;
 mod record;
 mod request;
+mod write;
 
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
@@ -29,6 +31,7 @@ pub use feed::{
     ScopeId, ScopeState,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{KindSettings, Live, LiveSettings};
+pub use live::{ColdStart, KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
+pub use write::{FIELD_MANAGER, PatchRequest, PatchType, WriteError};

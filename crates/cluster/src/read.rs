@@ -345,16 +345,16 @@ fn copy_members(
 }
 
 /// What an object is said to be when it does not say so itself.
-struct Owner<'a> {
-    api_version: &'a str,
-    kind: &'a str,
+pub(crate) struct Owner<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
     /// Its values must not come in, not even as the copy among its annotations.
-    secret: bool,
+    pub(crate) secret: bool,
 }
 
 impl Owner<'_> {
     /// The text of an object, with its `apiVersion` and `kind`.
-    fn object(&self, value: Value<'_>, form: Form) -> Result<ObjectBytes, String> {
+    pub(crate) fn object(&self, value: Value<'_>, form: Form) -> Result<ObjectBytes, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
             return Err("it is not an object".to_owned());
         };

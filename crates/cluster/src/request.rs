@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode, request};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -22,7 +22,7 @@ pub(crate) const JSON: &str = "application/json";
 /// Answers are kept whole; more than this is not a page of a list.
 const LARGEST: usize = 1 << 30;
 
-/// A question to the server.
+/// A question to the server, or what is to be done there.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// What it is for, in the words of an error message.
@@ -81,6 +81,24 @@ pub(crate) struct Failure {
     pub(crate) no_such_object: bool,
 }
 
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) error: ReadError,
+    /// The server may have got it.
+    pub(crate) sent: bool,
+}
+
+impl Lost {
+    fn unsent(error: ReadError) -> Lost {
+        Lost { error, sent: false }
+    }
+
+    fn sent(error: ReadError) -> Lost {
+        Lost { error, sent: true }
+    }
+}
+
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         Failure { error, no_such_object: false }
@@ -117,25 +135,34 @@ impl Cluster {
     }
 
     pub(crate) async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {
+        self.exchange(ask, Request::get(&ask.path), Body::empty()).await.map_err(|lost| lost.error)
+    }
+
+    /// Sends one request and takes its answer in, whatever it says.
+    pub(crate) async fn exchange(
+        &self,
+        ask: &Ask,
+        request: request::Builder,
+        body: Body,
+    ) -> Result<Answer, Lost> {
         let timed_out =
             |phase| ReadError::Timeout { what: ask.what.clone(), phase, after: self.deadline.elapsed() };
-        let request = Request::get(&ask.path)
-            .header(ACCEPT, ask.accept)
-            .header(USER_AGENT, AGENT)
-            .body(Body::empty())
-            .map_err(|error| ReadError::Unexpected {
-                what: ask.what.clone(),
-                problem: format!("cannot be asked for: {error}"),
+        let request =
+            request.header(ACCEPT, ask.accept).header(USER_AGENT, AGENT).body(body).map_err(|error| {
+                Lost::unsent(ReadError::Unexpected {
+                    what: ask.what.clone(),
+                    problem: format!("cannot be asked for: {error}"),
+                })
             })?;
         let place = self.deadline.limit(self.shared.channels.first.streams.acquire()).await;
         // The semaphore is never closed.
-        let _place = place.and_then(Result::ok).ok_or_else(|| timed_out(Phase::Queue))?;
+        let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
 
         let log = &self.shared.log;
         let started = log.begun.elapsed();
         let mut record = RequestRecord {
             purpose: ask.what.clone(),
-            method: Method::GET,
+            method: request.method().clone(),
             path_and_query: ask.path.clone(),
             status: None,
             bytes: 0,
@@ -166,17 +193,19 @@ impl Cluster {
         record.duration = log.begun.elapsed().saturating_sub(started);
         log.push(record);
         match outcome {
-            None => Err(timed_out(phase)),
+            None => Err(Lost::sent(timed_out(phase))),
             Some(Ok(Some(answer))) => Ok(answer),
-            Some(Ok(None)) => Err(ReadError::Unexpected {
+            Some(Ok(None)) => Err(Lost::sent(ReadError::Unexpected {
                 what: ask.what.clone(),
                 problem: format!("the answer is larger than {} MiB", LARGEST >> 20),
-            }),
+            })),
             Some(Err(error)) => {
                 let fault = Fault::of(&error);
                 // What comes from a token's issuer may quote the token.
                 let source = (fault != Fault::Credentials).then(|| error.into());
-                Err(ReadError::Transport { what: ask.what.clone(), fault, source })
+                // Who has no connection or no credentials has sent nothing.
+                let sent = matches!(fault, Fault::Lost | Fault::Other);
+                Err(Lost { error: ReadError::Transport { what: ask.what.clone(), fault, source }, sent })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The time of a fleet.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,8 @@ pub enum Pace {
     Real,
     /// So many times as fast as everywhere else.
     Scaled(f64),
-    /// Only by [`Fleet::advance`](crate::Fleet::advance): nothing depends on how fast the machine is.
+    /// Only by [`Fleet::advance`](crate::Fleet::advance), which moves the others on besides: nothing depends on how
+    /// fast the machine is.
     Stepped,
 }
 
@@ -28,27 +29,40 @@ pub struct Clock(Arc<Inner>);
 struct Inner {
     pace: Pace,
     start: Timestamp,
-    begun: Instant,
-    /// How far a stepped clock was moved, in microseconds.
+    /// When it began to pass by itself; nothing while it is held.
+    begun: OnceLock<Instant>,
+    /// How far it was moved besides what passed by itself, in microseconds.
     stepped: AtomicI64,
 }
 
 impl Clock {
-    pub(crate) fn new(pace: Pace, start: Timestamp) -> Clock {
-        Clock(Arc::new(Inner { pace, start, begun: Instant::now(), stepped: AtomicI64::new(0) }))
+    pub(crate) fn new(pace: Pace, start: Timestamp, held: bool) -> Clock {
+        let clock =
+            Clock(Arc::new(Inner { pace, start, begun: OnceLock::new(), stepped: AtomicI64::new(0) }));
+        if !held {
+            clock.release();
+        }
+        clock
+    }
+
+    /// Lets time pass by itself from now on.
+    pub(crate) fn release(&self) {
+        self.0.begun.get_or_init(Instant::now);
     }
 
     /// What time it is.
     pub fn now(&self) -> Timestamp {
+        let elapsed = self.0.begun.get().map(Instant::elapsed).unwrap_or_default();
         let passed = match self.0.pace {
-            Pace::Real => signed(self.0.begun.elapsed()),
+            Pace::Real => signed(elapsed),
             Pace::Scaled(factor) => {
-                let seconds = self.0.begun.elapsed().as_secs_f64() * factor.clamp(0.0, 1e6);
+                let seconds = elapsed.as_secs_f64() * factor.clamp(0.0, 1e6);
                 signed(Duration::try_from_secs_f64(seconds).unwrap_or_default())
             }
-            Pace::Stepped => SignedDuration::from_micros(self.0.stepped.load(Ordering::Acquire)),
+            Pace::Stepped => SignedDuration::ZERO,
         };
-        later(self.0.start, passed)
+        let stepped = SignedDuration::from_micros(self.0.stepped.load(Ordering::Acquire));
+        later(later(self.0.start, stepped), passed)
     }
 
     /// How time passes.
@@ -56,14 +70,21 @@ impl Clock {
         self.0.pace
     }
 
-    /// Moves a stepped clock on to `time`, never back.
+    /// Moves the clock on to `time`, never back.
     pub(crate) fn step_to(&self, time: Timestamp) {
-        let micros = time.duration_since(self.0.start).as_micros();
-        self.0.stepped.fetch_max(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::AcqRel);
+        if self.0.pace == Pace::Stepped {
+            let micros = time.duration_since(self.0.start).as_micros();
+            self.0.stepped.fetch_max(i64::try_from(micros).unwrap_or(i64::MAX), Ordering::AcqRel);
+            return;
+        }
+        let ahead = i64::try_from(time.duration_since(self.now()).as_micros()).unwrap_or(i64::MAX);
+        self.0.stepped.fetch_add(ahead.max(0), Ordering::AcqRel);
     }
 
-    /// How long in real time until it is `time`; `None` for a stepped clock, for which nobody can know.
+    /// How long in real time until it is `time`; `None` for a stepped clock and one that is held, for which nobody can
+    /// know.
     pub(crate) fn until(&self, time: Timestamp) -> Option<Duration> {
+        self.0.begun.get()?;
         let ahead = Duration::try_from(time.duration_since(self.now())).unwrap_or_default();
         match self.0.pace {
             Pace::Real => Some(ahead),

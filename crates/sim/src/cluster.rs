@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +22,7 @@ use crate::fault::{Fault, FaultId, Faults, Trouble};
 use crate::fleet::Shared;
 use crate::kinds::{builtin, split_group_version};
 use crate::store::{Object, Store};
-use crate::timeline::Timeline;
+use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Target};
 use crate::{control, http, yaml};
 
@@ -73,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     /// Changes when all open connections are to be cut.
     pub(crate) cut: watch::Sender<u64>,
+    /// Counts what others can see change; renewals of Leases are not counted.
+    pub(crate) changes: watch::Sender<u64>,
     /// What controllers will look at, and when.
     pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
     store: Mutex<Store>,
@@ -93,6 +96,7 @@ impl Inner {
             users: RwLock::new(vec![admin.clone()]),
             faults: Faults::default(),
             cut: watch::channel(0).0,
+            changes: watch::channel(0).0,
             pending: Mutex::default(),
             store: Mutex::new(Store::new(builtin(), fleet.options.window)),
             random: Mutex::new(random),
@@ -145,7 +149,38 @@ impl Inner {
 
     /// What follows from a change.
     pub(crate) fn changed(&self, target: &Target, object: &Arc<Object>, gone: bool) {
+        if !target.resource.is("coordination.k8s.io", "leases") {
+            self.noticed();
+        }
         control::react(self, target, object, gone);
+    }
+
+    /// Counts a change that somebody outside can notice.
+    fn noticed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Sets a fault. Faults of connections hit those that are open, too.
+    pub(crate) fn fault(&self, fault: Fault) -> FaultId {
+        let id = self.faults.add(fault);
+        if self.faults.connection().is_some() {
+            self.cut_connections();
+        }
+        self.noticed();
+        id
+    }
+
+    /// Takes the newest fault with this trouble away.
+    pub(crate) fn heal_trouble(&self, trouble: &Trouble) {
+        if self.faults.remove_newest(trouble) {
+            self.noticed();
+        }
+    }
+
+    /// Takes a fault away.
+    pub(crate) fn heal(&self, fault: FaultId) {
+        self.faults.remove(fault);
+        self.noticed();
     }
 
     /// Where an object belongs, by what it says of itself.
@@ -365,13 +400,27 @@ impl Cluster {
         self.inner().fleet.run_due();
     }
 
+    /// Plays a timeline from now on and another one each time that `every` has passed, for ever: the first is `next(0)`.
+    pub fn play_again(&self, every: Duration, next: impl Fn(u64) -> Timeline + Send + Sync + 'static) {
+        timeline::play_again(self.inner(), every.max(Duration::from_millis(1)), 0, Arc::new(next));
+        self.inner().fleet.run_due();
+    }
+
+    /// From now on, kubelets and the controllers of the control plane renew their Leases, as often as the real ones. It
+    /// is the only thing in a cluster that happens without a change.
+    pub fn keep_leases(&self) {
+        control::keep_leases(self.inner());
+    }
+
+    /// Tells when anything has changed: objects, but for Leases that were renewed, and whether the cluster is in reach.
+    /// What comes is a number that grows.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner().changes.subscribe()
+    }
+
     /// Sets a fault. Faults of connections hit those that are open, too.
     pub fn fault(&self, fault: Fault) -> FaultId {
-        let id = self.inner().faults.add(fault);
-        if self.inner().faults.connection().is_some() {
-            self.inner().cut_connections();
-        }
-        id
+        self.inner().fault(fault)
     }
 
     /// Sets a fault that hits every request.
@@ -381,12 +430,13 @@ impl Cluster {
 
     /// Takes a fault away.
     pub fn heal(&self, fault: FaultId) {
-        self.inner().faults.remove(fault);
+        self.inner().heal(fault);
     }
 
     /// Takes all faults away.
     pub fn heal_all(&self) {
         self.inner().faults.clear();
+        self.inner().noticed();
     }
 
     /// Closes all open connections; new ones are taken.

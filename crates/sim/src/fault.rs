@@ -95,6 +95,13 @@ impl Faults {
         self.set().retain(|(known, _)| *known != id);
     }
 
+    /// Removes the newest fault with this trouble; gives whether there was one.
+    pub(crate) fn remove_newest(&self, trouble: &Trouble) -> bool {
+        let mut set = self.set();
+        let newest = set.iter().rposition(|(_, fault)| fault.trouble == *trouble);
+        newest.map(|place| set.remove(place)).is_some()
+    }
+
     pub(crate) fn clear(&self) {
         self.set().clear();
     }

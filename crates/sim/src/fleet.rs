@@ -30,12 +30,14 @@ pub struct FleetBuilder {
     pub(crate) seed: u64,
     pace: Pace,
     start: Timestamp,
+    held: bool,
     pub(crate) controllers: bool,
     pub(crate) verbatim: bool,
     pub(crate) window: usize,
     pub(crate) bookmark_every: Duration,
     pub(crate) version: String,
     pub(crate) nodes: usize,
+    pub(crate) missing_images: Vec<String>,
     pub(crate) off: Behaviours,
 }
 
@@ -103,12 +105,14 @@ impl Fleet {
             seed: 0,
             pace: Pace::Real,
             start: Timestamp::now(),
+            held: false,
             controllers: true,
             verbatim: false,
             window: 1024,
             bookmark_every: Duration::from_secs(60),
             version: "v1.36.3".to_owned(),
             nodes: 0,
+            missing_images: Vec::new(),
             off: Behaviours::default(),
         }
     }
@@ -133,12 +137,20 @@ impl Fleet {
         Cluster::start(self.shared.clone(), name).await
     }
 
-    /// Moves a stepped clock on. Everything that is due meanwhile has happened when this returns, at its own
-    /// time and in its order.
+    /// Moves the clock on, whatever its pace. Everything that is due meanwhile has happened when this returns, at its
+    /// own time and in its order: a fleet that began some time ago has its past at once.
     pub fn advance(&self, by: Duration) {
         let end = later(self.shared.clock.now(), SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
         self.shared.run_until(end, true);
         self.shared.clock.step_to(end);
+        // What is planned is due sooner than whoever waits for it thought.
+        self.shared.added.notify_one();
+    }
+
+    /// Lets time that is held pass from now on.
+    pub fn release(&self) {
+        self.shared.clock.release();
+        self.shared.added.notify_one();
     }
 
     /// The certificate authority of the fleet's API servers, in PEM.
@@ -171,6 +183,13 @@ impl FleetBuilder {
     /// When time begins.
     pub fn start_at(mut self, start: Timestamp) -> FleetBuilder {
         self.start = start;
+        self
+    }
+
+    /// Holds time until [`Fleet::release`]: before that it passes by [`Fleet::advance`] alone, so that the past of a fleet
+    /// is the same however fast the machine is.
+    pub fn held(mut self) -> FleetBuilder {
+        self.held = true;
         self
     }
 
@@ -214,6 +233,12 @@ impl FleetBuilder {
         self
     }
 
+    /// Images that no registry has: containers that want one of them wait and back off.
+    pub fn missing_images(mut self, images: impl IntoIterator<Item = impl Into<String>>) -> FleetBuilder {
+        self.missing_images.extend(images.into_iter().map(Into::into));
+        self
+    }
+
     /// Turns a behaviour off, so that a test can be seen to fail without it.
     #[doc(hidden)]
     pub fn without(mut self, behaviour: Behaviour) -> FleetBuilder {
@@ -227,7 +252,7 @@ impl FleetBuilder {
     /// When its certificates cannot be made.
     pub async fn start(self) -> Result<Fleet, SimError> {
         let shared = Arc::new(Shared {
-            clock: Clock::new(self.pace, self.start),
+            clock: Clock::new(self.pace, self.start, self.held),
             interner: Interner::default(),
             tls: Tls::new()?,
             options: self,

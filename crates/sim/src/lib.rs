@@ -38,7 +38,8 @@
 //! * Controllers adopt no orphans, and Jobs count indexes no more than other completions; pod failure policies,
 //!   StatefulSets' retention of claims, DaemonSets' surge and autoscalers are not looked after.
 //! * OpenAPI describes fields and their types, without prose; v2 has definitions and no paths.
-//! * There are no webhooks, quotas or admission plug-ins but those for namespaces.
+//! * There are no webhooks and no admission plug-ins but those for namespaces; quotas bound how many Pods ReplicaSets
+//!   make, and nothing else.
 
 mod access;
 mod admission;

@@ -11,6 +11,10 @@
 //!   with: {status: {readyReplicas: 0}}
 //! - after: 1m
 //!   delete: {apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: web-0}}
+//! - after: 10s
+//!   fault: unreachable
+//! - after: 20s
+//!   heal: unreachable
 //! - at: 2m
 //!   repeat: {every: 10m, times: 3}
 //!   steps:
@@ -19,7 +23,9 @@
 //! ```
 //!
 //! In texts, `${NOW}` is the time at which a step happens and `${START}` the one at which the timeline began; `${NOW-90s}` and
-//! `${START+5m}` are times before and after.
+//! `${START+5m}` are times before and after. A text that is `${GENERATION}` and nothing else becomes the `metadata.generation` that
+//! the object has after the step, as a number: what its controller calls observed. `fault` is `unreachable`,
+//! `blackhole` or `expired-certificate`; `heal` takes the same away.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +36,9 @@ use serde_json::{Value, json};
 
 use crate::clock::{later, stamp};
 use crate::cluster::Inner;
+use crate::fault::{Fault, Trouble};
 use crate::patch;
+use crate::write::Target;
 use crate::yaml;
 
 /// Why a text is no timeline.
@@ -49,8 +57,16 @@ pub enum TimelineError {
         text: String,
     },
     /// A step says nothing to do, or more than one thing.
-    #[error("step {0} needs exactly one of object, patch, delete and steps")]
+    #[error("step {0} needs exactly one of object, patch, delete, fault, heal and steps")]
     Action(usize),
+    /// A fault is none that a timeline can set.
+    #[error("step {step}: {text:?} is no fault; write unreachable, blackhole or expired-certificate")]
+    Fault {
+        /// Which step, from 1.
+        step: usize,
+        /// What is written there.
+        text: String,
+    },
 }
 
 /// What happens in a cluster, and when.
@@ -75,6 +91,8 @@ enum Action {
         with: Value,
     },
     Remove(Value),
+    Fault(Trouble),
+    Heal(Trouble),
 }
 
 /// A step as it is written.
@@ -87,6 +105,8 @@ struct Step {
     patch: Option<Value>,
     with: Option<Value>,
     delete: Option<Value>,
+    fault: Option<String>,
+    heal: Option<String>,
     repeat: Option<Repeat>,
     steps: Option<Vec<Step>>,
 }
@@ -149,16 +169,21 @@ impl Timeline {
                 Some(repeat) => (parse(&repeat.every)?, repeat.times),
                 None => (Duration::ZERO, 1),
             };
-            let action = match (&step.object, &step.patch, &step.delete, &step.steps) {
-                (Some(object), None, None, None) => Some(Action::Set(object.clone())),
-                (None, Some(object), None, None) => Some(Action::Change {
-                    object: object.clone(),
-                    with: step.with.clone().unwrap_or(json!({})),
-                }),
-                (None, None, Some(object), None) => Some(Action::Remove(object.clone())),
-                (None, None, None, Some(_)) => None,
-                _ => return Err(TimelineError::Action(number)),
+            let trouble = |text: &String| {
+                trouble(text).ok_or_else(|| TimelineError::Fault { step: number, text: text.clone() })
             };
+            let mut actions = Vec::new();
+            actions.extend(step.object.clone().map(Action::Set));
+            if let Some(object) = step.patch.clone() {
+                actions.push(Action::Change { object, with: step.with.clone().unwrap_or(json!({})) });
+            }
+            actions.extend(step.delete.clone().map(Action::Remove));
+            actions.extend(step.fault.as_ref().map(trouble).transpose()?.map(Action::Fault));
+            actions.extend(step.heal.as_ref().map(trouble).transpose()?.map(Action::Heal));
+            if actions.len() + usize::from(step.steps.is_some()) != 1 {
+                return Err(TimelineError::Action(number));
+            }
+            let action = actions.pop();
             let action = action.map(Arc::new);
             for turn in 0..times {
                 let at = time + every.saturating_mul(turn);
@@ -182,6 +207,28 @@ impl Timeline {
     }
 }
 
+/// A fault by the name that it has in timelines.
+fn trouble(name: &str) -> Option<Trouble> {
+    match name {
+        "unreachable" => Some(Trouble::Unreachable),
+        "blackhole" => Some(Trouble::Blackhole),
+        "expired-certificate" => Some(Trouble::ExpiredCertificate),
+        _ => None,
+    }
+}
+
+/// Plays the timeline of this turn, and plans the next turn.
+pub(crate) fn play_again(
+    inner: &Arc<Inner>,
+    every: Duration,
+    turn: u64,
+    next: Arc<dyn Fn(u64) -> Timeline + Send + Sync>,
+) {
+    next(turn).plan(inner);
+    let due = later(inner.fleet.clock.now(), SignedDuration::try_from(every).unwrap_or(SignedDuration::MAX));
+    inner.fleet.plan(inner.weak(), due, move |inner| play_again(inner, every, turn + 1, next));
+}
+
 /// The steps of a recording, which is YAML of one form only, JSON in a line for each step: read as such it takes a fraction
 /// of the time.
 fn recorded(text: &str) -> Option<Vec<Step>> {
@@ -197,20 +244,41 @@ fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
         Action::Set(object) => {
             let object = filled(object, now, begin);
             if let Ok(target) = inner.target_of(&object) {
-                let _ = inner.impose(&target, object);
+                set(inner, &target, object);
             }
         }
         Action::Change { object, with } => {
             let Ok(target) = inner.target_of(object) else { return };
             let Some(mut current) = inner.tree(&target) else { return };
             patch::merge(&mut current, filled(with, now, begin), true);
-            let _ = inner.impose(&target, current);
+            set(inner, &target, current);
         }
+        Action::Fault(trouble) => drop(inner.fault(Fault::new(trouble.clone()))),
+        Action::Heal(trouble) => inner.heal_trouble(trouble),
         Action::Remove(object) => {
             if let Ok(target) = inner.target_of(object) {
                 inner.remove(&target);
             }
         }
+    }
+}
+
+/// Writes an object, with its generation filled in where it says so.
+fn set(inner: &Arc<Inner>, target: &Target, object: Value) {
+    let _ = inner.impose_completed(target, object, |object| {
+        let generation = object["metadata"]["generation"].clone();
+        fill_generation(object, &generation);
+    });
+}
+
+const GENERATION: &str = "${GENERATION}";
+
+fn fill_generation(value: &mut Value, generation: &Value) {
+    match value {
+        Value::String(text) if text == GENERATION => *value = generation.clone(),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_generation(item, generation)),
+        Value::Object(members) => members.values_mut().for_each(|member| fill_generation(member, generation)),
+        _ => {}
     }
 }
 

@@ -648,7 +648,17 @@ impl Inner {
     }
 
     /// Writes an object as it is, status and all: what a recorded state or a controller says is not questioned.
-    pub(crate) fn impose(&self, target: &Target, mut object: Value) -> Answered<Arc<Object>> {
+    pub(crate) fn impose(&self, target: &Target, object: Value) -> Answered<Arc<Object>> {
+        self.impose_completed(target, object, |_| ())
+    }
+
+    /// As [`impose`](Inner::impose); `complete` sees it last, with all its metadata.
+    pub(crate) fn impose_completed(
+        &self,
+        target: &Target,
+        mut object: Value,
+        complete: impl FnOnce(&mut Value),
+    ) -> Answered<Arc<Object>> {
         self.check_kind(target, &mut object)?;
         let mut target = target.clone();
         target.name = texts_of(&object["metadata"]["name"]).to_owned();
@@ -707,6 +717,7 @@ impl Inner {
             admission::default(&target.resource, &mut object);
             keep_by_kubernetes(&target.resource, &mut object);
         }
+        complete(&mut object);
         let interner = &self.fleet.interner;
         let texts = if verbatim { Texts::recorded(&object, interner) } else { Texts::of(&object, interner) };
         if let Some(current) = current.filter(|current| current.says(&texts)) {

@@ -13,6 +13,9 @@ use taffrail_status::{Choosing, Taffrail};
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
+use crate::commands::demo::DemoArguments;
+use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
+use crate::commands::wait::WaitArguments;
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -26,6 +29,7 @@ Examples:
   taffrail get apps --all-contexts               of every cluster you know, side by side
   taffrail explain shop                          why is it not ready?
   taffrail get apps --from dumps/                of files, without a cluster
+  taffrail reconcile shop                        have its tool look at it now, and follow what comes of it
   taffrail COMMAND --help                        more examples
 
 Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 something that was asked for could
@@ -64,23 +68,33 @@ pub(crate) enum Command {
     Events(EventsArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
+    Wait(WaitArguments),
+    Reconcile(ReconcileArguments),
+    Suspend(SuspendArguments),
+    Resume(ResumeArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
+    Demo(DemoArguments),
 }
 
 impl Command {
-    /// Where it reads from.
-    pub(crate) fn source_mut(&mut self) -> Option<&mut SourceArguments> {
-        match self {
-            Command::Explain(arguments) => Some(&mut arguments.view.source),
-            Command::Get(arguments) => Some(&mut arguments.view.source),
-            Command::App(arguments) => Some(&mut arguments.view.source),
-            Command::Tree(arguments) => Some(&mut arguments.view.source),
-            Command::Events(arguments) => Some(&mut arguments.view.source),
-            Command::Trust(arguments) => Some(&mut arguments.view.source),
-            Command::Status(arguments) => Some(&mut arguments.source),
-            Command::Config(_) | Command::Completion(_) => None,
-        }
+    /// The contexts of the clusters that it asks.
+    pub(crate) fn contexts_mut(&mut self) -> Option<&mut Vec<String>> {
+        let source = match self {
+            Command::Explain(arguments) => &mut arguments.view.source,
+            Command::Get(arguments) => &mut arguments.view.source,
+            Command::App(arguments) => &mut arguments.view.source,
+            Command::Tree(arguments) => &mut arguments.view.source,
+            Command::Events(arguments) => &mut arguments.view.source,
+            Command::Trust(arguments) => &mut arguments.view.source,
+            Command::Status(arguments) => &mut arguments.source,
+            Command::Wait(arguments) => return Some(&mut arguments.clusters.context),
+            Command::Reconcile(arguments) => &mut arguments.acting.source,
+            Command::Suspend(arguments) => &mut arguments.acting.source,
+            Command::Resume(arguments) => &mut arguments.acting.source,
+            Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
+        };
+        Some(&mut source.context)
     }
 
     /// Whether it goes on until it is ended.
@@ -92,14 +106,26 @@ impl Command {
             | Command::Tree(TreeArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
-            Command::Status(_) | Command::Config(_) | Command::Completion(_) => false,
+            Command::Wait(_) | Command::Demo(_) => true,
+            Command::Status(_)
+            | Command::Reconcile(_)
+            | Command::Suspend(_)
+            | Command::Resume(_)
+            | Command::Config(_)
+            | Command::Completion(_) => false,
         }
     }
 
     /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
-            Command::Completion(_) => false,
+            // What is being done is told while it is done.
+            Command::Completion(_)
+            | Command::Wait(_)
+            | Command::Demo(_)
+            | Command::Reconcile(_)
+            | Command::Suspend(_)
+            | Command::Resume(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }
@@ -133,7 +159,7 @@ pub(crate) struct SourceArguments {
     pub(crate) now: Option<jiff::Timestamp>,
 
     /// How long a cluster may take to answer everything, such as 5s, 500ms or 1m
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
     /// Tell on stderr how long it took; twice: each request; three times: what each was for
@@ -167,7 +193,14 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> Choosing<Taffrail> {
-        let pdb = match self.pdb {
+        self.pdb.rules()
+    }
+}
+
+impl Pdb {
+    /// Who judges so.
+    pub(crate) fn rules(self) -> Choosing<Taffrail> {
+        let pdb = match self {
             Pdb::Advisory => Budgets::Advisory,
             Pdb::Sufficient => Budgets::Sufficient,
         };
@@ -176,7 +209,7 @@ impl ViewArguments {
 }
 
 /// Reads a span of time: a number with a unit, or seconds.
-fn timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits =
         text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

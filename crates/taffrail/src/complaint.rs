@@ -75,11 +75,20 @@ impl Complaint {
         let style = colour.on_default().bold();
         let mut text = format!("{style}{word}{style:#}: {}\n", crate::output::printable(&self.what));
         if let Some(hint) = &self.hint {
-            let style = anstyle::Style::new().bold();
-            text.push_str(&format!("{style} hint{style:#}: {hint}\n"));
+            text.push_str(&hinted(hint));
         }
         crate::output::answer::tell(text);
     }
+}
+
+fn hinted(hint: &str) -> String {
+    let style = anstyle::Style::new().bold();
+    format!("{style} hint{style:#}: {hint}\n")
+}
+
+/// Tells on stderr what may be done next, where the answer says itself what is wrong.
+pub(crate) fn advise(hint: &str) {
+    crate::output::answer::tell(hinted(hint));
 }
 
 /// An error and what caused it, in one line.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
+use taffrail_apps::verbs::Verb;
 
 use crate::cli::{Cli, Command, ListOutput};
 use crate::commands::watch;
@@ -45,7 +46,10 @@ fn main() -> ExitCode {
 fn run() -> Result<Exit, Complaint> {
     let (cli, config) = read()?;
     output::colour(cli.color);
-    interrupt::watch();
+    // The demo ends by an interrupt, and has more to take back than others.
+    if !matches!(cli.command, Command::Demo(_)) {
+        interrupt::watch();
+    }
     if !cli.no_pager
         && cli.command.is_paged()
         && !cli.command.watches()
@@ -63,8 +67,13 @@ fn run() -> Result<Exit, Complaint> {
         Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),
         Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
         Command::Status(arguments) => commands::status::run(arguments),
+        Command::Wait(arguments) => commands::wait::run(arguments),
+        Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),
+        Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting),
+        Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
+        Command::Demo(arguments) => commands::demo::run(arguments),
     }
 }
 
@@ -110,8 +119,8 @@ fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Co
             arguments.columns.clear();
         }
     }
-    if let Some(source) = cli.command.source_mut() {
-        source.context = config.contexts(&source.context)?;
+    if let Some(contexts) = cli.command.contexts_mut() {
+        *contexts = config.contexts(contexts)?;
     }
     Ok(())
 }

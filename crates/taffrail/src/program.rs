@@ -16,6 +16,14 @@ pub(crate) fn name() -> &'static str {
     }
 }
 
+/// A command as people type it here, written with `taffrail`.
+pub(crate) fn typed(command: &str) -> String {
+    match command.strip_prefix("taffrail ") {
+        Some(rest) => format!("{} {rest}", name()),
+        None => command.to_owned(),
+    }
+}
+
 /// The command line, whose help says what people type.
 pub(crate) fn command() -> Command {
     named(Cli::command(), name())

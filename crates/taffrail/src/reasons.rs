@@ -53,6 +53,10 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         Reason::TooManyRequests => "The server asks for more patience than --timeout has.",
         Reason::Gone => "What was being read is no longer kept by the server.",
         Reason::BadRequest => "The server rejects the request as it stands.",
+        Reason::Conflict => "What was to be changed was changed by somebody else since it was read.",
+        Reason::Invalid => {
+            "The server, or a webhook of it, does not accept the object that a change would make."
+        }
         Reason::BadKubeconfig => "The kubeconfig, or this context of it, cannot be used.",
         _ => "",
     };

@@ -36,7 +36,7 @@ const BORDERS: [Border; 5] = [
     },
     Border {
         name: "taffrail",
-        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-status"],
+        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-sim", "taffrail-status"],
         never: &["axum", "sqlx", "openssl-sys", "ring"],
         pure: false,
     },

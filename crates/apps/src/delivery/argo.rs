@@ -17,7 +17,24 @@ const GROUP: &str = "argoproj.io";
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
 /// The annotation that tells Argo CD to leave an Application alone.
-const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
+pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// The annotation that keeps the policy of an Application that was suspended where Argo CD does not know
+/// `spec.syncPolicy.automated.enabled`.
+pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
+
+/// Whether Argo CD would sync an Application by itself, and was told not to. It goes on comparing.
+fn is_held(object: &Object<'_>) -> bool {
+    match object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null()) {
+        Some(policy) => policy.get("enabled").and_then(Value::as_bool) == Some(false),
+        None => !object.text(&["metadata", "annotations", SUSPENDED]).is_empty(),
+    }
+}
+
+/// Whether Argo CD was told to leave an Application alone, or not to sync it by itself.
+pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
+    object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
+}
 
 /// Reads the Applications of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
@@ -34,8 +51,8 @@ fn application(
     found: &mut Declarations,
 ) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let suspended = object.text(&["metadata", "annotations", SKIP]) == "true";
-    let (sync, trouble) = sync(object, suspended);
+    let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
+    let (sync, trouble) = sync(object, is_skipped);
     let message = match (sync.state, &sync.desired, &sync.applied) {
         (SyncState::Synced, Some(revision), _) | (_, _, Some(revision)) => {
             format!("Synced to {}", shorten(revision))
@@ -58,7 +75,7 @@ fn application(
         objects: declared_objects(resources.filter(managed), home, key, found),
         unreadable: None,
         sync,
-        suspended,
+        suspended: is_kept_off(object),
         message,
         trouble,
         source: source(object),
@@ -103,7 +120,7 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
 }
 
 /// Where the app stands, and what Argo CD says of it when that is Failed or Unknown.
-fn sync(object: &Object<'_>, suspended: bool) -> (Sync, Option<String>) {
+fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
     let desired = revisions(compared);
@@ -119,7 +136,7 @@ fn sync(object: &Object<'_>, suspended: bool) -> (Sync, Option<String>) {
     let error = condition(object, &["ComparisonError", "InvalidSpecError", "UnknownError"]);
     let failed = matches!(&*phase, "Failed" | "Error") && (attempted.is_none() || attempted == desired);
     let (state, trouble) = match &*compares {
-        _ if suspended => (SyncState::Suspended, None),
+        _ if is_skipped => (SyncState::Suspended, None),
         _ if requested || matches!(&*phase, "Running" | "Terminating") => (SyncState::Syncing, None),
         _ if error.is_some() => (SyncState::Unknown, error),
         "Synced" | "OutOfSync" if failed => {

@@ -15,8 +15,8 @@ use crate::inventory;
 use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState};
 
-const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
-const HELM: &str = "helm.toolkit.fluxcd.io";
+pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
+pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.

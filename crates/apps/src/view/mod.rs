@@ -12,6 +12,7 @@ mod resources;
 pub mod text;
 mod tree;
 mod trust;
+mod wait;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -26,6 +27,7 @@ pub use explain::{Answer, Explanation, ExplanationList, Flagged, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
+pub use wait::{WaitChange, WaitSummary};
 
 use crate::apps::AppError;
 use crate::freshness::Freshness;

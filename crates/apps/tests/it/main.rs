@@ -22,4 +22,6 @@ mod server;
 mod snapshot;
 mod tree;
 mod trust;
+mod verbs;
 mod view;
+mod wait;

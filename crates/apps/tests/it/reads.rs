@@ -464,8 +464,36 @@ fn objects_that_another_cluster_delivers_are_read_afterwards() {
         let list = apps(&[&hub, &edge], &Taffrail, NOW);
         assert_eq!(&*list.apps[0].app.name, "shop");
         assert_eq!(list.apps[0].counts.get(Status::Unknown), 0, "{}", list.apps[0].message);
-        assert!(wanted_elsewhere(&[&hub, &edge]).is_empty());
+        // They are wanted as long as they are declared: one that is not well has something behind it. These are well.
+        let asked = Asked { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
+        assert!(server.go_on(&mut edge, &asked).0.is_empty());
     }
+}
+
+#[test]
+fn what_stands_behind_objects_that_another_cluster_delivers_is_read() {
+    let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
+                  contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
+    let mut app = kustomization("v1", &["shop_web_apps_Deployment"]);
+    app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
+    let mut secret = object("v1", "Secret", "flux-system", "edge");
+    secret["data"] = json!({"value": STANDARD.encode(config)});
+    let asked = Asked { follow: true, ..Asked::default() };
+    let (hub, _) = Server::new(vec![app, secret]).read("hub", &asked);
+
+    // Another app of the edge has all Deployments read before anybody knows of this one.
+    let mut objects = bad_image();
+    let mut other = object("apps/v1", "Deployment", "shop", "other");
+    other["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "other"});
+    objects.extend([other, kustomization("v1", &["shop_other_apps_Deployment"])]);
+    let server = Server::new(objects);
+    let (mut edge, _) = server.read("edge", &asked);
+    edge.add_server("https://edge");
+    let asked = Asked { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
+    server.go_on(&mut edge, &asked);
+    let list = apps(&[&hub, &edge], &Taffrail, NOW);
+    let app = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
+    assert_eq!(app.health, Status::Failed, "{}", app.message);
 }
 
 fn hub_objects(ids: &[&str]) -> Vec<Value> {

@@ -34,6 +34,7 @@ use crate::kubeconfig::Context;
 use crate::read::Form;
 
 pub use contact::Contact;
+pub(crate) use decode::went_back;
 pub use decode::{Batch, Change};
 pub use pace::{Cost, Costs, Purpose};
 
@@ -235,7 +236,7 @@ enum Message {
 #[derive(Debug)]
 pub struct Feeds {
     shared: Arc<Shared>,
-    tasks: HashMap<ScopeId, JoinHandle<()>>,
+    tasks: HashMap<ScopeId, (Arc<Followed>, JoinHandle<()>)>,
     contact: JoinHandle<()>,
     next: AtomicU32,
 }
@@ -275,25 +276,42 @@ impl Feeds {
 
     /// Follows a scope until [`Feeds::end`].
     pub fn follow(&mut self, scope: Scope) -> ScopeId {
+        self.follow_with(scope, Progress::default())
+    }
+
+    /// Follows a scope of which all is known as of a resource version: only what changed since comes, or, where the server
+    /// does not know any more what that is, a full list.
+    pub fn follow_from(&mut self, scope: Scope, resource_version: String) -> ScopeId {
+        self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
+    }
+
+    /// As of which resource version all of a scope has been read; `None` while it is being listed.
+    pub fn position(&self, id: ScopeId) -> Option<String> {
+        let progress = self.tasks.get(&id)?.0.progress();
+        (progress.complete && !progress.resource_version.is_empty())
+            .then(|| progress.resource_version.clone())
+    }
+
+    fn follow_with(&mut self, scope: Scope, progress: Progress) -> ScopeId {
         let id = ScopeId(self.next.fetch_add(1, Ordering::Relaxed));
         let mut scope = scope;
         if crate::read::is_secret(&scope.resource) {
             scope.form = Form::Metadata;
         }
         let api_version = scope.resource.api_version();
-        let followed = Arc::new(Followed { id, scope, api_version, progress: Mutex::default() });
-        let shared = self.shared.clone();
+        let followed = Arc::new(Followed { id, scope, api_version, progress: Mutex::new(progress) });
+        let (shared, following) = (self.shared.clone(), followed.clone());
         let task = tokio::spawn(async move {
             // Without a reader there is nothing left to do.
-            let _ = scope::follow(&shared, &followed).await;
+            let _ = scope::follow(&shared, &following).await;
         });
-        self.tasks.insert(id, task);
+        self.tasks.insert(id, (followed, task));
         id
     }
 
     /// Stops following a scope. What it delivered before may still be in the inbox.
     pub fn end(&mut self, id: ScopeId) {
-        if let Some(task) = self.tasks.remove(&id) {
+        if let Some((_, task)) = self.tasks.remove(&id) {
             task.abort();
         }
     }
@@ -322,7 +340,7 @@ impl Feeds {
 impl Drop for Feeds {
     fn drop(&mut self) {
         self.contact.abort();
-        for task in self.tasks.values() {
+        for (_, task) in self.tasks.values() {
             task.abort();
         }
     }

@@ -67,12 +67,13 @@ pub use view::ObjectRef;
 use write::Pending;
 
 /// Says whether the body of an object is to be kept.
-pub type Keep = Box<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
+pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 
 /// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
-pub type Mark = Box<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
+pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
 /// What a user of an index chooses.
+#[derive(Clone)]
 pub struct IndexSettings {
     /// Who judges.
     pub rules: Arc<dyn Rules>,
@@ -94,8 +95,8 @@ impl Default for IndexSettings {
         IndexSettings {
             rules: Arc::new(Taffrail),
             annotations: Vec::new(),
-            keep: Box::new(|_| false),
-            mark: Box::new(|_, _| {}),
+            keep: Arc::new(|_| false),
+            mark: Arc::new(|_, _| {}),
             assess: true,
             revision: 0,
         }

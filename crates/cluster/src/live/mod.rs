@@ -6,6 +6,7 @@
 //! as CustomResourceDefinitions and APIServices change; the others go on undisturbed.
 
 mod kinds;
+mod warm;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -25,6 +26,7 @@ use crate::index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscript
 use crate::kubeconfig::Context;
 
 pub use kinds::KindSettings;
+pub use warm::ColdStart;
 
 /// What may be chosen about a cluster that is followed.
 #[derive(Debug, Default)]
@@ -35,6 +37,8 @@ pub struct LiveSettings {
     pub index: IndexSettings,
     /// Which kinds are followed, and how much of their objects.
     pub kinds: KindSettings,
+    /// What [`Live::save`] gave earlier: it is shown at once, as stale, and only what changed since is read.
+    pub warm: Option<Vec<u8>>,
 }
 
 /// While much is being read for the first time, nobody is told more often than this: what it means is worked out
@@ -62,6 +66,7 @@ pub struct Live {
     shared: Arc<Shared>,
     asks: mpsc::Sender<Ask>,
     contact: watch::Receiver<Contact>,
+    cold: Option<ColdStart>,
     task: JoinHandle<()>,
 }
 
@@ -75,6 +80,7 @@ struct Shared {
 enum Ask {
     Subscribe(usize, oneshot::Sender<Subscription>),
     Costs(oneshot::Sender<Costs>),
+    Save(String, oneshot::Sender<Vec<u8>>),
 }
 
 impl Live {
@@ -88,8 +94,15 @@ impl Live {
         settings: LiveSettings,
     ) -> Result<Live, ReadError> {
         let discovery = cluster.with_timeout(DISCOVERY).discover().await?;
-        let LiveSettings { feeds, index, kinds } = settings;
-        let mut index = Index::new(index);
+        let LiveSettings { feeds, index: settings, kinds, warm } = settings;
+        let (mut index, mut positions, mut cold) = (None, BTreeMap::new(), None);
+        if let Some(saved) = warm {
+            match warm::read(&saved, settings.clone(), &cluster.with_timeout(DISCOVERY)).await {
+                Ok(warm) => (index, positions) = (Some(warm.index), warm.positions),
+                Err(error) => cold = Some(error),
+            }
+        }
+        let mut index = index.unwrap_or_else(|| Index::new(settings));
         let (feeds, inbox) = Feeds::start(cluster, context, feeds);
         let newest = index.publish(Timestamp::now());
         let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
@@ -107,10 +120,12 @@ impl Live {
             dirty: false,
             definitions: None,
             loading: 0,
+            positions,
         };
         owner.follow(&discovery);
+        owner.forget_unserved();
         let task = tokio::spawn(owner.run(inbox, asked));
-        Ok(Live { shared, asks, contact, task })
+        Ok(Live { shared, asks, contact, cold, task })
     }
 
     /// What is known now.
@@ -123,6 +138,21 @@ impl Live {
         let (answer, subscription) = oneshot::channel();
         self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
         subscription.await.ok()
+    }
+
+    /// Why what was saved could not be begun with, if there was anything.
+    pub fn cold_start(&self) -> Option<&ColdStart> {
+        self.cold.as_ref()
+    }
+
+    /// What is known now, to begin with the next time; `None` when the cluster is no longer followed, or cannot be
+    /// told from others.
+    pub async fn save(&self) -> Option<Vec<u8>> {
+        let kube_system = self.snapshot();
+        let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
+        let (answer, saved) = oneshot::channel();
+        self.asks.send(Ask::Save(kube_system.uid().to_string(), answer)).await.ok()?;
+        saved.await.ok()
     }
 
     /// Whether the server answers; changes can be awaited.
@@ -175,6 +205,8 @@ struct Owner {
     definitions: Option<Instant>,
     /// How many scopes are being read for the first time.
     loading: usize,
+    /// How far scopes were known when what is shown was saved.
+    positions: BTreeMap<feed::Scope, String>,
 }
 
 impl Owner {
@@ -200,6 +232,10 @@ impl Owner {
                     // Who asked may be gone.
                     Some(Ask::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
                     Some(Ask::Costs(answer)) => drop(answer.send(self.feeds.costs())),
+                    Some(Ask::Save(cluster, answer)) => {
+                        self.tell();
+                        drop(answer.send(self.save(&cluster)));
+                    }
                     None => return,
                 },
                 Some(discovery) = discovered.recv() => {
@@ -255,6 +291,15 @@ impl Owner {
         *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner) = self.feeds.costs();
     }
 
+    /// What is told, and how far it is known.
+    fn save(&self, cluster: &str) -> Vec<u8> {
+        let position =
+            |(scope, id): (&feed::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
+        let positions: BTreeMap<feed::Scope, String> = self.followed.iter().filter_map(position).collect();
+        let newest = self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        warm::write(cluster, &newest, &positions)
+    }
+
     /// Follows what there is to follow now, and no longer what there is no more.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
@@ -295,17 +340,35 @@ impl Owner {
                 continue;
             }
             let kind = self.index.kind(&scope.resource);
+            let position = self.positions.remove(&scope);
             let followed = Followed {
                 kind,
                 namespace: scope.namespace.clone(),
                 state: feed::ScopeState::CatchingUp,
-                is_loading: true,
+                is_loading: position.is_none(),
                 defines: kinds::defines_kinds(&scope.resource),
             };
-            let id = self.feeds.follow(scope.clone());
-            self.loading += 1;
+            self.loading += usize::from(followed.is_loading);
+            let id = match position {
+                Some(position) => self.feeds.follow_from(scope.clone(), position),
+                None => self.feeds.follow(scope.clone()),
+            };
             self.scopes.insert(id, followed);
             self.followed.insert(scope, id);
+        }
+    }
+
+    /// Forgets what was saved of kinds that are followed no more.
+    fn forget_unserved(&mut self) {
+        let now = Timestamp::now();
+        for (scope, _) in std::mem::take(&mut self.positions) {
+            let kind = self.index.kind(&scope.resource);
+            let goes_on =
+                self.scopes.values().any(|own| own.kind == kind && own.namespace == scope.namespace);
+            if !goes_on {
+                self.index.forget(kind, scope.namespace.as_deref(), now);
+                self.dirty = true;
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The index: what goes in comes out by every way of asking, and leaves nothing behind.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ pub(crate) fn names<'s>(objects: impl IntoIterator<Item = ObjectRef<'s>>) -> Vec
 fn an_object_is_found_by_everything_that_is_known_of_it() {
     let mut world = World::new(IndexSettings {
         annotations: vec!["note".to_owned(), "kubectl.kubernetes.io/last-applied-configuration".to_owned()],
-        mark: Box::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
+        mark: Arc::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
         ..IndexSettings::default()
     });
     let mut pod = object("Pod", "shop", "web-1", 7, Some(3));
@@ -192,7 +193,7 @@ fn a_lease_that_is_renewed_is_as_it_was() {
 #[test]
 fn bodies_are_kept_where_asked_and_trimmed() {
     let mut world = World::new(IndexSettings {
-        keep: Box::new(|object| object.name() == "kept"),
+        keep: Arc::new(|object| object.name() == "kept"),
         ..IndexSettings::default()
     });
     let mut kept = object("ConfigMap", "shop", "kept", 1, None);
@@ -218,7 +219,7 @@ fn bodies_are_kept_where_asked_and_trimmed() {
 #[test]
 fn no_secret_value_enters() {
     let mut world = World::new(IndexSettings {
-        keep: Box::new(|_| true),
+        keep: Arc::new(|_| true),
         annotations: vec!["kubectl.kubernetes.io/last-applied-configuration".to_owned()],
         ..IndexSettings::default()
     });
@@ -361,7 +362,7 @@ fn after_any_changes_every_way_of_asking_gives_the_same() {
     for seed in 0..8 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut world = World::new(IndexSettings {
-            mark: Box::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
+            mark: Arc::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
             ..IndexSettings::default()
         });
         let mut model = Model::default();

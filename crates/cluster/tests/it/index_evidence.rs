@@ -134,7 +134,8 @@ fn an_index_answers_as_whole_objects_do() {
     let mut compared = 0;
     for Case { file, now, objects } in cases() {
         for keeps in [false, true] {
-            let settings = IndexSettings { keep: Box::new(move |_| keeps), ..IndexSettings::default() };
+            let settings =
+                IndexSettings { keep: std::sync::Arc::new(move |_| keeps), ..IndexSettings::default() };
             let (count, differences) = compare(&file, &objects, now, settings);
             compared += count;
             wrong.extend(differences);

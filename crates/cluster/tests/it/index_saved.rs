@@ -1,5 +1,7 @@
 //! An index that is saved and reopened.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use serde_json::json;
 use taffrail_cluster::index::{
@@ -13,8 +15,8 @@ use crate::index::{NOW, World, object, uid};
 fn settings() -> IndexSettings {
     IndexSettings {
         annotations: vec!["note".to_owned()],
-        keep: Box::new(|object| object.name() == "kept"),
-        mark: Box::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
+        keep: Arc::new(|object| object.name() == "kept"),
+        mark: Arc::new(|object, add| add(&object.text(&["metadata", "labels", "app"]))),
         ..IndexSettings::default()
     }
 }

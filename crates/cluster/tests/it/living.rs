@@ -230,3 +230,51 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
         |snapshot: &Snapshot| is_live(snapshot) && snapshot.find("", "Namespace", "", "meanwhile").is_some();
     until(&live, "live again", back).await;
 }
+
+#[tokio::test]
+async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    let config_map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}});
+    for name in ["old", "gone"] {
+        cluster.apply(config_map(name)).unwrap();
+    }
+    let first = live(&cluster).await;
+    let has = |snapshot: &Snapshot, name: &str| snapshot.find("", "ConfigMap", "shop", name).is_some();
+    until(&first, "live", |snapshot| is_live(snapshot) && has(snapshot, "gone")).await;
+    let saved = first.save().await.unwrap();
+    let full = first.costs().await.of(taffrail_cluster::Purpose::Watch).bytes;
+    drop(first);
+    cluster.delete("v1", "ConfigMap", "shop", "gone");
+    cluster.apply(config_map("new")).unwrap();
+
+    let context = context(&cluster.kubeconfig());
+    let connect = async || Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
+    let warm = LiveSettings { warm: Some(saved.clone()), ..settings() };
+    let second = Live::start(connect().await, Some(context.clone()), warm).await.unwrap();
+    assert!(second.cold_start().is_none(), "{:?}", second.cold_start());
+    let at_once = second.snapshot();
+    assert!(has(&at_once, "old") && has(&at_once, "gone"));
+    assert!(at_once.scopes().all(|(.., scope)| scope.state == ScopeState::Stale));
+    let caught_up = |snapshot: &Snapshot| is_live(snapshot) && has(snapshot, "new") && !has(snapshot, "gone");
+    let snapshot = until(&second, "caught up", caught_up).await;
+    assert!(has(&snapshot, "old"));
+    let differences = second.costs().await;
+    assert!(differences.of(taffrail_cluster::Purpose::Watch).bytes * 5 < full, "{differences:?} of {full}");
+    assert_eq!(differences.of(taffrail_cluster::Purpose::List).requests, 0);
+
+    // What is of another cluster, or damaged, is not begun with.
+    let other = fleet.cluster("paris").await.unwrap();
+    let other_context = self::context(&other.kubeconfig());
+    let connected = Cluster::connect(&other_context, Deadline::after(PATIENCE)).await.unwrap();
+    let warm = LiveSettings { warm: Some(saved.clone()), ..settings() };
+    let cold = Live::start(connected, None, warm).await.unwrap();
+    assert!(cold.cold_start().unwrap().to_string().contains("another cluster"), "{:?}", cold.cold_start());
+    let half = saved[..saved.len() / 2].to_vec();
+    for damaged in [Vec::new(), b"{}".to_vec(), half] {
+        let warm = LiveSettings { warm: Some(damaged), ..settings() };
+        let cold = Live::start(connect().await, None, warm).await.unwrap();
+        assert!(cold.cold_start().is_some());
+        until(&cold, "live all the same", |snapshot| is_live(snapshot) && has(snapshot, "new")).await;
+    }
+}

@@ -15,3 +15,4 @@ mod kubeconfigs;
 mod living;
 mod reading;
 mod server;
+mod writing;

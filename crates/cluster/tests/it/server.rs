@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Request, Response, Version};
-use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -59,6 +59,9 @@ impl Reply {
 /// What the server saw of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
+    pub(crate) method: http::Method,
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) accept: String,
@@ -161,7 +164,10 @@ async fn connection(
     notes: Arc<Mutex<Notes>>,
 ) {
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let seen = Seen {
+        let mut seen = Seen {
+            method: request.method().clone(),
+            content_type: header(&request, "content-type").unwrap_or_default(),
+            body: Vec::new(),
             path: request.uri().path().to_owned(),
             query: request.uri().query().unwrap_or_default().to_owned(),
             accept: header(&request, "accept").unwrap_or_default(),
@@ -171,6 +177,8 @@ async fn connection(
         };
         let (script, notes) = (script.clone(), notes.clone());
         async move {
+            seen.body =
+                request.into_body().collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
             {
                 let mut notes = notes.lock().unwrap();
                 notes.seen.push(seen.clone());

@@ -1,10 +1,17 @@
 //! Events, as the components of a cluster write them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::create;
+use super::{Task, create, soon};
 use crate::clock::stamp;
 use crate::cluster::Inner;
+
+/// How long kube-apiserver keeps an Event after it was last written (`--event-ttl`).
+const KEPT: Duration = Duration::from_secs(3600);
 
 /// What happened.
 pub(super) struct Told<'a> {
@@ -42,4 +49,18 @@ pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
             "firstTimestamp": first, "lastTimestamp": now, "eventTime": null, "count": count,
         }),
     );
+    soon(inner, Task::Event(namespace, event), KEPT);
+}
+
+/// Removes an Event that nobody has written for long enough.
+pub(super) fn expire(inner: &Arc<Inner>, namespace: &str, name: &str) {
+    let Some(target) = inner.target("", "events", namespace, name) else { return };
+    let Some(event) = inner.tree(&target) else { return };
+    let last = event["lastTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let age = last.map(|last| inner.fleet.clock.now().duration_since(last));
+    let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(KEPT);
+    match KEPT.saturating_sub(age) {
+        Duration::ZERO => inner.remove(&target),
+        left => soon(inner, Task::Event(namespace.to_owned(), name.to_owned()), left),
+    }
 }

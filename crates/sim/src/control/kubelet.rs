@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Task, all, change, claims, is_scripted, set_condition, soon, text};
+use super::{Task, all, change, claims, is_scripted, nodes, set_condition, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 use crate::write::Target;
@@ -70,7 +70,7 @@ fn again(inner: &Inner, target: &Target, delay: Duration) {
 pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };
-    if is_scripted(&pod) {
+    if is_scripted(&pod) || nodes::is_on_lost(inner, &pod) {
         return;
     }
     let metadata = &pod["metadata"];
@@ -95,6 +95,7 @@ pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
                 return again(inner, &target, dice(inner, 800, 2500));
             }
             match fault.as_str() {
+                _ if lacks_image(inner, &pod) => pull_fails(inner, &target, &pod),
                 "image-pull-backoff" => pull_fails(inner, &target, &pod),
                 "crash-loop" => crash(inner, &target, &pod),
                 fault => run(inner, &target, &pod, fault != "never-ready"),
@@ -110,6 +111,13 @@ pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
         }
         _ => {}
     }
+}
+
+/// Whether a container wants an image that no registry has.
+fn lacks_image(inner: &Inner, pod: &Value) -> bool {
+    let missing = &inner.fleet.options.missing_images;
+    !missing.is_empty()
+        && containers(pod).iter().any(|container| missing.contains(&text(&container["image"])))
 }
 
 /// Whether a Pod's last step is less than so many milliseconds ago: any change of a Pod brings it here.
@@ -143,7 +151,7 @@ fn end(inner: &Arc<Inner>, target: &Target, pod: &Value) {
                 let target = target.clone();
                 move |inner| {
                     let Some(pod) = inner.tree(&target) else { return };
-                    if pod["metadata"].get("deletionTimestamp").is_none() {
+                    if pod["metadata"].get("deletionTimestamp").is_none() || nodes::is_on_lost(inner, &pod) {
                         return;
                     }
                     let finalizers =

@@ -14,7 +14,9 @@ mod garbage;
 mod jobs;
 mod kubelet;
 mod namespaces;
+mod nodes;
 mod pods;
+mod quota;
 mod revisions;
 mod rollout;
 mod services;
@@ -64,6 +66,19 @@ pub(crate) enum Task {
     Budgets(String),
     /// Who is behind the Services of this namespace.
     Services(String),
+    Node(String),
+    /// The Pods of a node that is gone.
+    NodeGone(String),
+    /// Whether a Pod must leave a lost node.
+    Eviction(String, String),
+    /// What of the quotas of this namespace is used.
+    Quotas(String),
+    /// Whether those whom a quota of this namespace refused may go on.
+    QuotaChanged(String),
+    /// Whether an Event is old enough to go.
+    Event(String, String),
+    /// The Leases.
+    Beat,
 }
 
 impl Task {
@@ -98,6 +113,13 @@ impl Task {
             Task::Budgets(namespace) => budgets::look(inner, namespace),
             Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
             Task::Services(namespace) => services::look(inner, namespace),
+            Task::Node(name) => nodes::look(inner, name),
+            Task::NodeGone(name) => nodes::gone(inner, name),
+            Task::Eviction(namespace, name) => nodes::evict(inner, namespace, name),
+            Task::Quotas(namespace) => quota::look(inner, namespace),
+            Task::QuotaChanged(namespace) => quota::changed(inner, namespace),
+            Task::Event(namespace, name) => events::expire(inner, namespace, name),
+            Task::Beat => nodes::beat(inner),
         }
     }
 }
@@ -116,7 +138,8 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
         return;
     }
     let going = gone || has(b"\"deletionTimestamp\"");
-    if going {
+    // Nothing hangs on an Event, and many of them go.
+    if going && !resource.is("", "events") {
         let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
         soon(inner, Task::Dependents(uid), at_once);
         if !target.namespace.is_empty() && gone && is_terminating(inner, &target.namespace) {
@@ -161,7 +184,14 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
                 soon(inner, task, Duration::from_millis(10));
             }
         }
-        ("", "nodes") => soon(inner, Task::Nodes, Duration::from_millis(10)),
+        ("", "nodes") => {
+            soon(inner, Task::Nodes, Duration::from_millis(10));
+            if gone {
+                soon(inner, Task::NodeGone(name()), Duration::from_secs(1));
+            } else {
+                soon(inner, Task::Node(name()), Duration::from_millis(20));
+            }
+        }
         ("policy", "poddisruptionbudgets") => {
             soon(inner, Task::Budgets(namespace()), Duration::from_millis(10))
         }
@@ -171,10 +201,20 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
                 soon(inner, Task::Pod(namespace(), name()), Duration::from_millis(5));
             }
             soon(inner, Task::Services(namespace()), Duration::from_millis(50));
+            soon(inner, Task::Quotas(namespace()), Duration::from_millis(100));
+        }
+        ("", "resourcequotas") => {
+            soon(inner, Task::Quotas(namespace()), Duration::from_millis(100));
+            soon(inner, Task::QuotaChanged(namespace()), Duration::from_millis(200));
         }
         ("", "services") => soon(inner, Task::Services(namespace()), Duration::from_millis(50)),
         _ => {}
     }
+}
+
+/// Begins to renew Leases.
+pub(crate) fn keep_leases(inner: &Arc<Inner>) {
+    nodes::beat(inner);
 }
 
 fn target_name(target: &Target, object: &Object) -> String {

@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 
 use super::events::{Told, tell};
 use super::pods::{self, is_ending, is_finished, is_ready};
-use super::{Task, change, controller, create, is_scripted, owned, set_condition, soon, text};
+use super::{Task, change, controller, create, is_scripted, owned, quota, set_condition, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The condition of those whose Pods are refused.
+const REFUSAL: &str = "ReplicaFailure";
+/// How long until a ReplicaSet whose Pods are refused tries again.
+const REFUSED: Duration = Duration::from_secs(15);
 const HASH: &str = "pod-template-hash";
 
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
@@ -136,8 +140,33 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
             }
         }
     }
-    let sets = owned(inner, "apps", "replicasets", namespace, &uid);
+    let mut sets = owned(inner, "apps", "replicasets", namespace, &uid);
+    forget_old(inner, &deployment, &mut sets, &template);
     write_status(inner, namespace, name, &sets, &template, wanted, unavailable);
+}
+
+/// Removes the oldest ReplicaSets that nothing runs of, beyond those that a rollback may want.
+fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, template: &Value) {
+    let Some(limit) = deployment["spec"]["revisionHistoryLimit"].as_u64() else { return };
+    sets.sort_by_key(revision);
+    let is_old = |set: &Value| {
+        bare_template(set) != *template
+            && number(set, "/spec/replicas") == 0
+            && number(set, "/status/replicas") == 0
+    };
+    let old = sets.iter().filter(|set| is_old(set)).count();
+    let mut surplus = old.saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    sets.retain(|set| {
+        if surplus == 0 || !is_old(set) {
+            return true;
+        }
+        surplus -= 1;
+        let (namespace, name) = (text(&set["metadata"]["namespace"]), text(&set["metadata"]["name"]));
+        if let Some(target) = inner.target("apps", "replicasets", &namespace, &name) {
+            inner.remove(&target);
+        }
+        false
+    });
 }
 
 /// One step of a rolling update.
@@ -329,6 +358,21 @@ fn write_status(
                 }
             }
         }
+        // What is refused is said of the ReplicaSet, and repeated here.
+        let refused = sets.iter().find_map(|set| {
+            set["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == REFUSAL)
+        });
+        match refused {
+            Some(refused) => {
+                let rest = json!({"reason": refused["reason"], "message": refused["message"], "lastUpdateTime": now});
+                set_condition(inner, &mut status, REFUSAL, "True", &rest);
+            }
+            None => {
+                if let Some(conditions) = status["conditions"].as_array_mut() {
+                    conditions.retain(|condition| condition["type"] != REFUSAL);
+                }
+            }
+        }
         deployment["status"] = status;
         if !complete && !paused && deadline > 0 {
             let task = Task::Deployment(namespace.to_owned(), name.to_owned());
@@ -349,8 +393,18 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     running.retain(|pod| !is_ending(pod) && !is_finished(pod));
     let wanted = number(&set, "/spec/replicas");
     let found = i64::try_from(running.len()).unwrap_or(i64::MAX);
+    let mut refusal = None;
     for _ in found..wanted {
-        let pod = pods::pod(&set, &set["spec"]["template"], &format!("{name}-{}", inner.letters(5)));
+        let pod = format!("{name}-{}", inner.letters(5));
+        refusal = quota::refusal(inner, namespace, &pod);
+        if let Some(why) = &refusal {
+            let message = format!("Error creating: {why}");
+            let by = "replicaset-controller";
+            tell(inner, &set, &Told { warning: true, reason: "FailedCreate", message: &message, by });
+            soon(inner, Task::ReplicaSet(namespace.to_owned(), name.to_owned()), REFUSED);
+            break;
+        }
+        let pod = pods::pod(&set, &set["spec"]["template"], &pod);
         pods::start(inner, &set, "replicaset-controller", pod);
     }
     if found > wanted {
@@ -375,6 +429,16 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
         if ready > 0 {
             status["readyReplicas"] = json!(ready);
             status["availableReplicas"] = json!(ready);
+        }
+        if let Some(why) = &refusal {
+            // The first Pod that was refused stays named: a condition that says the same is not written again.
+            match set["status"].get("conditions").filter(|all| !all.is_null()) {
+                Some(conditions) => status["conditions"] = conditions.clone(),
+                None => {
+                    let rest = json!({"reason": "FailedCreate", "message": why});
+                    set_condition(inner, &mut status, REFUSAL, "True", &rest);
+                }
+            }
         }
         set["status"] = status;
     });

@@ -570,7 +570,8 @@ async fn a_settled_cluster_rests() {
         .apply(odd("b", json!({"selector": {"x": "y"}, "template": {"metadata": {}, "spec": {}}})))
         .unwrap();
     cluster.apply(odd("c", json!({"selector": {}, "template": {"metadata": {"labels": 5}}}))).unwrap();
-    fleet.advance(Duration::from_secs(700));
+    // Until the last Event has gone, which is the last thing to happen.
+    fleet.advance(Duration::from_secs(2 * 3600));
     let version = cluster.resource_version();
     fleet.advance(Duration::from_secs(3600));
     let api = api(&fleet, &cluster);

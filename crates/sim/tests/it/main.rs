@@ -7,3 +7,4 @@ mod client_go;
 mod conformance;
 mod fleet;
 mod kubectl;
+mod troubles;

@@ -3,6 +3,7 @@
 pub(crate) mod app;
 pub(crate) mod completion;
 pub(crate) mod config;
+pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
@@ -10,4 +11,6 @@ mod named;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+pub(crate) mod verbs;
+pub(crate) mod wait;
 pub(crate) mod watch;

@@ -14,6 +14,7 @@ use taffrail_status::{Object, Status};
 
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
+use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
 use crate::source::{self, Fleet, Live, Members};
 
@@ -69,6 +70,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "name") => Line::apps,
         ("explain", "what") => Line::apps_or_objects,
         ("status", "objects") => Line::objects,
+        ("wait", "targets") => Line::targets,
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
         }
@@ -120,7 +122,10 @@ impl Line {
             Config::load(root, file.map(std::path::PathBuf::as_path), |name| std::env::var_os(name), home);
         let config = config.unwrap_or_default();
         let (_, matches) = lenient(config.apply(root.clone(), &name, None))?;
-        let mut source = SourceArguments::from_arg_matches(&matches).ok()?;
+        let mut source = match matches.try_contains_id("from") {
+            Ok(_) => SourceArguments::from_arg_matches(&matches).ok()?,
+            Err(_) => ClusterArguments::from_arg_matches(&matches).ok()?.source(PATIENCE),
+        };
         source.verbose = 0;
         source.timeout = source.timeout.min(PATIENCE);
         source.context = config.contexts(&source.context).unwrap_or_default();
@@ -267,6 +272,14 @@ impl Line {
         }
     }
 
+    /// `app/NAME`, or objects.
+    fn targets(&self, current: &str) -> Vec<CompletionCandidate> {
+        match current.strip_prefix("app/") {
+            Some(app) => self.apps(app).into_iter().map(|it| it.add_prefix("app/")).collect(),
+            None => self.objects(current),
+        }
+    }
+
     /// `KIND/NAME`, or `KIND` and then `NAME`.
     fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
         if let Some((kind, _)) = current.split_once('/') {
@@ -276,7 +289,8 @@ impl Line {
                 .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
                 .collect();
         }
-        match self.said("objects").first() {
+        let said = [self.said("objects"), self.said("targets")].concat();
+        match said.first() {
             Some(kind) if !kind.contains(['/', ',']) => {
                 self.names(kind).into_iter().map(CompletionCandidate::new).collect()
             }

@@ -75,7 +75,8 @@ impl Screen {
         for row in 0..fresh.len().max(self.shown.len()).min(rows) {
             let line = fresh.get(row).map_or("", String::as_str);
             if self.shown.get(row).map_or("", String::as_str) != line {
-                out.push_str(&format!("\x1b[{};1H{line}\x1b[0m\x1b[K", row + 1));
+                // First erased, then written: behind a full line the cursor still stands on its last column.
+                out.push_str(&format!("\x1b[{};1H\x1b[0m\x1b[K{line}", row + 1));
             }
         }
         self.shown = fresh;

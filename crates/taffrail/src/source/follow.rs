@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
+use taffrail_apps::wait::Selection;
 use taffrail_apps::{
     Answer, Asked, Body, Freshness, FreshnessState, ObjectKey, Objects, Read, Scope, ScopeError, Snapshot,
     Target, next_reads, wanted_elsewhere,
@@ -19,12 +20,13 @@ use taffrail_cluster::{
     Reason, ScopeId, ScopeState,
 };
 use taffrail_status::json::Parser;
+use taffrail_status::{Choosing, Taffrail};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::live::{Failure, Member, catalog, read_one, runtime, take};
-use super::{Fleet, Members, More, members};
-use crate::cli::ViewArguments;
+use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
+use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
 /// What comes together is shown together.
@@ -41,6 +43,20 @@ const RETRY: Duration = Duration::from_secs(3);
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
+
+/// What comes together is judged together, where somebody waits for it.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// What tells of kinds that come: group, version, kind, plural.
+const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
+];
+
+/// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
+/// questions, and how many there are at most. Each pause is twice the one before.
+const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
+const DISCOVERY_QUESTIONS: u32 = 7;
 
 /// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
@@ -99,6 +115,35 @@ struct Following {
     discovered: Instant,
     /// Something changed since the plan was made last.
     changed: bool,
+    /// All that was wanted has been answered.
+    is_settled: bool,
+    selections: BTreeSet<Selection>,
+    /// What the server said of its kinds.
+    discovery: Option<Discovery>,
+    coming: Coming,
+}
+
+/// Kinds that are waited for.
+#[derive(Default)]
+struct Coming {
+    is_wanted: bool,
+    /// What tells of them; of definitions first.
+    scopes: Vec<ScopeId>,
+    /// Nobody lets us watch definitions.
+    is_blind: bool,
+    /// When the server is to be asked again, and how often it was since a definition changed.
+    due: Option<Instant>,
+    asked: u32,
+    under_way: bool,
+}
+
+/// What is wanted of one cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) objects: Vec<ObjectKey>,
+    pub(crate) selections: Vec<Selection>,
+    /// Whether something is of a kind that the server does not have.
+    pub(crate) kinds: bool,
 }
 
 /// Clusters that are followed, as a fleet.
@@ -119,7 +164,15 @@ pub(crate) struct Follow {
 impl Follow {
     /// Begins to follow what `asked` needs of the clusters that the arguments name; nothing is known yet.
     pub(crate) fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
-        let source = &arguments.source;
+        Follow::judging(&arguments.source, arguments.rules(), asked)
+    }
+
+    /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
+    pub(crate) fn judging(
+        source: &SourceArguments,
+        rules: Choosing<Taffrail>,
+        asked: &Asked,
+    ) -> Result<Follow, Complaint> {
         let Members { members, complaints } = members(source)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let runtime = runtime()?;
@@ -130,7 +183,7 @@ impl Follow {
             _answering: None,
             snapshots: snapshots.collect(),
             now,
-            rules: arguments.rules(),
+            rules,
             complaints,
             labels: asked.app_labels.clone(),
         };
@@ -146,6 +199,10 @@ impl Follow {
             connecting: false,
             discovered: patience,
             changed: false,
+            is_settled: false,
+            selections: BTreeSet::new(),
+            discovery: None,
+            coming: Coming::default(),
         });
         let mut follow = Follow {
             clusters: clusters.collect(),
@@ -175,6 +232,18 @@ impl Follow {
         }
         self.fleet.now = self.judged_at.unwrap_or(now);
         &self.fleet
+    }
+
+    /// The connection to the cluster of this name, where there is one, for requests of one's own.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Cluster> {
+        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
+        let feeds = self.clusters.get(at)?.feeds.as_ref()?;
+        Some(feeds.cluster().with_timeout(self.timeout))
+    }
+
+    /// Does something with connections of [`Follow::cluster`], and waits for it.
+    pub(crate) fn finish<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// Judges by this time, or by the clock again: what differs between two judgements by one time has changed.
@@ -235,6 +304,61 @@ impl Follow {
         }
     }
 
+    /// As [`Follow::next`], for who wants to know at once.
+    pub(crate) fn soon(&mut self, at_most: Duration) -> bool {
+        self.receive(at_most, TOGETHER)
+    }
+
+    /// Follows what else is wanted of a cluster; nothing that was wanted is forgotten.
+    pub(crate) fn want(&mut self, at: usize, wanted: Wanted) {
+        let Some(following) = self.clusters.get_mut(at) else { return };
+        for key in wanted.objects {
+            following.changed |= following.more.insert(key);
+        }
+        for selection in wanted.selections {
+            following.changed |= following.selections.insert(selection);
+        }
+        following.coming.is_wanted = wanted.kinds;
+    }
+
+    /// Asks for what is wanted and was not asked for yet.
+    pub(crate) fn ask(&mut self) {
+        self.plan(NOTHING_MORE);
+    }
+
+    /// Whether all that is wanted of a cluster was answered, as far as is known what that is.
+    pub(crate) fn is_settled(&self, at: usize) -> bool {
+        self.clusters.get(at).is_some_and(|following| following.is_settled)
+    }
+
+    /// Whether a cluster can never be asked: its context makes no sense.
+    pub(crate) fn is_lost(&self, at: usize) -> bool {
+        self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
+    }
+
+    /// Whether something is to be asked in a moment.
+    pub(crate) fn is_restless(&self) -> bool {
+        self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
+    }
+
+    /// The kinds of a cluster, where it has told them.
+    pub(crate) fn discovery(&self, at: usize) -> Option<&Discovery> {
+        self.clusters.get(at)?.discovery.as_ref()
+    }
+
+    /// The namespace of a cluster's context.
+    pub(crate) fn namespace(&self, at: usize) -> &str {
+        let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
+        context.map_or("default", |context| context.namespace())
+    }
+
+    /// Tells on stderr what was asked of the clusters, in as much detail as `verbose` says.
+    pub(crate) fn tell_requests(&self, verbose: u8) {
+        let clusters: Vec<Cluster> =
+            self.clusters.iter().filter_map(|it| Some(it.feeds.as_ref()?.cluster())).collect();
+        print_requests(verbose, clusters.iter());
+    }
+
     fn connect(&mut self, at: usize, after: Duration) {
         let following = &mut self.clusters[at];
         following.connecting = true;
@@ -268,10 +392,18 @@ impl Follow {
         match event {
             Event::Connected(at, outcome) => self.connected(at, *outcome),
             Event::Discovered(at, discovery) => {
+                let following = &mut self.clusters[at];
+                let coming = &mut following.coming;
+                if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
+                    let pause = DISCOVERY_PAUSE * 2_u32.pow(coming.asked);
+                    coming.asked += 1;
+                    coming.due = Some(Instant::now() + pause);
+                }
                 // Who could not say it now is asked again later.
                 let Ok(discovery) = discovery else { return false };
                 self.fleet.snapshots[at].set_kinds(catalog(&discovery));
-                self.clusters[at].changed = true;
+                following.discovery = Some(discovery);
+                following.changed = true;
                 true
             }
             Event::Got(at, read, outcome) => {
@@ -308,7 +440,10 @@ impl Follow {
             snapshot.set_clock_ahead(ahead);
         }
         match discovery {
-            Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
+            Ok(discovery) => {
+                snapshot.set_kinds(catalog(&discovery));
+                following.discovery = Some(discovery);
+            }
             Err(error) => {
                 let Failure { reason, message } = Failure::new(error.reason(), &error, error.hint());
                 snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
@@ -340,7 +475,9 @@ impl Follow {
         }
         let mut waits = false;
         for at in 0..self.clusters.len() {
-            waits |= self.plan_one(at, more);
+            let pending = self.plan_one(at, more);
+            self.clusters[at].is_settled = !pending;
+            waits |= pending;
         }
         waits
     }
@@ -373,7 +510,20 @@ impl Follow {
             let kind = taffrail_apps::GroupKind::new(&*followed.read.group, &*followed.read.kind);
             snapshot.kinds().is_some_and(|kinds| !kinds.may_serve(&kind))
         });
-        if (lacks_kind || snapshot.kinds().is_none()) && now >= following.discovered + REDISCOVER {
+        let coming = &mut following.coming;
+        if coming.is_wanted
+            && coming.scopes.is_empty()
+            && let Some(feeds) = &mut following.feeds
+        {
+            let _inside = self.runtime.enter();
+            let scopes = KINDS_OF_KINDS.map(|kind| feeds.follow(definitions(kind)));
+            coming.scopes = scopes.to_vec();
+        }
+        let lacks_kind = lacks_kind || (coming.is_wanted && coming.is_blind);
+        let is_due = coming.is_wanted && !coming.under_way && coming.due.is_some_and(|due| now >= due);
+        if is_due || (lacks_kind || snapshot.kinds().is_none()) && now >= following.discovered + REDISCOVER {
+            coming.due = None;
+            coming.under_way = true;
             following.discovered = now;
             let Some(feeds) = &following.feeds else { return false };
             let cluster = feeds.cluster().with_timeout(self.timeout);
@@ -401,7 +551,8 @@ impl Follow {
         let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
         following.more.extend(more(snapshot, &namespace));
         let objects = self.asked.objects.iter().chain(&following.more).cloned().collect();
-        let asked = Asked { objects, ..self.asked.clone() };
+        let selections = following.selections.iter().cloned().collect();
+        let asked = Asked { objects, selections, ..self.asked.clone() };
         let reads = next_reads(snapshot, &asked, &self.fleet.rules);
         let Some(feeds) = &mut following.feeds else { return false };
         for read in reads {
@@ -426,6 +577,32 @@ impl Follow {
     fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
+        let coming = &mut following.coming;
+        let delivery = match delivery {
+            Delivery::State(id, state) if coming.scopes.contains(&id) => {
+                let is_definitions = coming.scopes.first() == Some(&id);
+                coming.is_blind = match state {
+                    ScopeState::Forbidden { .. } | ScopeState::Absent if is_definitions => true,
+                    ScopeState::Live if is_definitions => false,
+                    _ => coming.is_blind,
+                };
+                return false;
+            }
+            Delivery::Batch(batch) if coming.scopes.contains(&batch.scope()) => {
+                let mut moved = false;
+                batch.read(&mut self.parser, |change| {
+                    moved |= matches!(change, Change::Upsert(_) | Change::Remove(_));
+                });
+                if moved {
+                    coming.due = Some(Instant::now());
+                    coming.asked = 0;
+                    // What was there before may be there again.
+                    following.feeds.iter().for_each(Feeds::try_now);
+                }
+                return moved;
+            }
+            delivery => delivery,
+        };
         match delivery {
             Delivery::Began(id) => {
                 if let Some(followed) = following.scopes.get_mut(&id) {
@@ -574,6 +751,18 @@ fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future<Output = E
         let outcome = read_one(&cluster, &read).await;
         Event::Got(at, Box::new(read), outcome)
     })
+}
+
+/// All objects of a kind that tells of kinds, as little of each as says that it changed.
+fn definitions((group, version, kind, plural): (&str, &str, &str, &str)) -> taffrail_cluster::Scope {
+    let resource = taffrail_cluster::ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced: false,
+    };
+    taffrail_cluster::Scope { form: Form::Metadata, ..taffrail_cluster::Scope::all(resource) }
 }
 
 fn scope_of(read: &Read) -> taffrail_cluster::Scope {

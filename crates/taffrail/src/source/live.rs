@@ -46,6 +46,18 @@ pub(crate) struct Member {
     pub(crate) context: Result<Box<Context>, Failure>,
 }
 
+impl Member {
+    /// What is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
+    /// its own.
+    pub(super) fn lost(&self, failure: Failure) -> Snapshot {
+        let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
+        if let Ok(context) = &self.context {
+            snapshot.add_server(context.server());
+        }
+        snapshot
+    }
+}
+
 /// A member, and how long it may take.
 pub(crate) struct Live {
     pub(crate) member: Member,
@@ -254,7 +266,7 @@ pub(super) fn fleet(
 }
 
 /// Reads what the plan says is still to be read.
-async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+pub(super) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
         let reads = next_reads(snapshot, asked, rules);
@@ -269,6 +281,11 @@ async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules:
 }
 
 impl Live {
+    /// A member that may take so long.
+    pub(super) fn new(member: Member, timeout: Duration) -> Live {
+        Live { member, timeout }
+    }
+
     /// Connects; the deadline begins here.
     pub(crate) async fn connect(&self) -> Result<Cluster, Failure> {
         let context = self.member.context.as_ref().map_err(Clone::clone)?;
@@ -277,50 +294,58 @@ impl Live {
     }
 
     /// Reads all that is needed to show the apps.
-    pub(super) async fn snapshot(
-        self,
-        asked: &Asked,
-        now: Timestamp,
-        rules: &dyn Rules,
-    ) -> (Snapshot, Option<Cluster>) {
-        let lost = |failure: Failure| Snapshot::lost(&*self.member.name, failure.reason, failure.message);
-        let cluster = match self.connect().await {
-            Ok(cluster) => cluster,
-            Err(failure) => return (lost(failure), None),
-        };
-        let mut snapshot = Snapshot::live(&*self.member.name, now);
-        snapshot.add_server(cluster.server());
-
-        // What declares apps has well-known names: it is asked for before discovery says that it is there.
-        let reads = next_reads(&snapshot, asked, rules);
-        let (discovery, version, answers) =
-            join3(cluster.discover(), cluster.version(), read_all(&cluster, &reads)).await;
-        if let Ok(version) = version {
-            snapshot.set_version(version);
+    async fn snapshot(self, asked: &Asked, now: Timestamp, rules: &dyn Rules) -> (Snapshot, Option<Cluster>) {
+        let lost = |failure: Failure| self.member.lost(failure);
+        match self.connect().await {
+            Err(failure) => (lost(failure), None),
+            Ok(cluster) => match read(&self.member.name, &cluster, asked, now, rules).await {
+                Ok(snapshot) => (snapshot, Some(cluster)),
+                Err(failure) => (lost(failure), Some(cluster)),
+            },
         }
-        let mut answered = false;
-        for (read, answer) in reads.iter().zip(answers) {
-            answered |= !matches!(&answer, Err(error) if is_lost(error));
-            take(&mut snapshot, read, answer);
-        }
-        match discovery {
-            Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
-            Err(error) => {
-                let failure = Failure::new(error.reason(), &error, error.hint());
-                if !answered {
-                    return (lost(failure), Some(cluster));
-                }
-                let Failure { reason, message } = failure;
-                snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
-                return (snapshot, Some(cluster));
-            }
-        }
-        go_on(&mut snapshot, &cluster, asked, rules).await;
-        if let Some(ahead) = cluster.clock_ahead() {
-            snapshot.set_clock_ahead(ahead);
-        }
-        (snapshot, Some(cluster))
     }
+}
+
+/// Reads all that is needed to show the apps of a cluster; a failure where it does not answer at all.
+pub(super) async fn read(
+    name: &str,
+    cluster: &Cluster,
+    asked: &Asked,
+    now: Timestamp,
+    rules: &dyn Rules,
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = Snapshot::live(name, now);
+    snapshot.add_server(cluster.server());
+
+    // What declares apps has well-known names: it is asked for before discovery says that it is there.
+    let reads = next_reads(&snapshot, asked, rules);
+    let (discovery, version, answers) =
+        join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
+    if let Ok(version) = version {
+        snapshot.set_version(version);
+    }
+    let mut answered = false;
+    for (read, answer) in reads.iter().zip(answers) {
+        answered |= !matches!(&answer, Err(error) if is_lost(error));
+        take(&mut snapshot, read, answer);
+    }
+    match discovery {
+        Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
+        Err(error) => {
+            let failure = Failure::new(error.reason(), &error, error.hint());
+            if !answered {
+                return Err(failure);
+            }
+            let Failure { reason, message } = failure;
+            snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+            return Ok(snapshot);
+        }
+    }
+    go_on(&mut snapshot, cluster, asked, rules).await;
+    if let Some(ahead) = cluster.clock_ahead() {
+        snapshot.set_clock_ahead(ahead);
+    }
+    Ok(snapshot)
 }
 
 /// Whether an error says that the cluster as a whole cannot be read, not only this one thing.

@@ -4,6 +4,7 @@
 
 mod dump;
 mod follow;
+mod held;
 mod live;
 mod requests;
 mod stopwatch;
@@ -17,7 +18,8 @@ use taffrail_status::{Choosing, Taffrail};
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 
-pub(crate) use follow::Follow;
+pub(crate) use follow::{Follow, Wanted};
+pub(crate) use held::Held;
 pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 

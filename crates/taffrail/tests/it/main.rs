@@ -5,6 +5,7 @@ mod app;
 mod bad_clusters;
 mod budgets;
 mod completion;
+mod demo;
 mod events;
 mod examples;
 mod explain;
@@ -18,6 +19,8 @@ mod status;
 mod terminal;
 mod tree;
 mod trust;
+mod verbs;
+mod wait;
 mod watch;
 
 use std::io::Write;

@@ -138,6 +138,11 @@ status: {observedGeneration: 1}
     for line in lines.lines() {
         page.compare("Verdict", &serde_json::from_str(line).unwrap(), "line", &mut met);
     }
+    for line in super::wait::sample().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let kind = line["kind"].as_str().unwrap().to_owned();
+        page.compare(&kind, &line, &kind, &mut met);
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     fs::write(&file, "timeout: 3s\n").unwrap();

@@ -15,14 +15,15 @@ use super::bad_clusters::{hanging, kubeconfig};
 use super::{clean, command, get, run};
 
 /// A process on a terminal of its own.
-struct Terminal {
-    child: Child,
+pub(super) struct Terminal {
+    pub(super) child: Child,
     output: Receiver<Vec<u8>>,
-    text: String,
+    /// What was written to it so far.
+    pub(super) text: String,
 }
 
 impl Terminal {
-    fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
+    pub(super) fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
         let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         rustix::pty::grantpt(&master).unwrap();
         rustix::pty::unlockpt(&master).unwrap();
@@ -50,7 +51,7 @@ impl Terminal {
     }
 
     /// Waits until the terminal shows this.
-    fn wait_for(&mut self, wanted: &str) {
+    pub(super) fn wait_for(&mut self, wanted: &str) {
         while !self.text.contains(wanted) {
             let more = self.output.recv();
             let more = more.unwrap_or_else(|_| panic!("it ended without {wanted:?}: {:?}", self.text));
@@ -59,7 +60,7 @@ impl Terminal {
     }
 
     /// Waits for the end: all that was shown, and the exit code.
-    fn end(mut self) -> (String, Option<i32>) {
+    pub(super) fn end(mut self) -> (String, Option<i32>) {
         for more in self.output.iter() {
             self.text.push_str(&String::from_utf8_lossy(&more));
         }

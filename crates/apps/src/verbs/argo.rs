@@ -1,0 +1,158 @@
+//! Argo CD: a refresh is an annotation and a sync a field, which its controller takes away when it is done.
+
+use serde_json::json;
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command, tree};
+use crate::apps::App;
+use crate::delivery::argo::{SKIP, SUSPENDED, is_kept_off};
+use crate::objects::Observed;
+
+const REFRESH: &str = "argocd.argoproj.io/refresh";
+const AUTOMATED: [&str; 3] = ["spec", "syncPolicy", "automated"];
+const ENABLED: [&str; 4] = ["spec", "syncPolicy", "automated", "enabled"];
+
+pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Plan, Refusal> {
+    let object = &observed.object;
+    let step = |patch, otherwise, until| {
+        Ok(Plan::of(vec![Step { object: observed.key.clone(), patch, otherwise, until }]))
+    };
+    let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
+    match verb {
+        Verb::Suspend if is_kept_off(object) => {
+            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &ENABLED))))
+        }
+        Verb::Suspend => {
+            let Some(automated) = tree(object, &AUTOMATED) else {
+                return Ok(Plan::nothing(
+                    "is synced by nobody: it has no spec.syncPolicy.automated, so Argo CD syncs it only when told to",
+                ));
+            };
+            let patch = Patch::new(object, vec![(ENABLED.to_vec(), Some(json!(false)))]);
+            // Before Argo CD 3.1 the field does not exist: then the policy goes away as a whole and waits beside it.
+            let kept = (annotation(SUSPENDED), Some(json!(automated.to_string())));
+            let without = Patch::new(object, vec![(AUTOMATED.to_vec(), None), kept]).based_on(object);
+            step(patch, Some(without), Until::Written)
+        }
+        Verb::Resume => {
+            let mut fields = Vec::new();
+            let mut is_based = false;
+            if is_skipped {
+                fields.push((annotation(SKIP), None));
+            }
+            let kept = object.text(&["metadata", "annotations", SUSPENDED]);
+            if !kept.is_empty() && tree(object, &AUTOMATED).is_none() {
+                let policy = serde_json::from_str(&kept).ok().filter(serde_json::Value::is_object);
+                let Some(policy) = policy else {
+                    return Err(Refusal::new(
+                        format!("the annotation {SUSPENDED} of {} holds no sync policy", app.app),
+                        "set spec.syncPolicy.automated by hand, and remove the annotation",
+                    ));
+                };
+                fields.push((AUTOMATED.to_vec(), Some(policy)));
+                is_based = true;
+            }
+            if !kept.is_empty() {
+                fields.push((annotation(SUSPENDED), None));
+            }
+            if object.at(&ENABLED).and_then(Value::as_bool) == Some(false) {
+                // What is not said is enabled, so it is as it was before.
+                fields.push((ENABLED.to_vec(), None));
+            }
+            if fields.is_empty() {
+                return Ok(Plan::nothing(match tree(object, &AUTOMATED) {
+                    Some(_) => "is not suspended".to_owned(),
+                    None => format!(
+                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it when told to \
+                         ({} --sync)",
+                        command("reconcile", &app.app)
+                    ),
+                }));
+            }
+            fields.push((annotation(REFRESH), Some(json!("normal"))));
+            let patch = Patch::new(object, fields);
+            step(if is_based { patch.based_on(object) } else { patch }, None, Until::Argo { syncs: false })
+        }
+        Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
+            format!("{} is suspended: Argo CD leaves what has the annotation {SKIP} alone", app.app),
+            command("resume", &app.app),
+        )),
+        Verb::Reconcile(how) => {
+            let mut fields = Vec::new();
+            if how.hard || !how.sync {
+                fields.push((annotation(REFRESH), Some(json!(if how.hard { "hard" } else { "normal" }))));
+            }
+            if !how.sync {
+                return step(Patch::new(object, fields), None, Until::Argo { syncs: false });
+            }
+            if let Some(running) = running(object) {
+                return Err(Refusal::new(
+                    format!("{} has an operation already: {running}", app.app),
+                    "wait until it has ended, or end it with `argocd app terminate-op`",
+                ));
+            }
+            fields.extend(operation(object));
+            // An operation that somebody else asks for meanwhile is not overwritten.
+            step(Patch::new(object, fields).based_on(object), None, Until::Argo { syncs: true })
+        }
+    }
+}
+
+fn annotation(name: &str) -> Vec<&str> {
+    vec!["metadata", "annotations", name]
+}
+
+/// What is being done with an Application now.
+fn running(object: &Object<'_>) -> Option<String> {
+    let phase = object.text(&["status", "operationState", "phase"]);
+    if matches!(&*phase, "Running" | "Terminating") {
+        return Some(format!("{phase}, {}", object.text(&["status", "operationState", "message"])));
+    }
+    tree(object, &["operation"]).map(|_| "requested".to_owned())
+}
+
+/// A sync as the Application itself wants it: of its own revision, with its own options; what is no longer declared is
+/// deleted only where its policy says so.
+fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
+    let sync = |name| vec!["operation", "sync", name];
+    let mut fields = vec![
+        (vec!["operation", "initiatedBy", "username"], Some(json!("taffrail"))),
+        (sync("prune"), Some(json!(prunes(object)))),
+    ];
+    let revision = object.text(&["spec", "source", "targetRevision"]);
+    if !revision.is_empty() {
+        fields.push((sync("revision"), Some(json!(revision))));
+    }
+    if let Some(options) = tree(object, &["spec", "syncPolicy", "syncOptions"]) {
+        fields.push((sync("syncOptions"), Some(options)));
+    }
+    if let Some(retry) = tree(object, &["spec", "syncPolicy", "retry"]) {
+        fields.push((vec!["operation", "retry"], Some(retry)));
+    }
+    fields
+}
+
+fn prunes(object: &Object<'_>) -> bool {
+    let flag = |name| object.at(&[&AUTOMATED[..], &[name]].concat()).and_then(Value::as_bool);
+    flag("prune") == Some(true) && flag("enabled") != Some(false)
+}
+
+/// How far Argo CD is with what was asked of an Application.
+pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
+    if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
+        return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));
+    }
+    if !syncs {
+        return Progress::Done;
+    }
+    // The request goes away together with the last word about it.
+    if let Some(running) = running(object) {
+        return Progress::Waiting(format!("the sync of {name}: {running}"));
+    }
+    let said = |field| object.text(&["status", "operationState", field]);
+    match &*said("phase") {
+        "Failed" | "Error" => Progress::Failed(format!("the sync of {name} failed: {}", said("message"))),
+        _ => Progress::Done,
+    }
+}

@@ -1,0 +1,123 @@
+//! Flux: a request is an annotation, which its controllers repeat in the status when they have handled it.
+
+use serde_json::json;
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
+use crate::apps::App;
+use crate::delivery;
+use crate::objects::{Body, Lookup, Objects, Observed};
+
+const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
+const FORCED: &str = "reconcile.fluxcd.io/forceAt";
+const RESET: &str = "reconcile.fluxcd.io/resetAt";
+
+pub(super) fn plan(
+    app: &App,
+    verb: Verb,
+    home: &dyn Objects,
+    observed: &Observed<'_>,
+    requested: &str,
+) -> Result<Plan, Refusal> {
+    let object = &observed.object;
+    let is_suspended = is_suspended(object);
+    let suspend = || vec!["spec", "suspend"];
+    match verb {
+        Verb::Suspend if is_suspended => {
+            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &suspend()))))
+        }
+        Verb::Suspend => {
+            let patch = Patch::new(object, vec![(suspend(), Some(json!(true)))]);
+            Ok(Plan::of(vec![step(observed, patch, Until::Written)]))
+        }
+        Verb::Resume if !is_suspended => Ok(Plan::nothing("is not suspended")),
+        Verb::Resume => {
+            let fields = vec![(suspend(), Some(json!(false))), request(REQUESTED, requested)];
+            Ok(Plan::of(vec![step(observed, Patch::new(object, fields), until(requested))]))
+        }
+        Verb::Reconcile(_) if is_suspended => Err(Refusal::new(
+            format!("{} is suspended{}: Flux leaves it alone", app.app, by_whom(object, &suspend())),
+            command("resume", &app.app),
+        )),
+        Verb::Reconcile(how) => {
+            let mut steps = Vec::new();
+            if how.with_source {
+                for key in delivery::flux::sources(home, observed) {
+                    steps.extend(source(app, home, &key, requested)?);
+                }
+            }
+            let mut fields = vec![request(REQUESTED, requested)];
+            fields.extend(how.force.then(|| request(FORCED, requested)));
+            fields.extend(how.reset.then(|| request(RESET, requested)));
+            steps.push(step(observed, Patch::new(object, fields), until(requested)));
+            Ok(Plan::of(steps))
+        }
+    }
+}
+
+fn is_suspended(object: &Object<'_>) -> bool {
+    object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
+}
+
+fn request<'k>(name: &'k str, requested: &str) -> (Vec<&'k str>, Option<serde_json::Value>) {
+    (vec!["metadata", "annotations", name], Some(json!(requested)))
+}
+
+fn until(requested: &str) -> Until {
+    Until::Flux(requested.to_owned())
+}
+
+fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
+    Step { object: observed.key.clone(), patch, otherwise: None, until }
+}
+
+/// The step that fetches a source; `None` for one that nobody fetches.
+fn source(
+    app: &App,
+    home: &dyn Objects,
+    key: &crate::ObjectKey,
+    requested: &str,
+) -> Result<Option<Step>, Refusal> {
+    let name = format!("{} {}", key.kind, key.path());
+    let fault = |why: String| {
+        let hint = format!("leave --with-source out, or look at it: taffrail explain {}", app.app.name);
+        Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
+    };
+    let observed = match home.get(key) {
+        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(_) => return Err(fault("cannot be read".to_owned())),
+        Lookup::Absent => return Err(fault("is not there".to_owned())),
+        Lookup::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
+    };
+    let object = &observed.object;
+    // Registries are asked chart by chart, and what others make is fetched by nobody.
+    let is_static = key.kind == "ExternalArtifact"
+        || key.kind == "HelmRepository" && object.at(&["spec", "type"]).is_some_and(|it| it.is_str("oci"));
+    if is_static {
+        return Ok(None);
+    }
+    if is_suspended(object) {
+        return Err(fault(format!("is suspended{}", by_whom(object, &["spec", "suspend"]))));
+    }
+    let patch = Patch::new(object, vec![request(REQUESTED, requested)]);
+    Ok(Some(step(&observed, patch, until(requested))))
+}
+
+/// How far Flux is with what was requested of an object.
+pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
+    if object.text(&["status", "lastHandledReconcileAt"]) != requested {
+        return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));
+    }
+    let ready = object.condition("Ready");
+    let field = |key| ready.and_then(|it| it.get(key)).and_then(Value::as_str).unwrap_or_default();
+    // A controller that has begun says so before it says how it ended.
+    match (&*field("status"), &*field("reason")) {
+        ("True", _) => Progress::Done,
+        ("False", "Progressing" | "DependencyNotReady") => {
+            Progress::Waiting(format!("{name}: {}", field("message")))
+        }
+        ("False", _) => Progress::Failed(format!("{name}: {}", field("message"))),
+        _ => Progress::Waiting(format!("{name} is being reconciled")),
+    }
+}

@@ -1,0 +1,119 @@
+//! What to change of an object: as a body for the API server, and as lines for people.
+
+use serde_json::{Map, Value, json};
+use taffrail_status::Object;
+
+use super::tree;
+
+/// One field, before and after.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The keys that lead to it.
+    pub path: Vec<String>,
+    /// What is there; `None` for nothing.
+    pub before: Option<Value>,
+    /// What shall be there; `None` takes it away.
+    pub after: Option<Value>,
+}
+
+/// The changes of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    changes: Vec<Change>,
+    /// The resource version that it holds for only.
+    based_on: Option<String>,
+}
+
+/// One line of a patch as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// A parent, which stays.
+    Same(String),
+    /// Taken away.
+    Less(String),
+    /// Added.
+    More(String),
+}
+
+impl Patch {
+    /// Sets these fields of an object.
+    pub(super) fn new(object: &Object<'_>, fields: Vec<(Vec<&str>, Option<Value>)>) -> Patch {
+        let change = |(path, after): (Vec<&str>, Option<Value>)| Change {
+            before: tree(object, &path),
+            path: path.into_iter().map(str::to_owned).collect(),
+            after,
+        };
+        let changes = fields.into_iter().map(change).filter(|change| change.before != change.after);
+        let mut changes: Vec<Change> = changes.collect();
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Patch { changes, based_on: None }
+    }
+
+    /// The same, which holds only while nobody else writes to the object.
+    pub(super) fn based_on(self, object: &Object<'_>) -> Patch {
+        let version = object.text(&["metadata", "resourceVersion"]).into_owned();
+        Patch { based_on: (!version.is_empty()).then_some(version), ..self }
+    }
+
+    /// What it changes, by path.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Whether both change the same, whatever they were based on.
+    pub fn is_same(&self, other: &Patch) -> bool {
+        self.changes == other.changes
+    }
+
+    /// A JSON merge patch.
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = Map::new();
+        for change in &self.changes {
+            set(&mut body, &change.path, change.after.clone().unwrap_or_default());
+        }
+        if let Some(version) = &self.based_on {
+            set(&mut body, &["metadata".to_owned(), "resourceVersion".to_owned()], json!(version));
+        }
+        Value::Object(body).to_string().into_bytes()
+    }
+
+    /// The fields that the server did not take over into `object`, joined by dots: it drops what it does not know.
+    pub fn dropped(&self, object: &Object<'_>) -> Vec<String> {
+        let kept = |change: &&Change| {
+            let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
+            tree(object, &path) == change.after
+        };
+        self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
+    }
+
+    /// The changed part of the object as YAML, line by line.
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut open: &[String] = &[];
+        for change in &self.changes {
+            let Some((key, parents)) = change.path.split_last() else { continue };
+            let shared = open.iter().zip(parents).take_while(|(one, other)| one == other).count();
+            for (depth, parent) in parents.iter().enumerate().skip(shared) {
+                lines.push(Line::Same(format!("{}{parent}:", "  ".repeat(depth))));
+            }
+            open = parents;
+            // JSON is YAML, and leaves no doubt about what is a text.
+            let line = |value: &Value| format!("{}{key}: {value}", "  ".repeat(parents.len()));
+            lines.extend(change.before.as_ref().map(|value| Line::Less(line(value))));
+            lines.extend(change.after.as_ref().map(|value| Line::More(line(value))));
+        }
+        lines
+    }
+}
+
+fn set(object: &mut Map<String, Value>, path: &[String], value: Value) {
+    let Some((key, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        object.insert(key.clone(), value);
+        return;
+    }
+    let inner = object.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(inner) = inner {
+        set(inner, rest, value);
+    }
+}

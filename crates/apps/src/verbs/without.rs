@@ -1,0 +1,78 @@
+//! What has nobody who could be asked.
+
+use super::{Refusal, Verb, command};
+use crate::apps::App;
+use crate::identity::Delivery;
+
+/// Why a verb means nothing to an app that neither Flux nor Argo CD delivers, and what to do instead.
+pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
+    let name = &app.app.name;
+    let namespace = &app.app.namespace;
+    let word = verb.as_str();
+    let (why, hint) = match (app.app.delivery, verb) {
+        (Delivery::ConfigSync, Verb::Reconcile(_)) => (
+            "Config Sync cannot be asked: it looks at its source every 15 s, or as spec says, and puts right at once \
+             what differs"
+                .to_owned(),
+            format!(
+                "to make it begin anew: kubectl -n config-management-system rollout restart deployment {}",
+                reconciler(app)
+            ),
+        ),
+        (Delivery::ConfigSync, Verb::Suspend) => (
+            "Config Sync has no way to leave one sync alone".to_owned(),
+            "pin spec.git.revision to a commit, or stop all of the cluster: kubectl -n config-management-system scale \
+             deployment --all --replicas=0"
+                .to_owned(),
+        ),
+        (Delivery::ConfigSync, Verb::Resume) => (
+            "Config Sync has no way to leave one sync alone, so nothing is suspended".to_owned(),
+            "where all of the cluster was stopped: kubectl -n config-management-system scale deployment \
+             reconciler-manager --replicas=1"
+                .to_owned(),
+        ),
+        (Delivery::Kpt, Verb::Reconcile(_)) => (
+            "kpt applies only while somebody runs it".to_owned(),
+            "run `kpt live apply` in the folder of the package".to_owned(),
+        ),
+        (Delivery::Kpt, _) => (
+            "kpt applies only while somebody runs it".to_owned(),
+            format!("there is nothing to {word}"),
+        ),
+        (Delivery::Helm, Verb::Reconcile(_)) => (
+            "Helm changes a release only while somebody runs it".to_owned(),
+            format!("run `helm upgrade {name} CHART -n {namespace}`"),
+        ),
+        (Delivery::Helm, _) => (
+            "Helm changes a release only while somebody runs it".to_owned(),
+            format!("there is nothing to {word}"),
+        ),
+        (Delivery::Porch, _) => match &app.via {
+            Some(via) => (
+                format!("Porch only says what is wanted; {via} delivers it"),
+                command(word, via),
+            ),
+            None => (
+                "Porch only says what is wanted, and nobody delivers it here".to_owned(),
+                "`taffrail get apps --all-contexts` shows in which clusters it is synced".to_owned(),
+            ),
+        },
+        _ => (
+            "no tool is known to deliver it: its objects only share a label".to_owned(),
+            format!("`taffrail app {name}` shows its objects; {word} what makes them"),
+        ),
+    };
+    Refusal::new(format!("{} cannot be told to {word}: {why}", app.app), hint)
+}
+
+/// The Deployment that syncs a RootSync or RepoSync, as reconciler-manager names it.
+fn reconciler(app: &App) -> String {
+    let (namespace, name) = (&app.app.namespace, &app.app.name);
+    let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
+    match (is_root, name.as_str()) {
+        (true, "root-sync") => "root-reconciler".to_owned(),
+        (true, _) => format!("root-reconciler-{name}"),
+        (false, "repo-sync") => format!("ns-reconciler-{namespace}"),
+        (false, _) => format!("ns-reconciler-{namespace}-{name}-{}", name.len()),
+    }
+}

@@ -1,0 +1,555 @@
+//! How a target stands to what is waited for, at one moment.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use taffrail_status::assess::Link;
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Rules, Status};
+
+use super::jsonpath::Field;
+use super::{Judgement, Selection, Subject, Target, Until, Verdict};
+use crate::apps::{App, AppList, Resource, declared};
+use crate::filter::LabelSelector;
+use crate::find::{AppQuery, FindError};
+use crate::freshness::FreshnessState;
+use crate::identity::ObjectKey;
+use crate::inventory;
+use crate::objects::{Lookup, Objects, Observed, Scope};
+use crate::reads::Target as ReadTarget;
+use crate::snapshot::{Listed, Snapshot};
+use crate::sync::{SyncState, shorten};
+
+/// The reason of what is not there.
+const NOT_FOUND: &str = "NotFound";
+
+/// A verdict and why.
+struct Opinion {
+    verdict: Verdict,
+    /// One word, where there is one.
+    reason: String,
+    why: String,
+    /// Whether what stands behind the object says more.
+    with_cause: bool,
+}
+
+impl Opinion {
+    fn met(why: impl Into<String>) -> Opinion {
+        Opinion { verdict: Verdict::Met, reason: String::new(), why: why.into(), with_cause: false }
+    }
+
+    fn waiting(why: impl Into<String>) -> Opinion {
+        Opinion { verdict: Verdict::Waiting, reason: String::new(), why: why.into(), with_cause: true }
+    }
+
+    fn hopeless(why: impl Into<String>) -> Opinion {
+        Opinion { verdict: Verdict::Hopeless, ..Opinion::waiting(why) }
+    }
+
+    fn unobserved(why: impl Into<String>) -> Opinion {
+        Opinion { verdict: Verdict::Unobserved, with_cause: false, ..Opinion::waiting(why) }
+    }
+
+    fn because(self, reason: &str) -> Opinion {
+        Opinion { reason: reason.to_owned(), ..self }
+    }
+}
+
+/// Why a cluster says nothing now, if so.
+pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
+    if snapshot.freshness().state == FreshnessState::Live {
+        return None;
+    }
+    let own = snapshot.errors().iter().find(|error| error.scope == Scope::Cluster);
+    Some(own.map_or_else(|| "the cluster does not answer".to_owned(), |error| error.message.clone()))
+}
+
+/// The objects of a selection that are there.
+pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<ObjectKey> {
+    let Selection { kind, namespace, labels } = selection;
+    let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
+    let is_chosen = |observed: &Observed<'_>| {
+        namespace.as_ref().is_none_or(|namespace| *namespace == observed.key.namespace)
+            && labels.as_ref().is_none_or(|labels| {
+                labels.matches(|label| {
+                    let value = observed.object.at(&["metadata", "labels", label])?;
+                    value.as_str().map(|value| value.into_owned())
+                })
+            })
+    };
+    let all = snapshot.of_kind(&kind.group, &kind.kind).filter(is_chosen);
+    all.map(|observed| observed.key.clone()).collect()
+}
+
+/// What an inventory remembers: a ResourceGroup, the ConfigMap of cli-utils, or what Flux keeps in its own objects.
+pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
+    let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
+    let text = |entry: Value<'_>, key: &str| {
+        entry.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
+    };
+    let resources = items(&["spec", "resources"]).map(|entry| {
+        let [group, kind, namespace, name] =
+            ["group", "kind", "namespace", "name"].map(|key| text(entry, key));
+        ObjectKey::new(group, kind, namespace, name)
+    });
+    let of_flux = items(&["status", "inventory", "entries"])
+        .filter_map(|entry| inventory::parse(&text(entry, "id")).ok());
+    let is_map = inventory.kind() == "ConfigMap" && inventory.group().is_empty();
+    let data = inventory.at(&["data"]).filter(|_| is_map).and_then(Value::members).into_iter().flatten();
+    let of_map = data.filter_map(|(id, _)| inventory::parse(&id).ok());
+    let all = resources.chain(of_flux).chain(of_map);
+    all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
+}
+
+/// Judges objects of one cluster.
+pub(super) struct Bench<'b> {
+    pub(super) snapshot: &'b Snapshot,
+    pub(super) until: &'b Until,
+    pub(super) rules: &'b dyn Rules,
+    pub(super) now: Timestamp,
+}
+
+impl Bench<'_> {
+    /// What is said of a target: of each of its objects, or of itself where it has none. `known` are its objects so far.
+    pub(super) fn target(&self, target: &Target, known: &BTreeSet<ObjectKey>) -> Vec<Judgement> {
+        if let Some(why) = silence(self.snapshot) {
+            let own = match target {
+                Target::Object(key) | Target::Inventory(key) => Subject::Object(key.clone()),
+                Target::Selection(selection) => Subject::Named(selection.to_string()),
+                Target::UnknownKind { word, name, .. } => Subject::Named(named(word, name.as_deref())),
+            };
+            let all = known.iter().cloned().map(Subject::Object);
+            let all: Vec<Subject> = if known.is_empty() { vec![own] } else { all.collect() };
+            return all
+                .into_iter()
+                .map(|subject| self.said(subject, None, Opinion::unobserved(&*why)))
+                .collect();
+        }
+        match target {
+            Target::Object(key) => self.objects([key]),
+            Target::Selection(selection) => self.selection(selection, known),
+            Target::Inventory(key) => self.objects(std::iter::once(key).chain(known)),
+            Target::UnknownKind { word, name, why } => {
+                let subject = Subject::Named(named(word, name.as_deref()));
+                vec![match (why, self.until) {
+                    (Some(why), _) => self.said(subject, None, Opinion::unobserved(why)),
+                    // Who mistypes a kind must not be told that it is gone.
+                    (None, Until::Deleted) => {
+                        let why = format!(
+                            "the server has no kind called {word}; group/Kind/namespace/name counts as deleted then"
+                        );
+                        let opinion = Opinion::hopeless(why).because(NOT_FOUND);
+                        self.said(subject, Some(Status::NotFound), opinion)
+                    }
+                    (None, _) => {
+                        let why = format!("the server has no kind called {word} yet");
+                        let opinion = Opinion::waiting(why).because(NOT_FOUND);
+                        self.said(subject, Some(Status::NotFound), opinion)
+                    }
+                }]
+            }
+        }
+    }
+
+    fn selection(&self, selection: &Selection, known: &BTreeSet<ObjectKey>) -> Vec<Judgement> {
+        let subject = || Subject::Named(selection.to_string());
+        let there = selected(self.snapshot, selection);
+        let Selection { kind, namespace, labels } = selection;
+        let namespace = namespace.as_deref();
+        let served = self.snapshot.kinds().is_none_or(|kinds| kinds.may_serve(kind));
+        let target = ReadTarget::List { labels: labels.clone(), fields: None };
+        let is_read = self.snapshot.was_selected(kind, namespace, &target)
+            || self.snapshot.listed(kind, namespace) == Listed::Done;
+        if served && !is_read {
+            return vec![self.said(subject(), None, Opinion::unobserved("it was not read yet"))];
+        }
+        let scope = Scope::Kind { kind: kind.clone(), namespace: namespace.map(str::to_owned) };
+        if let Some(error) = self.snapshot.errors().iter().find(|error| error.scope == scope)
+            && there.is_empty()
+        {
+            return vec![self.said(
+                subject(),
+                None,
+                Opinion::unobserved(&*error.message).because(&error.reason),
+            )];
+        }
+        if *self.until == Until::Deleted {
+            let all: BTreeSet<&ObjectKey> = known.iter().chain(&there).collect();
+            if all.is_empty() {
+                return vec![self.said(subject(), None, Opinion::met("there is none"))];
+            }
+            let (left, gone): (Vec<&ObjectKey>, Vec<&ObjectKey>) =
+                all.into_iter().partition(|key| there.contains(key));
+            let gone = gone.into_iter().map(|key| {
+                let status = Some(Status::NotFound);
+                self.said(Subject::Object(key.clone()), status, Opinion::met("it is gone").because(NOT_FOUND))
+            });
+            return self.objects(left).into_iter().chain(gone).collect();
+        }
+        if there.is_empty() {
+            let why = match served {
+                true => "there is none yet".to_owned(),
+                false => format!("the server has no kind {} yet", kind.kind),
+            };
+            return vec![self.said(
+                subject(),
+                Some(Status::NotFound),
+                Opinion::waiting(why).because(NOT_FOUND),
+            )];
+        }
+        self.objects(&there)
+    }
+
+    fn objects<'k>(&self, keys: impl IntoIterator<Item = &'k ObjectKey>) -> Vec<Judgement> {
+        let keys: BTreeSet<ObjectKey> = keys.into_iter().cloned().collect();
+        let keys: Vec<ObjectKey> = keys.into_iter().collect();
+        if keys.is_empty() {
+            return Vec::new();
+        }
+        let list = declared(&[self.snapshot], &keys, self.rules, self.now);
+        let resources = list.apps.into_iter().flat_map(|app| app.resources);
+        resources.map(|resource| self.object(&resource)).collect()
+    }
+
+    fn object(&self, resource: &Resource) -> Judgement {
+        let subject = Subject::Object(resource.key.clone());
+        let observed = match self.snapshot.get(&resource.key) {
+            Lookup::Found(observed) => observed,
+            Lookup::Absent => {
+                let opinion = match self.until {
+                    Until::Deleted => Opinion::met("it is not there"),
+                    _ => {
+                        let kinds = self.snapshot.kinds();
+                        let served = kinds.is_none_or(|kinds| kinds.may_serve(&resource.key.group_kind()));
+                        Opinion::waiting(match served {
+                            true => "it does not exist yet".to_owned(),
+                            false => format!("the server has no kind {} yet", resource.key.kind),
+                        })
+                    }
+                };
+                let opinion = Opinion { with_cause: false, ..opinion.because(NOT_FOUND) };
+                return self.said(subject, Some(Status::NotFound), opinion);
+            }
+            Lookup::Unobserved(why) => return self.said(subject, None, Opinion::unobserved(why)),
+        };
+        let opinion = self.of_object(resource, &observed);
+        let mut judgement = self.said(subject, Some(resource.status), Opinion { ..opinion });
+        if judgement.verdict != Verdict::Met || resource.status != Status::Current {
+            judgement.chain.clone_from(&resource.chain);
+            judgement.since = resource.since;
+        }
+        judgement.uid =
+            Some(observed.object.text(&["metadata", "uid"]).into_owned()).filter(|uid| !uid.is_empty());
+        judgement
+    }
+
+    fn of_object(&self, resource: &Resource, observed: &Observed<'_>) -> Opinion {
+        let object = &observed.object;
+        let with_cause = |opinion: Opinion| match opinion.with_cause && resource.status != Status::Current {
+            true if opinion.why.is_empty() => Opinion { why: resource.message.clone(), ..opinion },
+            true => Opinion { why: format!("{}; {}", opinion.why, resource.message), ..opinion },
+            false => opinion,
+        };
+        // The message is in the words of the cause.
+        let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
+        match self.until {
+            Until::Exists => Opinion::met("it is there"),
+            Until::Deleted if resource.status == Status::Terminating => {
+                with_cause(Opinion::waiting("")).because(reason)
+            }
+            Until::Deleted => {
+                Opinion { with_cause: false, ..Opinion::waiting("it is there, and nobody deletes it") }
+            }
+            Until::Current => match resource.status {
+                Status::Current => Opinion::met(""),
+                Status::Failed => with_cause(Opinion::hopeless("")).because(reason),
+                Status::Unknown if resource.rule.is_empty() => Opinion::unobserved(&*resource.message),
+                _ => with_cause(Opinion::waiting("")).because(reason),
+            },
+            Until::Failed => match (resource.status, finished(object)) {
+                (Status::Failed, _) => Opinion::met(&*resource.message).because(reason),
+                (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
+                (_, Some(Ended { well: false, how })) => Opinion::met(how),
+                (Status::Current, None) => Opinion::waiting("it is well"),
+                _ => with_cause(Opinion::waiting("it has not failed so far")).because(reason),
+            },
+            Until::Condition { name, value } => {
+                let opinion = of_condition(object, name, value);
+                let is_good = value.eq_ignore_ascii_case("true") && !tells_of_failure(name);
+                match (opinion.verdict, finished(object)) {
+                    (Verdict::Waiting, Some(Ended { how, .. })) => {
+                        Opinion::hopeless(format!("{}, and {how}", opinion.why)).because(&opinion.reason)
+                    }
+                    (Verdict::Waiting, None) if is_good && resource.status == Status::Failed => {
+                        with_cause(Opinion { verdict: Verdict::Hopeless, ..opinion })
+                    }
+                    _ => with_cause(opinion),
+                }
+            }
+            Until::JsonPath(path) => {
+                let Ok(tree) = object.root().to_tree() else {
+                    return Opinion::unobserved("the object is nested too deeply");
+                };
+                let is_left_out = observed.body != crate::objects::Body::Whole;
+                let name = path.path();
+                let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
+                let opinion = match path.look(&tree) {
+                    Field::Met => Opinion::met(match path.wanted() {
+                        Some(wanted) => format!("{name} is {wanted}"),
+                        None => format!("{name} is there"),
+                    }),
+                    Field::Missing if is_left_out => {
+                        Opinion::unobserved("values of Secrets, and what was not let read, are not looked at")
+                    }
+                    Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
+                    Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
+                    Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
+                };
+                match (opinion.verdict, finished(object)) {
+                    (Verdict::Waiting, Some(Ended { how, .. })) => {
+                        Opinion::hopeless(format!("{}, and {how}", opinion.why))
+                    }
+                    _ => with_cause(opinion),
+                }
+            }
+            Until::Revision(_) => Opinion::hopeless("only apps have revisions: write app/NAME"),
+        }
+    }
+
+    fn said(&self, subject: Subject, status: Option<Status>, opinion: Opinion) -> Judgement {
+        Judgement {
+            cluster: self.snapshot.name().to_owned(),
+            subject,
+            verdict: opinion.verdict,
+            status,
+            reason: opinion.reason,
+            message: opinion.why,
+            since: None,
+            chain: Vec::new(),
+            uid: None,
+        }
+    }
+
+    /// How an app stands, whose declaring object is in this cluster.
+    fn app(&self, app: &App, home: &Bench<'_>) -> Judgement {
+        let subject = Subject::App(app.app.clone());
+        if let Some(why) = silence(self.snapshot) {
+            return self.said(subject, None, Opinion::unobserved(why));
+        }
+        let opinion = match self.until {
+            Until::Exists => Opinion::met("it is there"),
+            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
+            Until::Current => of_health(app).unwrap_or_else(|| of_sync(app)),
+            Until::Revision(wanted) => match &app.sync.applied {
+                Some(applied) if wanted.is(applied) => {
+                    of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
+                }
+                applied => {
+                    let told = match applied {
+                        Some(applied) => format!("{} is applied, not {wanted}", shorten(applied)),
+                        None => format!("no revision is applied, {wanted} is wanted"),
+                    };
+                    let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
+                    match app.sync.state {
+                        SyncState::Suspended => Opinion::hopeless(format!("{told}, and it is suspended")),
+                        SyncState::Failed if attempted => {
+                            Opinion::hopeless(format!("applying {wanted} failed: {}", app.said))
+                        }
+                        SyncState::Failed if !app.said.is_empty() => {
+                            Opinion::waiting(format!("{told}: {}", app.said))
+                        }
+                        _ => Opinion::waiting(told),
+                    }
+                }
+            },
+            Until::Failed => match (app.health, app.sync.state) {
+                (Status::Failed, _) => Opinion::met(&*app.message),
+                (_, SyncState::Failed) => Opinion::met(&*app.said),
+                _ => Opinion::waiting("it has not failed so far"),
+            },
+            Until::Condition { .. } | Until::JsonPath(_) => match &app.declaring {
+                Some(key) => {
+                    let own = home.objects([key]).into_iter().next();
+                    let Some(own) = own else {
+                        return self.said(subject, None, Opinion::unobserved("it was not read yet"));
+                    };
+                    return Judgement { subject, cluster: self.snapshot.name().to_owned(), uid: None, ..own };
+                }
+                None => Opinion::hopeless("no object declares this app, so it has no fields and conditions"),
+            },
+        };
+        let mut judgement = self.said(subject, Some(app.health), opinion);
+        if let Some(speaker) = app.speaker.as_ref().filter(|_| app.health != Status::Current) {
+            judgement.chain.clone_from(&speaker.chain);
+            judgement.since = speaker.since;
+            if judgement.reason.is_empty()
+                && judgement.verdict != Verdict::Met
+                && judgement.message == app.message
+            {
+                judgement.reason =
+                    speaker.chain.last().map(|link: &Link| link.reason.clone()).unwrap_or_default();
+            }
+        }
+        judgement
+    }
+}
+
+fn named(word: &str, name: Option<&str>) -> String {
+    name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
+}
+
+/// What keeps the objects of an app from being well, if anything does.
+fn of_health(app: &App) -> Option<Opinion> {
+    Some(match app.health {
+        Status::Current => return None,
+        Status::Failed => Opinion::hopeless(&*app.message),
+        Status::Unknown if app.speaker.as_ref().is_none_or(|speaker| speaker.rule.is_empty()) => {
+            Opinion::unobserved(&*app.message)
+        }
+        _ => Opinion::waiting(&*app.message),
+    })
+}
+
+/// What keeps an app whose objects are well from being at the revision that its source wants, if anything does.
+fn of_sync(app: &App) -> Opinion {
+    let wanted =
+        app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
+    let applied =
+        app.sync.applied.as_deref().map(shorten).map(|it| format!("{it} is applied")).unwrap_or_default();
+    let revisions =
+        [wanted, applied].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
+    match app.sync.state {
+        SyncState::Failed => {
+            Opinion::hopeless(format!("its sync failed: {}", app.said)).because("SyncFailed")
+        }
+        SyncState::OutOfSync => {
+            Opinion::waiting(format!("it is out of sync: {revisions}")).because("OutOfSync")
+        }
+        SyncState::Syncing => Opinion::waiting(format!("it is being synced: {revisions}")).because("Syncing"),
+        SyncState::Synced | SyncState::Suspended | SyncState::Unknown => Opinion::met(&*app.message),
+    }
+}
+
+/// What is said of the apps that a query means, in each cluster that holds one; where none does, of the query.
+/// `is_settled` says of each cluster whether all was read that it may have to say.
+pub(super) fn apps(
+    query: &AppQuery,
+    list: &AppList,
+    benches: &[Bench<'_>],
+    is_settled: &[bool],
+) -> Vec<Judgement> {
+    let Some(first) = benches.first() else { return Vec::new() };
+    let until = first.until;
+    let mut judgements = Vec::new();
+    let mut found = Vec::new();
+    let mut trouble = None;
+    match query.find(list) {
+        Ok(apps) => found = apps,
+        Err(FindError::NotFound { nearest, .. }) => {
+            let hint =
+                if nearest.is_empty() { String::new() } else { format!("; there is {}", nearest.join(", ")) };
+            trouble = Some(Opinion::waiting(format!("there is no such app yet{hint}")).because(NOT_FOUND));
+        }
+        Err(error @ FindError::Ambiguous { .. }) => {
+            trouble = Some(Opinion::hopeless(error.to_string()).because("Ambiguous"))
+        }
+    }
+    for (bench, is_settled) in benches.iter().zip(is_settled) {
+        let name = bench.snapshot.name();
+        let mut here = found.iter().filter(|app| app.app.target == name).peekable();
+        let subject = || Subject::Named(format!("app/{query}"));
+        if here.peek().is_none() {
+            if let Some(why) = silence(bench.snapshot) {
+                judgements.push(bench.said(subject(), None, Opinion::unobserved(why)));
+            } else if !is_settled {
+                judgements.push(bench.said(subject(), None, Opinion::unobserved("it was not read yet")));
+            } else if *until == Until::Deleted
+                && found.is_empty()
+                && !matches!(&trouble, Some(it) if it.verdict == Verdict::Hopeless)
+            {
+                // Who may not see what declares apps cannot say that there is none.
+                let hidden =
+                    bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
+                let opinion = match hidden {
+                    Some(error) => Opinion::unobserved(&*error.message).because(&error.reason),
+                    None => Opinion::met("it is not there").because(NOT_FOUND),
+                };
+                judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
+            }
+        }
+        for app in here {
+            let home = benches.iter().find(|bench| bench.snapshot.name() == app.app.home).unwrap_or(bench);
+            judgements.push(bench.app(app, home));
+        }
+    }
+    // Where it is nowhere, it may come anywhere.
+    if let Some(opinion) = trouble
+        && judgements.is_empty()
+    {
+        judgements.push(first.said(Subject::Named(format!("app/{query}")), Some(Status::NotFound), opinion));
+    }
+    judgements
+}
+
+/// How a condition stands to the value that is wanted.
+fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
+    let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
+    let text = |condition: Value<'_>, key: &str| {
+        condition.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
+    };
+    let found = all.into_iter().find(|condition| text(*condition, "type").eq_ignore_ascii_case(name));
+    let Some(condition) = found else {
+        return Opinion::waiting(format!("it has no condition {name} yet"));
+    };
+    let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
+    let own = condition.get("observedGeneration").and_then(Value::as_i64);
+    let observed = own.or_else(|| object.at(&["status", "observedGeneration"]).and_then(Value::as_i64));
+    if let (Some(generation), Some(observed)) = (generation, observed)
+        && observed < generation
+    {
+        let why = format!("its condition {name} is of generation {observed}, and {generation} is the newest");
+        return Opinion::waiting(why).because("LatestGenerationNotObserved");
+    }
+    let (status, reason, message) =
+        (text(condition, "status"), text(condition, "reason"), text(condition, "message"));
+    if status.eq_ignore_ascii_case(value) {
+        return Opinion::met(format!("its condition {name} is {status}")).because(&reason);
+    }
+    let told = [&*reason, &*message].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(": ");
+    let told = if told.is_empty() { told } else { format!(" ({told})") };
+    Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
+}
+
+/// Whether a condition that becomes true is bad news: it may well come after a failure.
+fn tells_of_failure(name: &str) -> bool {
+    const BAD: [&str; 6] = ["fail", "stalled", "error", "degraded", "pressure", "disruption"];
+
+    let name = name.to_ascii_lowercase();
+    BAD.iter().any(|bad| name.contains(bad))
+}
+
+/// That something has ended, so that nothing about it changes any more.
+struct Ended {
+    well: bool,
+    how: String,
+}
+
+fn finished(object: &Object<'_>) -> Option<Ended> {
+    let is_true = |name: &str| {
+        object.condition(name).is_some_and(|it| it.get("status").is_some_and(|status| status.is_str("True")))
+    };
+    match (object.group(), object.kind()) {
+        ("batch", "Job") if is_true("Complete") => {
+            Some(Ended { well: true, how: "the Job has completed".to_owned() })
+        }
+        ("batch", "Job") if is_true("Failed") => {
+            Some(Ended { well: false, how: "the Job has failed".to_owned() })
+        }
+        ("", "Pod") => match &*object.text(&["status", "phase"]) {
+            "Succeeded" => Some(Ended { well: true, how: "the Pod has completed".to_owned() }),
+            "Failed" => Some(Ended { well: false, how: "the Pod has ended without success".to_owned() }),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether an app is at a revision: tools write the same commit in several ways, and people write the beginning of it.
+
+use std::fmt;
+
+/// Shorter beginnings of a commit are taken for names.
+const SHORTEST: usize = 4;
+
+/// A revision as a person writes it: a commit or its beginning (`1e64462`, `sha1:1e64462`), a branch or tag with it
+/// (`main@sha1:1e64462`), or a tag or version (`v1.2`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision(String);
+
+/// The parts that a revision may have.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'t> {
+    /// Branch, tag or version.
+    name: Option<&'t str>,
+    algorithm: Option<&'t str>,
+    hash: Option<&'t str>,
+}
+
+impl Revision {
+    /// The revision that `text` names.
+    pub fn new(text: &str) -> Revision {
+        Revision(text.trim().to_owned())
+    }
+
+    /// Whether `applied`, as a tool writes it, is this revision.
+    ///
+    /// ```
+    /// use taffrail_apps::wait::Revision;
+    ///
+    /// let applied = "main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3";
+    /// for same in ["1e64462", "sha1:1e644628", "main@sha1:1e64462", "main@1e64462", "main/1e64462"] {
+    ///     assert!(Revision::new(same).is(applied), "{same}");
+    /// }
+    /// assert!(!Revision::new("main@sha1:2e64462").is(applied));
+    /// assert!(Revision::new("v1.2").is("1.2"));
+    /// ```
+    pub fn is(&self, applied: &str) -> bool {
+        let applied = applied.trim();
+        if self.0 == applied {
+            return true;
+        }
+        let (wanted, found) = (Parts::of(&self.0), Parts::of(applied));
+        let same_hash = wanted.hash.is_none_or(|wanted| {
+            found.hash.is_some_and(|found| {
+                found.get(..wanted.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(wanted))
+            })
+        });
+        let same_algorithm =
+            wanted.algorithm.is_none_or(|wanted| found.algorithm.is_none_or(|it| it == wanted));
+        let same_name = wanted
+            .name
+            .is_none_or(|wanted| found.name.is_some_and(|found| version(found) == version(wanted)));
+        same_hash && same_algorithm && same_name && (wanted.hash.is_some() || wanted.name.is_some())
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl<'t> Parts<'t> {
+    fn of(text: &'t str) -> Parts<'t> {
+        // Flux wrote `main/<commit>` before it wrote `main@sha1:<commit>`.
+        let split =
+            text.rsplit_once('@').or_else(|| text.rsplit_once('/').filter(|(_, rest)| hash(rest).is_some()));
+        let (name, rest) = split.map_or((None, text), |(name, rest)| (Some(name), rest));
+        let (algorithm, digits) = match rest.split_once(':') {
+            Some((algorithm, digits)) => (Some(algorithm), digits),
+            None => (None, rest),
+        };
+        let name = name.map(short).filter(|name| !name.is_empty());
+        match hash(digits) {
+            Some(hash) => Parts { name, algorithm, hash: Some(hash) },
+            None => Parts { name: Some(short(text)), algorithm: None, hash: None },
+        }
+    }
+}
+
+/// Digits that may be the beginning of a commit.
+fn hash(text: &str) -> Option<&str> {
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hex && (SHORTEST..=128).contains(&text.len())).then_some(text)
+}
+
+/// A branch or tag without what says that it is one.
+fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/tags/")).unwrap_or(name)
+}
+
+/// A version without the `v` before it and the build behind it, which not everybody writes.
+fn version(name: &str) -> &str {
+    let begins_with_digit = |text: &&str| text.starts_with(|first: char| first.is_ascii_digit());
+    let plain = name.strip_prefix('v').filter(begins_with_digit).unwrap_or(name);
+    match plain.split_once('+') {
+        Some((version, _)) if begins_with_digit(&plain) => version,
+        _ => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Revision;
+
+    #[test]
+    fn revisions_are_compared_by_what_is_said_of_them() {
+        const COMMIT: &str = "1e644628deb645c454f4db167e1041e95e2d0ba3";
+        let flux = format!("main@sha1:{COMMIT}");
+        for (wanted, applied, is) in [
+            (COMMIT, &*flux, true),
+            (COMMIT, COMMIT, true),
+            ("1e64", &flux, true),
+            ("1E64462", &flux, true),
+            ("1e6", &flux, false),
+            ("2e64462", &flux, false),
+            ("sha256:1e64462", &flux, false),
+            ("main", &flux, true),
+            ("other", &flux, false),
+            ("refs/heads/main@sha1:1e64462", &flux, true),
+            ("other@sha1:1e64462", &flux, false),
+            // Argo CD says the commit alone: of the branch it says nothing.
+            ("main@sha1:1e64462", COMMIT, false),
+            ("v1.2", "refs/tags/v1.2", true),
+            ("1.2.0", "v1.2.0", true),
+            ("1.2.0", "1.2.0+5d1c36a2c1fa", true),
+            ("1.2.0", "1.2.0@sha256:5d1c36a2c1fa", true),
+            ("sha256:5d1c", "1.2.0@sha256:5d1c36a2c1fa", true),
+            ("1.2", "1.2.0", false),
+            ("vnext", "next", false),
+            ("12345678", "12345678", true),
+            ("", &flux, false),
+            ("ü", "ü@sha1:1e64462", true),
+        ] {
+            assert_eq!(Revision::new(wanted).is(applied), is, "{wanted} of {applied}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Whether what is waited for holds, and when waiting ends.
+
+use std::time::Duration;
+
+use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Verdict, Wait};
+use taffrail_apps::{AppLabels, Body, ObjectKey, Snapshot};
+use taffrail_status::Taffrail;
+use taffrail_status::json::OwnedDocument;
+
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+fn cluster(objects: &[&str]) -> Snapshot {
+    let mut cluster = Snapshot::dump("dev", NOW.parse().unwrap());
+    for object in objects {
+        let tree: serde_json::Value = taffrail_apps::yaml::read(object).unwrap();
+        let document = OwnedDocument::parse(tree.to_string().into_bytes()).unwrap();
+        cluster.insert(document, Body::Whole).unwrap();
+    }
+    cluster
+}
+
+fn options(stable_for: u64, fail_fast: bool) -> Options {
+    Options { stable_for: Duration::from_secs(stable_for), fail_fast, deadline: Duration::from_secs(300) }
+}
+
+fn wait(until: &str, options: Options) -> Wait {
+    Wait::new(until.parse().unwrap(), options, Vec::new(), AppLabels::default())
+}
+
+/// One look at what a cluster holds, so many seconds after the beginning.
+fn look(wait: &mut Wait, cluster: &Snapshot, targets: &[Target], at: u64) -> Option<End> {
+    wait.learn(0, cluster, targets);
+    let seen = Seen { snapshot: cluster, targets, is_settled: true, is_lost: false };
+    let at = Duration::from_secs(at);
+    wait.look(&[seen], &Taffrail, NOW.parse().unwrap(), at);
+    wait.end(at)
+}
+
+fn said(wait: &Wait) -> Vec<Judgement> {
+    wait.rows().map(|row| row.judgement.clone()).collect()
+}
+
+const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, uid: one}";
+const JOB: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop, uid: one}";
+
+#[test]
+fn each_thing_to_wait_for_is_judged_with_its_reason() {
+    let pod = |status: &str| format!("{POD}, status: {status}}}");
+    let job = |status: &str| format!("{JOB}, status: {status}}}");
+    let ready = "{phase: Running, conditions: [{type: Ready, status: 'True'}]}";
+    let crashing = "{phase: Running, conditions: [{type: Ready, status: 'False'}], containerStatuses: [{name: c, \
+                    state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
+    let failed =
+        "{conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded, message: too often}]}";
+    let complete = "{startTime: x, conditions: [{type: Complete, status: 'True'}]}";
+    for (object, until, verdict, why) in [
+        (pod(ready), "current", Verdict::Met, ""),
+        (pod("{phase: Pending}"), "current", Verdict::Waiting, "Pending"),
+        (pod(crashing), "current", Verdict::Hopeless, "back-off"),
+        (pod(crashing), "failed", Verdict::Met, "back-off"),
+        (pod(crashing), "condition=Ready", Verdict::Hopeless, "its condition Ready is False, not True"),
+        (pod(crashing), "condition=ready=false", Verdict::Met, "is False"),
+        (
+            pod(crashing),
+            "jsonpath={.status.phase}=Succeeded",
+            Verdict::Waiting,
+            "{.status.phase} is Running, not Succeeded",
+        ),
+        (
+            pod("{phase: Failed}"),
+            "jsonpath={.status.phase}=Succeeded",
+            Verdict::Hopeless,
+            "ended without success",
+        ),
+        (pod(ready), "condition=Sunny", Verdict::Waiting, "no condition Sunny yet"),
+        (pod(ready), "exists", Verdict::Met, "it is there"),
+        (pod(ready), "deleted", Verdict::Waiting, "nobody deletes it"),
+        (pod(ready), "failed", Verdict::Waiting, "it is well"),
+        (pod("{phase: Succeeded}"), "failed", Verdict::Hopeless, "has completed"),
+        // Whoever waits with kubectl for a Job to complete that has failed waits for ever.
+        (job(failed), "condition=Complete", Verdict::Hopeless, "the Job has failed"),
+        (job(failed), "condition=Failed", Verdict::Met, "Failed is True"),
+        (job(complete), "condition=Complete", Verdict::Met, "Complete is True"),
+        (job(complete), "condition=Failed", Verdict::Hopeless, "the Job has completed"),
+    ] {
+        let held = cluster(&[&object]);
+        let kind = if object.starts_with(JOB) { ("batch", "Job") } else { ("", "Pod") };
+        let target = Target::Object(ObjectKey::new(kind.0, kind.1, "shop", "a"));
+        let mut wait = wait(until, options(0, true));
+        look(&mut wait, &held, &[target], 0);
+        let said = said(&wait);
+        assert_eq!(said.len(), 1);
+        assert_eq!(said[0].verdict, verdict, "{until} of {object}: {said:?}");
+        assert!(said[0].message.contains(why), "{until} of {object}: {}", said[0].message);
+    }
+}
+
+#[test]
+fn a_condition_of_an_older_generation_says_nothing() {
+    let object = "{apiVersion: e.x/v1, kind: W, metadata: {name: a, namespace: shop, generation: 2}, status: \
+                  {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}";
+    let target = Target::Object(ObjectKey::new("e.x", "W", "shop", "a"));
+    let mut wait = wait("condition=Ready", options(0, true));
+    assert_eq!(look(&mut wait, &cluster(&[object]), &[target], 0), None);
+    assert!(said(&wait)[0].message.contains("of generation 1, and 2 is the newest"), "{:?}", said(&wait));
+}
+
+#[test]
+fn all_must_be_met_at_once_and_stay_so() {
+    let ready = format!("{POD}, status: {{phase: Succeeded}}}}");
+    let pending = format!("{POD}, status: {{phase: Pending}}}}");
+    let targets = [Target::Object(ObjectKey::new("", "Pod", "shop", "a"))];
+    let mut wait = wait("current", options(10, true));
+    assert_eq!(look(&mut wait, &cluster(&[&ready]), &targets, 0), None);
+    assert_eq!(wait.next_moment(), Duration::from_secs(10));
+    assert_eq!(look(&mut wait, &cluster(&[&pending]), &targets, 9), None);
+    assert_eq!(look(&mut wait, &cluster(&[&ready]), &targets, 11), None);
+    assert_eq!(look(&mut wait, &cluster(&[&ready]), &targets, 20), None);
+    assert_eq!(look(&mut wait, &cluster(&[&ready]), &targets, 21), Some(End::Met));
+}
+
+#[test]
+fn it_ends_with_what_failed_or_what_time_left() {
+    let failed = format!("{JOB}, status: {{conditions: [{{type: Failed, status: 'True'}}]}}}}");
+    let targets = [
+        Target::Object(ObjectKey::new("batch", "Job", "shop", "a")),
+        Target::Object(ObjectKey::new("", "Pod", "shop", "a")),
+    ];
+    let ready = format!("{POD}, status: {{phase: Succeeded}}}}");
+    let mut fast = wait("current", options(0, true));
+    assert_eq!(look(&mut fast, &cluster(&[&failed]), &targets, 0), None, "a Pod may still come");
+    assert_eq!(look(&mut fast, &cluster(&[&failed, &ready]), &targets, 1), Some(End::Failed));
+    let mut patient = wait("current", options(0, false));
+    assert_eq!(look(&mut patient, &cluster(&[&failed, &ready]), &targets, 1), None);
+    assert_eq!(
+        look(&mut patient, &cluster(&[&failed, &ready]), &targets, 300),
+        Some(End::Deadline { observed: true })
+    );
+
+    let lost = Snapshot::lost("dev", "Timeout", "no answer");
+    let mut blind = wait("deleted", options(0, true));
+    assert_eq!(look(&mut blind, &lost, &targets, 0), None, "what cannot be seen is not gone");
+    assert_eq!(look(&mut blind, &lost, &targets, 300), Some(End::Deadline { observed: false }));
+    assert!(said(&blind).iter().all(|it| it.verdict == Verdict::Unobserved && it.message == "no answer"));
+}
+
+#[test]
+fn what_was_replaced_is_gone_and_what_an_inventory_held_stays_known() {
+    let other = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, uid: two}, status: {phase: Running}}";
+    let inventory = "{apiVersion: v1, kind: ConfigMap, metadata: {name: inv, namespace: shop, uid: i}, data: \
+                     {shop_a__Pod: '', shop_b__Pod: ''}}";
+    let pod = format!("{POD}, status: {{phase: Running}}}}");
+    let targets = [Target::Inventory(ObjectKey::new("", "ConfigMap", "shop", "inv"))];
+    let mut wait = wait("deleted", options(0, true));
+    assert_eq!(look(&mut wait, &cluster(&[inventory, &pod]), &targets, 0), None);
+    assert_eq!(wait.keys(0, &targets).len(), 3);
+    assert_eq!(look(&mut wait, &cluster(&[&pod]), &targets, 1), None, "the inventory went first");
+    let open: Vec<String> =
+        said(&wait).iter().filter(|it| it.verdict != Verdict::Met).map(|it| it.subject.to_string()).collect();
+    assert_eq!(open, ["pod/a"]);
+    assert_eq!(look(&mut wait, &cluster(&[other]), &targets, 2), Some(End::Met));
+}
+
+#[test]
+fn what_cannot_be_waited_for_is_refused() {
+    for text in
+        ["", "happy", "condition", "condition=", "condition==True", "condition=A=", "revision=", "jsonpath="]
+    {
+        assert!(text.parse::<Until>().is_err(), "{text}");
+    }
+    for text in ["current", "delete", "deleted", "create", "exists", "failed", "condition=A", "revision=v1"] {
+        assert!(text.parse::<Until>().is_ok(), "{text}");
+    }
+    let named = Target::UnknownKind { word: "deplyo".to_owned(), name: Some("web".to_owned()), why: None };
+    let mut wait = wait("deleted", options(0, true));
+    assert_eq!(
+        look(&mut wait, &cluster(&[]), &[named], 0),
+        Some(End::Failed),
+        "a slip of the pen deletes nothing"
+    );
+    assert_eq!(said(&wait)[0].subject, Subject::Named("deplyo/web".to_owned()));
+}

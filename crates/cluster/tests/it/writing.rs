@@ -1,0 +1,200 @@
+//! Patches: against servers that answer as told, and against a simulated API server.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taffrail_cluster::{
+    ApiResource, Cluster, Deadline, Kubeconfig, PatchRequest, PatchType, Reason, WriteError,
+};
+use taffrail_sim::Fleet;
+
+use crate::server::{LONG, Reply, Server};
+
+fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced: true,
+    }
+}
+
+fn config_maps() -> ApiResource {
+    resource("", "v1", "ConfigMap", "configmaps")
+}
+
+fn merge<'a>(resource: &'a ApiResource, name: &'a str, body: &'a [u8]) -> PatchRequest<'a> {
+    PatchRequest { resource, namespace: Some("shop"), name, form: PatchType::Merge, body, dry_run: false }
+}
+
+const SAVED: &str = r#"{"metadata":{"name":"a","namespace":"shop","resourceVersion":"8"},"data":{"k":"v"}}"#;
+
+#[tokio::test]
+async fn a_patch_says_who_writes_and_is_counted_as_one() {
+    let server = Server::start(|_| Reply::json(200, SAVED)).await;
+    let cluster = server.cluster(LONG).await;
+    let resource = config_maps();
+    let object = cluster.patch(&merge(&resource, "a/b", br#"{"data":{"k":"v"}}"#)).await.unwrap();
+    let object: Value = serde_json::from_slice(&object).unwrap();
+    assert_eq!((&object["kind"], &object["metadata"]["resourceVersion"]), (&json!("ConfigMap"), &json!("8")));
+    let operations = PatchRequest {
+        form: PatchType::Json,
+        dry_run: true,
+        ..merge(&resource, "a", br#"[{"op":"test","path":"/data/k","value":"v"}]"#)
+    };
+    cluster.patch(&operations).await.unwrap();
+
+    let seen = server.seen();
+    assert_eq!(seen[0].method, "PATCH");
+    assert_eq!(seen[0].path, "/api/v1/namespaces/shop/configmaps/a%2Fb");
+    assert_eq!(seen[0].query, "fieldManager=taffrail&fieldValidation=Strict");
+    assert_eq!(seen[0].content_type, "application/merge-patch+json");
+    assert_eq!(seen[0].body, br#"{"data":{"k":"v"}}"#);
+    assert_eq!(seen[1].query, "fieldManager=taffrail&fieldValidation=Strict&dryRun=All");
+    assert_eq!(seen[1].content_type, "application/json-patch+json");
+    let records = cluster.requests();
+    assert_eq!(records[0].method, "PATCH");
+    assert_eq!(records[0].purpose, "patch configmaps/a/b in namespace shop");
+    assert_eq!(records[1].purpose, "patch configmaps/a in namespace shop (dry run)");
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_has_a_type_and_a_hint() {
+    type Is = fn(&WriteError) -> bool;
+    let unknown = r#"strict decoding error: unknown field \"spec.syncPolicy.automated.enabled\""#;
+    let webhook = r#"Internal error occurred: failed calling webhook \"w.example.com\": refused"#;
+    let cases: Vec<(u16, &str, &str, Is, Reason)> = vec![
+        (409, "Conflict", "was modified", |it| matches!(it, WriteError::Conflict { .. }), Reason::Conflict),
+        (403, "Forbidden", "may not", |it| matches!(it, WriteError::Forbidden { .. }), Reason::Forbidden),
+        (404, "NotFound", "not found", |it| matches!(it, WriteError::NotFound { .. }), Reason::NotFound),
+        (422, "Invalid", "spec.x", |it| matches!(it, WriteError::Invalid { .. }), Reason::Invalid),
+        (400, "BadRequest", unknown, |it| matches!(it, WriteError::UnknownField { .. }), Reason::Invalid),
+        (400, "BadRequest", "no", |it| matches!(it, WriteError::Refused(_)), Reason::BadRequest),
+        (401, "Unauthorized", "who", |it| matches!(it, WriteError::Refused(_)), Reason::Unauthorized),
+        (500, "InternalError", webhook, |it| matches!(it, WriteError::Refused(_)), Reason::ServerError),
+        (504, "Timeout", "late", |it| matches!(it, WriteError::Uncertain(_)), Reason::ServerError),
+    ];
+    for (code, reason, message, is, class) in cases {
+        let server = Server::start(move |_| Reply::status(code, reason, message)).await;
+        let cluster = server.cluster(LONG).await;
+        let error = cluster.patch(&merge(&config_maps(), "a", b"{}")).await.unwrap_err();
+        assert!(is(&error), "{code}: {error:?}");
+        assert_eq!(error.reason(), class, "{error:?}");
+        assert!(!error.hint().is_empty());
+        assert!(error.to_string().contains("patch configmaps/a in namespace shop"), "{error}");
+        assert_eq!(server.seen().len(), 1, "{code}: a change is not tried again");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost_leaves_it_open_whether_it_was_done() {
+    let scripts: [fn() -> Reply; 4] = [
+        || Reply::Cut(r#"{"metadata""#),
+        || Reply::Stuck(r#"{"metadata""#),
+        || Reply::Silence,
+        || Reply::json(200, r#"{"kind":"Status","metadata":{},"status":"Success"}"#),
+    ];
+    for script in scripts {
+        let server = Server::start(move |_| script()).await;
+        let cluster = server.cluster(LONG).await.with_timeout(Duration::from_millis(700));
+        let resource = config_maps();
+        let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
+        assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
+        assert!(error.to_string().ends_with("nobody knows whether it was done"), "{error}");
+        assert_eq!(server.seen().len(), 1);
+    }
+    // Where nobody listens nothing was done.
+    let server = Server::start(|_| Reply::Silence).await;
+    let cluster = server.cluster(LONG).await.with_timeout(Duration::from_millis(700));
+    let resource = config_maps();
+    let dry = PatchRequest { dry_run: true, ..merge(&resource, "a", b"{}") };
+    let error = cluster.patch(&dry).await.unwrap_err();
+    assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_was_put_off_is_tried_again() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => Reply::status(429, "TooManyRequests", "later").header("retry-after", "0"),
+        _ => Reply::json(200, SAVED),
+    })
+    .await;
+    let cluster = server.cluster(LONG).await;
+    cluster.patch(&merge(&config_maps(), "a", b"{}")).await.unwrap();
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn secrets_are_never_written() {
+    let server = Server::start(|_| Reply::json(200, SAVED)).await;
+    let cluster = server.cluster(LONG).await;
+    let secrets = resource("", "v1", "Secret", "secrets");
+    let error = cluster.patch(&merge(&secrets, "a", b"{}")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
+    assert!(server.seen().is_empty());
+}
+
+/// A kind with a schema that knows `spec.suspend` and nothing else.
+fn definition() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}}}}}}]}})
+}
+
+async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), kubeconfig).unwrap();
+    let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
+    assert_eq!(context.name(), cluster.name());
+    Cluster::connect(&context, Deadline::after(LONG)).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_api_server_does_what_a_patch_says() {
+    let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    sim.apply(definition()).unwrap();
+    sim.apply(json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "web", "namespace": "shop"}, "spec": {"suspend": false}}))
+        .unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let widgets = resource("example.com", "v1", "Widget", "widgets");
+    let stored = || sim.get("example.com/v1", "Widget", "shop", "web").unwrap();
+    let before = stored();
+
+    let suspend = br#"{"spec":{"suspend":true}}"#;
+    let dry = PatchRequest { dry_run: true, ..merge(&widgets, "web", suspend) };
+    let would: Value = serde_json::from_slice(&cluster.patch(&dry).await.unwrap()).unwrap();
+    assert_eq!(would["spec"]["suspend"], true);
+    assert_eq!(stored(), before, "a dry run keeps nothing");
+
+    let now: Value =
+        serde_json::from_slice(&cluster.patch(&merge(&widgets, "web", suspend)).await.unwrap()).unwrap();
+    assert_eq!((&now["spec"]["suspend"], &stored()["spec"]["suspend"]), (&json!(true), &json!(true)));
+
+    // What was read before is not what is there now.
+    let version = before["metadata"]["resourceVersion"].as_str().unwrap();
+    let stale = json!({"metadata": {"resourceVersion": version}, "spec": {"suspend": false}}).to_string();
+    let error = cluster.patch(&merge(&widgets, "web", stale.as_bytes())).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+    let unknown = br#"{"spec":{"pause":true}}"#;
+    let error = cluster.patch(&merge(&widgets, "web", unknown)).await.unwrap_err();
+    assert!(matches!(error, WriteError::UnknownField { .. }), "{error:?}");
+    let error = cluster.patch(&merge(&widgets, "web", br#"{"spec":{"suspend":"yes"}}"#)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Invalid { .. }), "{error:?}");
+    let error = cluster.patch(&merge(&widgets, "api", suspend)).await.unwrap_err();
+    assert!(matches!(error, WriteError::NotFound { .. }), "{error:?}");
+    assert_eq!(stored()["spec"], json!({"suspend": true}));
+
+    let alice = sim.add_user("alice", &[]);
+    let cluster = connect(&sim, &sim.kubeconfig_for(&alice)).await;
+    let error = cluster.patch(&merge(&widgets, "web", suspend)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
+    assert!(error.hint().contains("patch"), "{}", error.hint());
+}

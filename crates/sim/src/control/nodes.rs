@@ -1,0 +1,201 @@
+//! Nodes that fall silent and come back, and the Leases that show who lives: what the node lifecycle and taint eviction
+//! of kube-controller-manager do.
+//!
+//! A node with the annotation `taffrail.dev/simulate: lost` is one whose kubelet cannot be heard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::events::{Told, tell};
+use super::{Task, all, change, contains, create, soon, text};
+use crate::clock::stamp;
+use crate::cluster::Inner;
+use crate::write::{Deletion, Target};
+
+/// How often kubelets and leaders renew their Leases.
+const BEAT: Duration = Duration::from_secs(10);
+/// How long Pods stay bound to a node that is lost, unless they say otherwise.
+const TOLERATION: u64 = 300;
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+
+/// Whether a node's kubelet cannot be heard.
+fn is_lost(node: &Value) -> bool {
+    node["metadata"]["annotations"]["taffrail.dev/simulate"] == "lost"
+}
+
+/// Whether a Pod is on a node whose kubelet cannot be heard: what it does there nobody knows.
+pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
+    let Some(name) = pod["spec"]["nodeName"].as_str() else { return false };
+    let Some(target) = inner.target("", "nodes", "", name) else { return false };
+    let node = inner.store().get(target.shelf, &target.key()).cloned();
+    // Every step of every Pod asks this.
+    node.is_some_and(|node| {
+        contains(node.head(), "taffrail.dev/simulate")
+            && is_lost(&node.tree(&target.api_version(), &target.resource.kind))
+    })
+}
+
+/// Brings a node, and the Pods on it, in line with whether it can be heard.
+pub(super) fn look(inner: &Arc<Inner>, name: &str) {
+    let Some(target) = inner.target("", "nodes", "", name) else { return };
+    let Some(node) = inner.tree(&target) else { return };
+    let lost = is_lost(&node);
+    let known = ready_condition(&node).is_some_and(|ready| ready["status"] == "Unknown");
+    if lost == known {
+        return;
+    }
+    let now = stamp(inner.fleet.clock.now());
+    change(inner, &target, |node| {
+        for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            let kind = text(&condition["type"]);
+            let (status, reason, message) = match (lost, kind.as_str()) {
+                (true, _) => ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."),
+                (false, "Ready") => ("True", "KubeletReady", "kubelet is posting ready status"),
+                (false, "MemoryPressure") => {
+                    ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+                }
+                (false, "DiskPressure") => {
+                    ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+                }
+                (false, _) => ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+            };
+            condition["status"] = json!(status);
+            condition["reason"] = json!(reason);
+            condition["message"] = json!(message);
+            condition["lastTransitionTime"] = json!(now);
+            if !lost {
+                condition["lastHeartbeatTime"] = json!(now);
+            }
+        }
+        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        taints.retain(|taint| taint["key"] != UNREACHABLE);
+        if lost {
+            for effect in ["NoSchedule", "NoExecute"] {
+                taints.push(json!({"key": UNREACHABLE, "effect": effect, "timeAdded": now}));
+            }
+        }
+        match node["spec"].as_object_mut() {
+            Some(spec) if taints.is_empty() => drop(spec.remove("taints")),
+            Some(spec) => drop(spec.insert("taints".to_owned(), json!(taints))),
+            None => {}
+        }
+    });
+    let (reason, message) = if lost {
+        ("NodeNotReady", format!("Node {name} status is now: NodeNotReady"))
+    } else {
+        ("NodeReady", format!("Node {name} status is now: NodeReady"))
+    };
+    tell(inner, &node, &Told { warning: false, reason, message: &message, by: "node-controller" });
+    for pod in all(inner, "", "pods", "").iter().filter(|pod| pod["spec"]["nodeName"] == name) {
+        let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
+        let Some(target) = inner.target("", "pods", &namespace, &name) else { continue };
+        if lost {
+            unheard(inner, &target, pod, &now);
+        } else {
+            heard(inner, &target, &now);
+        }
+    }
+}
+
+fn ready_condition(object: &Value) -> Option<&Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready")
+}
+
+fn set_ready(pod: &mut Value, status: &str, now: &str) {
+    let conditions = pod["status"]["conditions"].as_array_mut().into_iter().flatten();
+    for condition in conditions.filter(|one| one["type"] == "Ready" && one["status"] != status) {
+        condition["status"] = json!(status);
+        condition["lastTransitionTime"] = json!(now);
+    }
+}
+
+/// A Pod of a lost node is not ready, and leaves when it does not tolerate that any longer.
+fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
+    if ready_condition(pod).is_some_and(|ready| ready["status"] == "True") {
+        change(inner, target, |pod| set_ready(pod, "False", now));
+        let told = Told {
+            warning: true,
+            reason: "NodeNotReady",
+            message: "Node is not ready",
+            by: "node-controller",
+        };
+        tell(inner, pod, &told);
+    }
+    let tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
+    let own = tolerations
+        .filter(|one| one["key"] == UNREACHABLE && one["effect"] != "NoSchedule")
+        .map(|one| one["tolerationSeconds"].as_u64())
+        .next();
+    // One that names no time stays for ever.
+    if let Some(seconds) = own.unwrap_or(Some(TOLERATION)) {
+        let job = Task::Eviction(target.namespace.clone(), target.name.clone());
+        soon(inner, job, Duration::from_secs(seconds));
+    }
+}
+
+/// A Pod whose kubelet is heard again is as it was before, or ends if it was told to.
+fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
+    change(inner, target, |pod| {
+        let statuses = pod["status"]["containerStatuses"].as_array();
+        let runs = statuses.is_some_and(|all| all.iter().all(|one| one["ready"] == true));
+        if runs && pod["metadata"].get("deletionTimestamp").is_none() {
+            set_ready(pod, "True", now);
+        }
+    });
+    soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), Duration::from_millis(200));
+}
+
+/// Deletes a Pod whose node has been lost for longer than it tolerates.
+pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
+    let Some(target) = inner.target("", "pods", namespace, name) else { return };
+    let Some(pod) = inner.tree(&target) else { return };
+    if pod["metadata"].get("deletionTimestamp").is_some() || !is_on_lost(inner, &pod) {
+        return;
+    }
+    let message = format!("Marking for deletion Pod {}", target.key());
+    let by = "taint-eviction-controller";
+    tell(inner, &pod, &Told { warning: false, reason: "TaintManagerEviction", message: &message, by });
+    let _ = inner.delete(&target, &Deletion::default());
+}
+
+/// Removes the Pods of a node that is gone.
+pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
+    for pod in all(inner, "", "pods", "").iter().filter(|pod| pod["spec"]["nodeName"] == name) {
+        let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
+        if let Some(target) = inner.target("", "pods", &namespace, &name) {
+            let _ = inner.delete(&target, &Deletion { grace: Some(0), ..Deletion::default() });
+        }
+    }
+}
+
+/// Renews the Leases of all who live, and plans the next time.
+pub(super) fn beat(inner: &Arc<Inner>) {
+    let now = inner.fleet.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let renew = |namespace: &str, name: &str, holder: &str, seconds: u64| {
+        let target = inner.target("coordination.k8s.io", "leases", namespace, name);
+        match target.filter(|target| inner.tree(target).is_some()) {
+            Some(target) => change(inner, &target, |lease| lease["spec"]["renewTime"] = json!(now)),
+            None => create(
+                inner,
+                json!({
+                    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                    "metadata": {"name": name, "namespace": namespace},
+                    "spec": {
+                        "holderIdentity": holder, "leaseDurationSeconds": seconds, "acquireTime": now,
+                        "leaseTransitions": 0, "renewTime": now,
+                    },
+                }),
+            ),
+        }
+    };
+    for leader in ["kube-controller-manager", "kube-scheduler"] {
+        renew("kube-system", leader, &format!("control-plane-1_{leader}"), 15);
+    }
+    for node in all(inner, "", "nodes", "").iter().filter(|node| !is_lost(node)) {
+        let name = text(&node["metadata"]["name"]);
+        renew("kube-node-lease", &name, &name, 40);
+    }
+    soon(inner, Task::Beat, BEAT);
+}

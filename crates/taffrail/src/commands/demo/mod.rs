@@ -1,0 +1,283 @@
+//! `taffrail demo`: a fleet in this process in which things go wrong and heal, and how it looks.
+
+mod kubeconfig;
+mod news;
+mod overview;
+mod plain;
+mod world;
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use futures::future::select_all;
+use jiff::Timestamp;
+use taffrail_apps::{AppLabels, Asked};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+use crate::cli::{self, SourceArguments};
+use crate::complaint::{Complaint, Exit};
+use crate::output::screen::Screen;
+use crate::source::{Held, members};
+use kubeconfig::PrivateFile;
+use news::News;
+use overview::Overview;
+use world::World;
+
+/// How long a simulated cluster may take to answer. One that is there takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Changes come in swarms: so long after the first one they are looked at together.
+const SWARM: Duration = Duration::from_millis(150);
+/// How often the same is looked at anew at most.
+const PACE: Duration = Duration::from_millis(500);
+/// How often what is shown is judged anew though nothing has changed: some verdicts are a matter of time.
+const JUDGE: Duration = Duration::from_secs(5);
+
+/// Start a fleet of twelve simulated clusters in which things go wrong and heal, and watch it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail demo                                  until Ctrl-C, which leaves nothing behind
+  taffrail demo --kubeconfig demo.yaml           where other commands find it
+  taffrail demo --skip 2m                        what goes wrong later, at once
+  taffrail demo | tee log                        a line for each change, for those who have no terminal
+
+In another terminal, with the kubeconfig that it names, Taffrail and kubectl see what it sees:
+  export KUBECONFIG=…
+  taffrail get apps --all-contexts
+  taffrail explain shop --context eu-2
+  kubectl --context eu-1 -n shop scale deployment web --replicas 5
+
+Nothing leaves this machine: the API servers listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
+
+Exit codes: 0 it was ended; 2 wrong usage, such as a kubeconfig that is somebody's own; 3 it could not be started.")]
+pub(crate) struct DemoArguments {
+    /// What all that is left to chance follows from, such as names and delays
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the kubeconfig to this file [default: one in a private folder, below $XDG_RUNTIME_DIR or the temporary one]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Begin so far into the round of troubles, which takes five minutes: 90s, 2m
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    skip: Option<Duration>,
+
+    /// Let time stand still there, so that what is to be seen does not pass: nothing happens, nothing reacts
+    #[arg(long, hide = true)]
+    hold: bool,
+}
+
+pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Complaint::unreadable("cannot start").because(&error))?;
+    let done = runtime.block_on(show(arguments));
+    runtime.shutdown_background();
+    done?;
+    // To be ended is how it ends well: an error would only worry whoever ran it through cargo.
+    Ok(Exit::Yes)
+}
+
+/// What a person or a system does to a process from outside.
+struct Signals {
+    ends: [Signal; 3],
+    resized: Signal,
+    stopped: Signal,
+}
+
+enum Heard {
+    End,
+    Resized,
+    Stopped,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+        Ok(Signals {
+            ends: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+            ],
+            resized: signal(SignalKind::window_change())?,
+            stopped: signal(stop)?,
+        })
+    }
+
+    async fn next(&mut self) -> Heard {
+        let ends = select_all(self.ends.iter_mut().map(|signal| Box::pin(signal.recv())));
+        tokio::select! {
+            _ = ends => Heard::End,
+            _ = self.resized.recv() => Heard::Resized,
+            _ = self.stopped.recv() => Heard::Stopped,
+        }
+    }
+
+    /// What comes of some work, unless the end comes first.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                heard = self.next() => if matches!(heard, Heard::End) { return None },
+            }
+        }
+    }
+}
+
+async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
+    // From here on an end is heard, so that what is made is removed.
+    let mut signals = Signals::listen().map_err(cannot_show)?;
+    let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
+    let mut view = View::open(file).map_err(cannot_show)?;
+    view.begin().map_err(cannot_show)?;
+    let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
+    let world = world.map_err(|error| Complaint::unreadable("the demo cannot be started").because(&error))?;
+    file.write(&world.kubeconfig())?;
+
+    let mut changes: Vec<_> = world.clusters.iter().map(taffrail_sim::Cluster::changes).collect();
+    let mut held = held(file)?;
+    if signals.during(held.read(|_| true, Timestamp::now())).await.is_none() {
+        return Ok(());
+    }
+    let mut news = News::new(&world.regions);
+    news.look(&held, Timestamp::now());
+    if let Err(error) = view.show(&news) {
+        return ended(error);
+    }
+
+    let mut judged = Instant::now();
+    loop {
+        let changed = select_all(changes.iter_mut().map(|changes| Box::pin(changes.changed())));
+        // What is shown as seconds moves each second.
+        let second = Instant::now() + Duration::from_secs(1);
+        let due = if view.is_live() { second.min(judged + JUDGE) } else { judged + JUDGE };
+        let mut read = None;
+        tokio::select! {
+            (_, place, _) = changed => read = Some(place),
+            () = sleep_until(due) => {}
+            heard = signals.next() => match heard {
+                Heard::End => return Ok(()),
+                Heard::Resized => {}
+                Heard::Stopped => view.stop().map_err(cannot_show)?,
+            },
+        }
+        if let Some(first) = read {
+            let begun = Instant::now();
+            if signals.during(tokio::time::sleep(SWARM)).await.is_none() {
+                return Ok(());
+            }
+            let mut fresh: Vec<bool> =
+                changes.iter_mut().map(|changes| changes.has_changed().unwrap_or(false)).collect();
+            // It has been seen to change, and that is not told twice.
+            if let Some(first) = fresh.get_mut(first) {
+                *first = true;
+            }
+            changes.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
+            let now = Timestamp::now();
+            let reading = held.read(|place| fresh.get(place).copied().unwrap_or(false), now);
+            if signals.during(reading).await.is_none() {
+                return Ok(());
+            }
+            news.look(&held, Timestamp::now());
+            judged = Instant::now();
+            if let Err(error) = view.show(&news) {
+                return ended(error);
+            }
+            if signals.during(sleep_until(begun + PACE)).await.is_none() {
+                return Ok(());
+            }
+            continue;
+        }
+        if judged.elapsed() >= JUDGE {
+            news.look(&held, Timestamp::now());
+            judged = Instant::now();
+        }
+        if let Err(error) = view.show(&news) {
+            return ended(error);
+        }
+    }
+}
+
+/// A reader who goes away has seen enough.
+fn ended(error: io::Error) -> Result<(), Complaint> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(cannot_show(error)),
+    }
+}
+
+fn cannot_show(error: io::Error) -> Complaint {
+    Complaint::unreadable("the demo cannot be shown").because(&error)
+}
+
+/// The clusters, as any other command would find them with the kubeconfig.
+fn held(file: &PrivateFile) -> Result<Held, Complaint> {
+    let source = SourceArguments {
+        context: Vec::new(),
+        all_contexts: true,
+        kubeconfig: Some(file.path().to_owned()),
+        from: Vec::new(),
+        now: None,
+        timeout: PATIENCE,
+        verbose: 0,
+    };
+    let members = members(&source)?.members;
+    let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
+    Ok(Held::new(members, PATIENCE, asked, taffrail_status::Choosing::default()))
+}
+
+/// Where it is shown.
+enum View {
+    Screen(Screen, Overview),
+    /// There is no terminal.
+    Lines(plain::Lines),
+}
+
+impl View {
+    fn open(file: &PrivateFile) -> io::Result<View> {
+        Ok(match Screen::open()? {
+            Some(screen) => View::Screen(screen, Overview::new(file.path())),
+            None => View::Lines(plain::Lines::new(file.path())),
+        })
+    }
+
+    /// Says what is waited for, to whoever sees nothing else yet.
+    fn begin(&mut self) -> io::Result<()> {
+        match self {
+            View::Screen(screen, overview) => screen.draw(&overview.beginning()),
+            View::Lines(_) => Ok(()),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        matches!(self, View::Screen(..))
+    }
+
+    fn show(&mut self, news: &News) -> io::Result<()> {
+        match self {
+            View::Screen(screen, overview) => {
+                let (columns, rows) = screen.size();
+                screen.draw(&overview.lines(news, Timestamp::now(), columns, rows))
+            }
+            View::Lines(lines) => lines.show(news),
+        }
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        match self {
+            View::Screen(screen, _) => screen.stop(),
+            View::Lines(_) => {
+                Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What is to be told of the fleet: how it is, what is not well, and what changed lately.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use jiff::Timestamp;
+use taffrail_apps::view::{ClusterList, text};
+use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
+use taffrail_status::{Status, rollup};
+
+use crate::source::Held;
+
+/// How many changes are remembered.
+const REMEMBERED: usize = 50;
+
+/// How many there are of each status, the worst first; those of which there are none are left out.
+pub(super) type Counts = Vec<(Status, usize)>;
+
+/// One cluster.
+#[derive(Debug, Clone)]
+pub(super) struct ClusterNews {
+    pub(super) name: String,
+    pub(super) region: String,
+    pub(super) counts: Counts,
+    /// Why it cannot be read, and when it was read last.
+    pub(super) lost: Option<(String, Option<Timestamp>)>,
+}
+
+/// Something that is not as it should be, wherever it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Concern {
+    pub(super) status: Status,
+    /// How it is, in words: `Failed`, `Ready, OutOfSync`.
+    pub(super) state: String,
+    pub(super) apps: Vec<String>,
+    pub(super) clusters: Vec<String>,
+    pub(super) since: Option<Timestamp>,
+    pub(super) message: String,
+    pub(super) kind: Kind,
+    /// Whether another cluster holds what declares it.
+    pub(super) is_remote: bool,
+}
+
+/// What sort of thing is not as it should be; the order in which they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Apps that are not ready.
+    Unwell,
+    /// A cluster that does not answer.
+    Lost,
+    /// Apps that are ready, at another revision than is wanted.
+    Unsynced,
+}
+
+impl Concern {
+    /// What is not as it should be, in a word: of apps that are ready, what else.
+    pub(super) fn word(&self) -> &str {
+        match self.kind {
+            Kind::Unwell | Kind::Lost => &self.state,
+            Kind::Unsynced => self.state.rsplit(", ").next().map_or("", |word| match word {
+                "Ready (suspended)" => "Suspended",
+                "sync failed" => "Sync failed",
+                "sync unknown" => "Sync unknown",
+                word => word,
+            }),
+        }
+    }
+}
+
+/// A change.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) at: Timestamp,
+    pub(super) apps: Vec<String>,
+    pub(super) clusters: Vec<String>,
+    pub(super) before: String,
+    pub(super) after: String,
+    /// What it is now.
+    pub(super) status: Status,
+    pub(super) message: String,
+}
+
+/// What is known of an app from the last look.
+struct Known {
+    state: String,
+    /// When it was first seen so; nothing where it was so from the start.
+    since: Option<Timestamp>,
+    is_lost: bool,
+}
+
+/// What is to be told.
+pub(super) struct News {
+    regions: Vec<String>,
+    pub(super) clusters: Vec<ClusterNews>,
+    pub(super) counts: Counts,
+    pub(super) concerns: Vec<Concern>,
+    /// The newest first.
+    pub(super) changes: VecDeque<Change>,
+    /// How many changes there were in all.
+    pub(super) changed: usize,
+    known: HashMap<AppRef, Known>,
+    lost: BTreeMap<String, bool>,
+}
+
+impl News {
+    /// Nothing yet of clusters in these regions.
+    pub(super) fn new(regions: &[String]) -> News {
+        News {
+            regions: regions.to_vec(),
+            clusters: Vec::new(),
+            counts: Vec::new(),
+            concerns: Vec::new(),
+            changes: VecDeque::new(),
+            changed: 0,
+            known: HashMap::new(),
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in what was read, and compares it with the last time.
+    pub(super) fn look(&mut self, held: &Held, now: Timestamp) {
+        let list = held.apps(now);
+        let rows = ClusterList::new(&held.clusters(), &list);
+        let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
+            let counts: rollup::Counts = apps.map(App::effective).collect();
+            ALL.iter().map(|status| (*status, counts.get(*status))).filter(|(_, count)| *count > 0).collect()
+        };
+        self.counts = counts(&mut list.apps.iter());
+        let clusters = rows.items.iter().zip(&self.regions).map(|(row, region)| {
+            let is_lost = row.freshness.state != FreshnessState::Live.as_str();
+            let error =
+                list.errors.iter().find(|it| it.cluster == row.name && it.error.scope == Scope::Cluster);
+            let message = error.map(|error| error.error.message.clone()).unwrap_or_default();
+            let seen = row.freshness.observed_at.as_ref().and_then(|at| at.parse().ok());
+            ClusterNews {
+                name: row.name.clone(),
+                region: region.clone(),
+                counts: counts(&mut list.apps.iter().filter(|app| app.app.target == row.name)),
+                lost: is_lost.then_some((message, seen)),
+            }
+        });
+        self.clusters = clusters.collect();
+        self.compare(&list, now);
+        self.concerns = self.concerns_of(&list);
+    }
+
+    /// Notes what is not as it was.
+    fn compare(&mut self, list: &AppList, now: Timestamp) {
+        let is_first = self.known.is_empty() && self.lost.is_empty();
+        let mut changes: Vec<Change> = Vec::new();
+        for cluster in &self.clusters {
+            let was_lost = self.lost.insert(cluster.name.clone(), cluster.lost.is_some());
+            if is_first || was_lost == Some(cluster.lost.is_some()) {
+                continue;
+            }
+            let (before, after, status, message) = match &cluster.lost {
+                Some((message, _)) => ("in reach", "no answer", Status::Unknown, message.clone()),
+                None => ("no answer", "in reach", Status::Current, String::new()),
+            };
+            changes.push(Change {
+                at: now,
+                apps: Vec::new(),
+                clusters: vec![cluster.name.clone()],
+                before: before.to_owned(),
+                after: after.to_owned(),
+                status,
+                message,
+            });
+        }
+        let mut known = HashMap::with_capacity(list.apps.len());
+        for app in &list.apps {
+            let state = state(app);
+            let is_lost = app.freshness.state != FreshnessState::Live;
+            let before = self.known.remove(&app.app);
+            let since = match &before {
+                Some(before) if before.state == state => before.since,
+                None if is_first => None,
+                _ => Some(now),
+            };
+            // Apps of a cluster that comes or goes are not told one by one.
+            if let Some(before) = &before
+                && before.state != state
+                && !before.is_lost
+                && !is_lost
+            {
+                note(&mut changes, app, &before.state, &state, now);
+            }
+            known.insert(app.app.clone(), Known { state, since, is_lost });
+        }
+        self.known = known;
+        self.changed += changes.len();
+        changes.into_iter().for_each(|change| self.changes.push_front(change));
+        self.changes.truncate(REMEMBERED);
+    }
+
+    /// What is not as it should be: the same in several places is told once.
+    fn concerns_of(&self, list: &AppList) -> Vec<Concern> {
+        let mut concerns: Vec<Concern> = Vec::new();
+        for cluster in &self.clusters {
+            if let Some((message, seen)) = &cluster.lost {
+                let apps = list.apps.iter().filter(|app| app.app.target == cluster.name);
+                let was: rollup::Counts = apps.map(|app| app.health).collect();
+                let total = was.total();
+                let was = if total > 0 && was.get(Status::Current) == total { "was Ready: " } else { "" };
+                concerns.push(Concern {
+                    status: Status::Unknown,
+                    state: Status::Unknown.word().to_owned(),
+                    apps: vec![format!("{total} apps")],
+                    clusters: vec![cluster.name.clone()],
+                    since: *seen,
+                    message: format!("{was}{message}"),
+                    kind: Kind::Lost,
+                    is_remote: false,
+                });
+            }
+        }
+        let live = list.apps.iter().filter(|app| app.freshness.state == FreshnessState::Live);
+        for app in live.filter(|app| is_concern(app)) {
+            let seen = self.known.get(&app.app).and_then(|known| known.since);
+            let state = state(app);
+            let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
+            let since = app.speaker.as_ref().and_then(|speaker| speaker.since).or(seen);
+            let message = message(app);
+            let kind = if app.health == Status::Current { Kind::Unsynced } else { Kind::Unwell };
+            let known = concerns.iter_mut().find(|known| {
+                // Either one app in several clusters, or several apps in one.
+                let fits = known.apps == [name.as_str()] || known.clusters == [cluster.as_str()];
+                fits && known.kind == kind && known.state == state && known.message == message
+            });
+            match known {
+                Some(known) => {
+                    if !known.apps.contains(&name) {
+                        known.apps.push(name);
+                    }
+                    if !known.clusters.contains(&cluster) {
+                        known.clusters.push(cluster);
+                    }
+                    known.since = known.since.min(since).or(since);
+                }
+                None => concerns.push(Concern {
+                    status: app.health,
+                    state,
+                    apps: vec![name],
+                    clusters: vec![cluster],
+                    since,
+                    message,
+                    kind,
+                    is_remote: app.app.home != app.app.target,
+                }),
+            }
+        }
+        concerns.sort_by(|one, other| {
+            (one.status, one.kind, one.since.is_none(), one.since).cmp(&(
+                other.status,
+                other.kind,
+                other.since.is_none(),
+                other.since,
+            ))
+        });
+        concerns
+    }
+}
+
+/// Adds a change to those of the same look.
+fn note(changes: &mut Vec<Change>, app: &App, before: &str, after: &str, at: Timestamp) {
+    let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
+    let message = message(app);
+    let same = changes.iter_mut().find(|change| {
+        let fits = change.apps == [name.as_str()] || change.clusters == [cluster.as_str()];
+        fits && !change.apps.is_empty() && change.before == before && change.after == after
+    });
+    match same {
+        Some(change) => {
+            if !change.apps.contains(&name) {
+                change.apps.push(name);
+            }
+            if !change.clusters.contains(&cluster) {
+                change.clusters.push(cluster);
+            }
+        }
+        None => changes.push(Change {
+            at,
+            apps: vec![name],
+            clusters: vec![cluster],
+            before: before.to_owned(),
+            after: after.to_owned(),
+            status: app.effective(),
+            message: if is_concern(app) { message } else { String::new() },
+        }),
+    }
+}
+
+const ALL: [Status; 6] = [
+    Status::Current,
+    Status::Failed,
+    Status::NotFound,
+    Status::Unknown,
+    Status::Terminating,
+    Status::InProgress,
+];
+
+/// Whether an app is not as it should be.
+fn is_concern(app: &App) -> bool {
+    app.effective() != Status::Current || is_unsynced(app)
+}
+
+/// Whether something else is wanted than runs, and nobody is bringing it.
+fn is_unsynced(app: &App) -> bool {
+    matches!(app.sync.state, SyncState::OutOfSync | SyncState::Failed | SyncState::Suspended)
+        || app.sync.state == SyncState::Unknown && app.sync.applied.is_some()
+}
+
+/// How an app is, in words.
+fn state(app: &App) -> String {
+    let word = app.health.word();
+    match app.sync.state {
+        SyncState::Suspended => format!("{word} (suspended)"),
+        _ if app.health == Status::Current && is_unsynced(app) => match app.sync.state {
+            SyncState::Failed => format!("{word}, sync failed"),
+            SyncState::Unknown => format!("{word}, sync unknown"),
+            other => format!("{word}, {other}"),
+        },
+        _ => word.to_owned(),
+    }
+}
+
+fn message(app: &App) -> String {
+    let revisions = |applied: &str, desired: &str| {
+        format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
+    };
+    let message = match (app.health, app.sync.state, &app.sync.applied, &app.sync.desired) {
+        (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
+            if applied != desired =>
+        {
+            revisions(applied, desired)
+        }
+        (Status::Current, SyncState::OutOfSync, ..) => {
+            "what runs was changed, and is not what is declared".to_owned()
+        }
+        _ => text::line(&app.message),
+    };
+    text::revision(&message).into_owned()
+}

@@ -1,0 +1,366 @@
+//! The demo on a terminal: the clusters, what is not well, what changed lately, and what to try.
+
+use std::path::{Path, PathBuf};
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+use taffrail_apps::view::text;
+use taffrail_status::Status;
+use unicode_width::UnicodeWidthStr;
+
+use super::news::{Change, ClusterNews, Concern, Counts, Kind, News};
+use crate::output::{fitting, printable, style};
+use crate::program;
+
+/// From this width on there is room for the names of several apps or clusters.
+const WIDE: usize = 110;
+/// How long a command to try stands there.
+const TURN: i64 = 20;
+
+/// What to try, one after the other, whatever is wrong.
+const LOOKS: [&str; 4] = [
+    "taffrail trust --all-contexts",
+    "taffrail get apps --all-contexts --status '!Ready'",
+    "taffrail tree shop --context eu-1",
+    "taffrail get clusters --all-contexts",
+];
+const DEEDS: [&str; 5] = [
+    "kubectl --context eu-1 -n shop scale deployment web --replicas 5",
+    "kubectl --context eu-1 -n shop delete pod -l app=cart",
+    "kubectl --context eu-1 -n shop rollout restart deployment web",
+    "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate=lost",
+    "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate-",
+];
+
+/// What is shown on the terminal.
+pub(super) struct Overview {
+    exports: Vec<String>,
+    begun: Timestamp,
+}
+
+impl Overview {
+    pub(super) fn new(kubeconfig: &Path) -> Overview {
+        Overview { exports: exports(kubeconfig), begun: Timestamp::now() }
+    }
+
+    /// What is shown before there is anything to see.
+    pub(super) fn beginning(&self) -> Vec<String> {
+        vec![format!("{}  starting twelve clusters, with the past of three days …", title("Taffrail demo"))]
+    }
+
+    /// The lines of a screen of this size.
+    pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
+        let mut lines = vec![summary(news, Some(columns)), String::new()];
+        lines.extend(clusters(&news.clusters, columns));
+        lines.push(String::new());
+
+        let mut tries = vec![title("Try in another terminal")];
+        tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
+        tries.extend(self.commands(news, now).iter().map(|command| format!("  {}", program::typed(command))));
+        tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
+
+        // What is left is for what is not well; what changed gets at least a line.
+        let room = rows.saturating_sub(lines.len() + tries.len() + 1);
+        let least = if room >= 6 { 3 } else { 0 };
+        let concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least));
+        let left = room.saturating_sub(concerns.len());
+        lines.extend(concerns);
+        if left >= 3 {
+            lines.push(String::new());
+            lines.push(title("Changed lately"));
+            if news.changes.is_empty() {
+                lines.push(dim("  nothing yet"));
+            }
+            lines.extend(news.changes.iter().take(left - 2).map(|it| change(it, now, columns)));
+        }
+        // What to try stands at the foot.
+        let blank = rows.saturating_sub(lines.len() + tries.len());
+        lines.extend(std::iter::repeat_n(String::new(), blank));
+        lines.extend(tries);
+        lines
+    }
+
+    /// A command about what is wrong, one that looks and one that does something.
+    fn commands(&self, news: &News, now: Timestamp) -> [String; 3] {
+        let turn =
+            usize::try_from(now.as_second().saturating_sub(self.begun.as_second()) / TURN).unwrap_or(0);
+        let of =
+            |commands: &[&str]| commands.get(turn % commands.len()).copied().unwrap_or_default().to_owned();
+        let concern = news.concerns.get(turn % news.concerns.len().max(1));
+        let explain = match concern {
+            None => "taffrail get apps --all-contexts".to_owned(),
+            Some(Concern { kind: Kind::Lost, .. }) => "taffrail get clusters --all-contexts".to_owned(),
+            Some(concern) => {
+                let app = concern.apps.first().map(String::as_str).unwrap_or_default();
+                let cluster = concern.clusters.first().map(String::as_str).unwrap_or_default();
+                match (concern.kind, concern.is_remote) {
+                    (_, true) => format!("taffrail explain {app} --all-contexts"),
+                    (Kind::Unsynced, _) => format!("taffrail app {app} --context {cluster}"),
+                    _ => format!("taffrail explain {app} --context {cluster}"),
+                }
+            }
+        };
+        [explain, of(&LOOKS), of(&DEEDS)]
+    }
+}
+
+/// What must be said in another terminal before anything else.
+pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
+    let mut exports = vec![format!("export KUBECONFIG={}", quoted(kubeconfig))];
+    let own: Option<PathBuf> = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_found = std::env::split_paths(&path).any(|folder| folder.join("taffrail").is_file());
+    if let Some(own) = own.filter(|_| !is_found) {
+        exports.push(format!("export PATH={}:$PATH", quoted(&own)));
+    }
+    exports
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+,@".contains(character);
+    if path.chars().all(is_plain) { path.into_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+/// A line that is to be copied as a whole: it is broken, never cut.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    let width = columns.max(20);
+    let indented = format!("  {line}");
+    let line = if indented.width() <= width { indented } else { line.to_owned() };
+    let characters: Vec<char> = line.chars().collect();
+    characters.chunks(width).map(|part| part.iter().collect()).collect()
+}
+
+fn title(text: &str) -> String {
+    let bold = Style::new().bold();
+    format!("{bold}{text}{bold:#}")
+}
+
+fn dim(text: &str) -> String {
+    let dim = Style::new().dimmed();
+    format!("{dim}{text}{dim:#}")
+}
+
+/// A shape that tells a status without its colour.
+fn shape(status: Status) -> &'static str {
+    match status {
+        Status::Current => "✓",
+        Status::Failed => "✗",
+        Status::NotFound => "∅",
+        Status::Unknown => "?",
+        Status::Terminating => "↓",
+        Status::InProgress => "…",
+    }
+}
+
+/// Numbers of apps by status, with words or without.
+fn counted(counts: &Counts, words: bool) -> String {
+    let one = |(status, count): &(Status, usize)| {
+        let colour = style(*status);
+        let word = if words { format!(" {}", status.word()) } else { String::new() };
+        format!("{colour}{} {count}{word}{colour:#}", shape(*status))
+    };
+    counts.iter().map(one).collect::<Vec<_>>().join("  ")
+}
+
+/// The fleet in one line that fits, if any does.
+pub(super) fn summary(news: &News, columns: Option<usize>) -> String {
+    let bold = Style::new().bold();
+    let apps: usize = news.counts.iter().map(|(_, count)| count).sum();
+    let fleet = format!("{} clusters, {apps} apps:", news.clusters.len());
+    let [with_words, without] = [true, false].map(|words| counted(&news.counts, words));
+    let full = format!("{bold}Taffrail demo{bold:#}  {fleet}  {with_words}");
+    let lines = [full, format!("{fleet}  {with_words}")];
+    let fits = |line: &String| columns.is_none_or(|columns| width(line) <= columns);
+    lines.into_iter().find(fits).unwrap_or_else(|| format!("{fleet}  {without}"))
+}
+
+/// How many columns a text takes that may have colours.
+fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().width()
+}
+
+/// Text in so many columns, whatever its colours.
+fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The clusters, side by side by region.
+fn clusters(all: &[ClusterNews], columns: usize) -> Vec<String> {
+    let mut regions: Vec<(&str, Vec<&ClusterNews>)> = Vec::new();
+    for cluster in all {
+        match regions.iter_mut().find(|(region, _)| *region == cluster.region) {
+            Some((_, members)) => members.push(cluster),
+            None => regions.push((&cluster.region, vec![cluster])),
+        }
+    }
+    let width = (columns / regions.len().max(1)).min(44);
+    let name = all.iter().map(|cluster| cluster.name.width()).max().unwrap_or_default() + 2;
+    let mut lines = vec![regions.iter().map(|(region, _)| padded(&title(region), width)).collect::<String>()];
+    let rows = regions.iter().map(|(_, members)| members.len()).max().unwrap_or_default();
+    for row in 0..rows {
+        let cells = regions.iter().map(|(_, members)| {
+            let cell = members.get(row).map(|it| cell(it, name, width)).unwrap_or_default();
+            padded(&cell, width)
+        });
+        lines.push(cells.collect::<String>().trim_end().to_owned());
+    }
+    lines
+}
+
+fn cell(cluster: &ClusterNews, name: usize, width: usize) -> String {
+    let head = padded(&printable(&cluster.name), name);
+    if cluster.lost.is_some() {
+        let colour = style(Status::Unknown);
+        let apps: usize = cluster.counts.iter().map(|(_, count)| count).sum();
+        return format!("{head}{colour}{} {apps}  no answer{colour:#}", shape(Status::Unknown));
+    }
+    let [with_words, without] = [true, false].map(|words| counted(&cluster.counts, words));
+    let fits = self::width(&with_words) + name + 2 <= width;
+    format!("{head}{}", if fits { with_words } else { without })
+}
+
+/// Names, as many as fit into so many columns.
+fn named(names: &[String], columns: usize, what: &str) -> String {
+    let all = names.join(" ");
+    if all.width() <= columns { all } else { format!("{} {what}", names.len()) }
+}
+
+/// What is not well, in at most `room` lines.
+fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec<String> {
+    let mut lines = vec![title("Needs attention")];
+    if all.is_empty() {
+        lines.push(dim("  nothing: all is as it was declared"));
+        return lines;
+    }
+    let places = room.saturating_sub(1);
+    let shown = if all.len() > places { places.saturating_sub(1) } else { all.len() };
+    let widest = |of: &dyn Fn(&Concern) -> usize, most: usize| {
+        all.iter().take(shown).map(of).max().unwrap_or_default().min(most)
+    };
+    let state = widest(&|it| it.word().width(), 14);
+    let (most_apps, most_clusters) = if columns >= WIDE { (24, 22) } else { (18, 16) };
+    let apps = widest(&|it| named(&it.apps, most_apps, "apps").width(), most_apps);
+    let clusters = widest(&|it| named(&it.clusters, most_clusters, "clusters").width(), most_clusters);
+    let used = 2 + 2 + state + 2 + apps + 2 + clusters + 2 + 6 + 2;
+    // Messages stand below where they are cut otherwise and there is room for all of them.
+    let is_long = |it: &Concern| printable(&it.message).width() + used > columns;
+    let below = all.len() * 2 < room && all.iter().any(is_long);
+    for concern in all.iter().take(shown) {
+        let colour = match concern.kind {
+            Kind::Unsynced => AnsiColor::Yellow.on_default(),
+            Kind::Unwell | Kind::Lost => style(concern.status),
+        };
+        let shape = if concern.kind == Kind::Unsynced { "≠" } else { shape(concern.status) };
+        let since =
+            concern.since.map(|since| text::span(now.as_second() - since.as_second())).unwrap_or_default();
+        let line = format!(
+            "  {colour}{shape} {}{colour:#}  {}  {}  {since:>6}",
+            padded(concern.word(), state),
+            padded(&printable(&named(&concern.apps, most_apps, "apps")), apps),
+            padded(&printable(&named(&concern.clusters, most_clusters, "clusters")), clusters),
+        );
+        let message = printable(&concern.message);
+        if below {
+            lines.push(line.trim_end().to_owned());
+            lines.push(format!("    {}", fitting(&message, Some(columns.saturating_sub(4)))));
+        } else {
+            lines.push(format!("{line}  {message}"));
+        }
+    }
+    if shown < all.len() {
+        lines.push(dim(&format!("  and {} more", all.len() - shown)));
+    }
+    lines
+}
+
+/// A change in one line.
+fn change(change: &Change, now: Timestamp, columns: usize) -> String {
+    let colour = style(change.status);
+    let ago = text::ago(change.at, now);
+    let most = columns / 3;
+    let clusters = named(&change.clusters, most, "clusters");
+    let who = match change.apps.as_slice() {
+        [] => clusters,
+        apps => format!("{} in {clusters}", named(apps, most, "apps")),
+    };
+    let (before, after) = (&change.before, &change.after);
+    format!("  {ago:>10}  {}: {before} → {colour}{after}{colour:#}", printable(&who))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn news(concerns: usize) -> News {
+        let mut news = News::new(&[]);
+        let counts = vec![(Status::Current, 8), (Status::Failed, 1), (Status::InProgress, 1)];
+        for (place, region) in ["Europe", "Americas", "Asia Pacific"].iter().cycle().take(12).enumerate() {
+            news.clusters.push(ClusterNews {
+                name: format!("cluster-{place}"),
+                region: (*region).to_owned(),
+                counts: counts.clone(),
+                lost: (place == 4).then(|| ("no route".to_owned(), Some(NOW))),
+            });
+        }
+        news.counts = vec![(Status::Current, 80), (Status::Failed, 10), (Status::Unknown, 9)];
+        for number in 0..concerns {
+            news.concerns.push(Concern {
+                status: Status::Failed,
+                state: "Failed".to_owned(),
+                apps: vec![format!("app-{number}")],
+                clusters: vec!["eu-1".to_owned(), "us-1".to_owned()],
+                since: Some(NOW),
+                message: "a message that is longer than a line of a narrow screen, and goes on".to_owned(),
+                kind: Kind::Unwell,
+                is_remote: false,
+            });
+        }
+        news
+    }
+
+    fn lines(news: &News, columns: usize, rows: usize) -> Vec<String> {
+        let overview =
+            Overview { exports: vec![format!("export KUBECONFIG=/tmp/{}", "k".repeat(90))], begun: NOW };
+        let lines = overview.lines(news, NOW, columns, rows);
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    #[test]
+    fn it_fits_and_keeps_what_is_to_be_copied() {
+        for (columns, rows) in [(80, 24), (120, 40), (60, 24)] {
+            for concerns in [0, 3, 30] {
+                let lines = lines(&news(concerns), columns, rows);
+                assert_eq!(lines.len(), rows, "{columns}x{rows}: {lines:#?}");
+                assert!(lines[0].contains("12 clusters, 99 apps:"), "{}", lines[0]);
+                assert!(lines[rows - 1].contains("Ctrl-C"), "{lines:#?}");
+                // The command is broken where it does not fit, and never cut.
+                let all = lines.concat();
+                assert!(all.contains(&"k".repeat(90)), "{lines:#?}");
+                let copied = lines.iter().filter(|line| line.contains("export") || line.contains("kkk"));
+                assert!(copied.into_iter().all(|line| line.width() <= columns), "{lines:#?}");
+                let has = |wanted: &str| lines.iter().any(|line| line.contains(wanted));
+                assert!(has("no answer") && has("Changed lately"), "{lines:#?}");
+                assert!(concerns == 0 || has("app-0"), "{lines:#?}");
+                assert_eq!(concerns == 30, has(" more"), "{lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_stand_below_where_there_is_room() {
+        let wide = lines(&news(2), 120, 40);
+        assert!(wide.iter().any(|line| line.contains("app-0") && line.contains("a message")), "{wide:#?}");
+        let narrow = lines(&news(2), 80, 40);
+        assert!(narrow.iter().any(|line| line.starts_with("    a message")), "{narrow:#?}");
+    }
+
+    #[test]
+    fn paths_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!(quoted(Path::new("/tmp/a-b/c")), "/tmp/a-b/c");
+        assert_eq!(quoted(Path::new("/tmp/a b/it's")), r"'/tmp/a b/it'\''s'");
+    }
+}

@@ -1,0 +1,48 @@
+//! The demo where there is no terminal: a line for each thing that changes.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::news::{Concern, News};
+use super::overview::{exports, summary};
+use crate::output::{answer, printable};
+
+/// Lines that are added as things happen.
+pub(super) struct Lines {
+    kubeconfig: PathBuf,
+    /// How many changes were told; nothing before the first look.
+    told: Option<usize>,
+}
+
+impl Lines {
+    pub(super) fn new(kubeconfig: &Path) -> Lines {
+        Lines { kubeconfig: kubeconfig.to_owned(), told: None }
+    }
+
+    /// Tells what was not told yet.
+    pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
+        let mut out = answer::people();
+        if self.told.is_none() {
+            writeln!(out, "{}", anstream::adapter::strip_str(&summary(news, None)))?;
+            exports(&self.kubeconfig).iter().try_for_each(|export| writeln!(out, "{export}"))?;
+            for concern in &news.concerns {
+                let Concern { clusters, apps, state, message, .. } = concern;
+                let line = format!("{} {} is {state}: {message}", clusters.join(" "), apps.join(" "));
+                writeln!(out, "{}", printable(&line))?;
+            }
+        }
+        let told = self.told.replace(news.changed).unwrap_or_default();
+        let fresh = news.changed.saturating_sub(told).min(news.changes.len());
+        for change in news.changes.iter().take(fresh).rev() {
+            let apps = change.apps.join(" ");
+            let apps = if apps.is_empty() { String::new() } else { format!(" {apps}") };
+            let message =
+                if change.message.is_empty() { String::new() } else { format!(": {}", change.message) };
+            let at = change.at.strftime("%Y-%m-%dT%H:%M:%SZ");
+            let (before, after) = (&change.before, &change.after);
+            let line = format!("{at} {}{apps} {before} -> {after}{message}", change.clusters.join(" "));
+            writeln!(out, "{}", printable(&line))?;
+        }
+        out.flush()
+    }
+}

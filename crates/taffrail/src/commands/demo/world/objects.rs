@@ -1,0 +1,411 @@
+//! The objects of the fleet when all is well, as texts that clusters apply.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use taffrail_apps::{ObjectKey, inventory, yaml};
+
+use super::template::{Values, hash};
+use super::{App, Declared, Member, WorldError};
+
+/// The texts of each cluster, by its name.
+type Texts = BTreeMap<String, Vec<String>>;
+
+/// A custom kind.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kind {
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    short: Vec<String>,
+    columns: Value,
+}
+
+/// How an app is delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Kustomization,
+    HelmRelease,
+    Application,
+    ConfigSync,
+    Kpt,
+    Helm,
+    Label,
+}
+
+/// All objects of all clusters.
+pub(super) fn all(
+    declared: &Declared,
+    seed: u64,
+    servers: &BTreeMap<String, String>,
+    since: Timestamp,
+) -> Result<Texts, WorldError> {
+    let definitions = definitions()?;
+    let mut texts: Texts = BTreeMap::new();
+    for member in &declared.clusters {
+        texts.entry(member.name.clone()).or_default().push(definitions.clone());
+    }
+    for member in &declared.clusters {
+        use Delivery::{Application, ConfigSync, Helm, HelmRelease, Kpt, Kustomization, Label};
+        let deliveries = [
+            (Kustomization, &member.flux_kustomization),
+            (HelmRelease, &member.flux_helmrelease),
+            (Application, &member.argo_application),
+            (ConfigSync, &member.config_sync),
+            (Kpt, &member.kpt),
+            (Helm, &member.helm),
+            (Label, &member.label),
+        ];
+        for (delivery, apps) in deliveries {
+            for name in apps {
+                let app = declared.app(name)?;
+                let one = One { seed, servers, since, member, name, app, delivery };
+                one.write(&mut texts)?;
+            }
+        }
+    }
+    Ok(texts)
+}
+
+fn definitions() -> Result<String, WorldError> {
+    let kinds: Vec<Kind> =
+        yaml::read(include_str!("kinds.yaml")).map_err(|error| WorldError::Declared(error.to_string()))?;
+    let mut texts = Vec::new();
+    for Kind { group, version, kind, plural, short, columns } in kinds {
+        let values = Values::default().with("singular", kind.to_lowercase()).with("kind", kind);
+        let values = values.with("group", group).with("version", version).with("plural", plural);
+        let values = values.with("short", json!(short)).with("columns", columns);
+        texts.push(values.fill(include_str!("templates/crd.yaml"))?);
+    }
+    Ok(texts.join("\n---\n"))
+}
+
+/// The revision that a Git repository has on a branch when all is well.
+pub(super) fn revision(seed: u64, app: &str, branch: &str, turn: &str) -> String {
+    format!("{branch}@sha1:{}", hash(seed, &[app, branch, turn], 40))
+}
+
+/// The artifact of a GitRepository at a revision.
+pub(super) fn artifact(app: &str, revision: &str, at: &str) -> Value {
+    let commit = revision.rsplit(':').next().unwrap_or_default();
+    let path = format!("gitrepository/flux-system/{app}/{commit}.tar.gz");
+    json!({
+        "revision": revision, "path": path, "digest": format!("sha256:{}", hash(0, &[revision], 64)), "size": 18_230,
+        "url": format!("http://source-controller.flux-system.svc.cluster.local./{path}"), "lastUpdateTime": at,
+    })
+}
+
+/// One app in one cluster.
+struct One<'o> {
+    seed: u64,
+    servers: &'o BTreeMap<String, String>,
+    since: Timestamp,
+    member: &'o Member,
+    name: &'o str,
+    app: &'o App,
+    delivery: Delivery,
+}
+
+impl One<'_> {
+    fn write(&self, texts: &mut Texts) -> Result<(), WorldError> {
+        let here = texts.entry(self.member.name.clone()).or_default();
+        here.push(self.namespace(&self.app.namespace)?);
+        for (workload, replicas) in &self.app.workloads {
+            let has_volume = self.app.volume.as_ref() == Some(workload);
+            let (mut mounts, mut volumes) = (json!([]), json!([]));
+            if has_volume {
+                mounts = json!([{"name": "data", "mountPath": "/data"}]);
+                volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": workload}}]);
+            }
+            let image = if self.app.image.ends_with('/') {
+                format!("{}{workload}:{}", self.app.image, self.app.version)
+            } else {
+                format!("{}:{}", self.app.image, self.app.version)
+            };
+            let values =
+                self.values().with("workload", workload).with("replicas", replicas).with("image", image);
+            let values = values.with("mounts", mounts).with("volumes", volumes);
+            if has_volume {
+                here.push(values.fill(include_str!("templates/volume.yaml"))?);
+            }
+            here.push(values.fill(include_str!("templates/workload.yaml"))?);
+        }
+        if let Some(quota) = self.app.quota {
+            here.push(self.values().with("quota", quota).fill(include_str!("templates/quota.yaml"))?);
+        }
+        self.declare(texts)
+    }
+
+    /// What makes it an app.
+    fn declare(&self, texts: &mut Texts) -> Result<(), WorldError> {
+        let own = &self.member.name;
+        let home = match self.delivery {
+            Delivery::Application => self.member.from.as_ref().unwrap_or(own),
+            _ => own,
+        };
+        let mut add = |text: String| texts.entry(home.clone()).or_default().push(text);
+        match self.delivery {
+            Delivery::Label => {}
+            Delivery::Kustomization => {
+                let revision = revision(self.seed, self.name, &self.member.branch, "");
+                let at = self.since.to_string();
+                let values = self.values().with("artifact", artifact(self.name, &revision, &at));
+                let values = values.with("revision", revision).with("inventory", self.inventory());
+                add(self.namespace("flux-system")?);
+                add(values.fill(include_str!("templates/flux-kustomization.yaml"))?);
+            }
+            Delivery::HelmRelease => {
+                let values = self.chart().with("inventory", self.inventory());
+                add(values.fill(include_str!("templates/flux-helmrelease.yaml"))?);
+            }
+            Delivery::Helm => {
+                let values = self.values().with("release", self.release());
+                add(values.fill(include_str!("templates/helm.yaml"))?);
+            }
+            Delivery::Kpt => add(self.resource_group(&self.app.namespace)?),
+            Delivery::ConfigSync => {
+                let is_root = self.name == "root-sync";
+                let (kind, home) = if is_root {
+                    ("RootSync", SYNC_NAMESPACE)
+                } else {
+                    ("RepoSync", self.app.namespace.as_str())
+                };
+                let reconciler = if is_root {
+                    "root-reconciler".to_owned()
+                } else {
+                    format!("ns-reconciler-{home}-{}-{}", self.name, self.name.len())
+                };
+                let values = self.values().with("kind", kind).with("home", home).with("sync", self.name);
+                let values = values.with("reconciler", reconciler).with("commit", self.commit());
+                add(self.namespace(SYNC_NAMESPACE)?);
+                add(values.fill(include_str!("templates/config-sync.yaml"))?);
+                add(self.resource_group(home)?);
+            }
+            Delivery::Application => {
+                add(self.namespace("argocd")?);
+                self.application().into_iter().try_for_each(|text| {
+                    add(text?);
+                    Ok::<(), WorldError>(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        let Member { name, region, branch, .. } = self.member;
+        Values::default()
+            .with("cluster", name)
+            .with("region", region)
+            .with("branch", branch)
+            .with("app", self.name)
+            .with("namespace", &self.app.namespace)
+            .with("labels", self.labels())
+            .with("annotations", self.annotations())
+            .with("since", self.since.strftime("%Y-%m-%dT%H:%M:%SZ"))
+            .with("version", &self.app.version)
+    }
+
+    fn namespace(&self, name: &str) -> Result<String, WorldError> {
+        Ok(Values::default().with("namespace", name).fill(include_str!("templates/namespace.yaml"))?)
+    }
+
+    fn commit(&self) -> String {
+        hash(self.seed, &[self.name, "main"], 40)
+    }
+
+    /// The labels that the tool sets on what it applies.
+    fn labels(&self) -> Value {
+        match self.delivery {
+            Delivery::Kustomization => json!({
+                "kustomize.toolkit.fluxcd.io/name": self.name, "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+            }),
+            Delivery::HelmRelease => json!({
+                "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": self.name,
+                "helm.toolkit.fluxcd.io/name": self.name, "helm.toolkit.fluxcd.io/namespace": self.app.namespace,
+            }),
+            Delivery::Helm => json!({
+                "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": self.name,
+            }),
+            Delivery::ConfigSync => json!({"app.kubernetes.io/managed-by": "configmanagement.gke.io"}),
+            Delivery::Label => json!({"app.kubernetes.io/instance": self.name}),
+            Delivery::Application | Delivery::Kpt => json!({}),
+        }
+    }
+
+    fn annotations(&self) -> Value {
+        match self.delivery {
+            Delivery::HelmRelease | Delivery::Helm => json!({
+                "meta.helm.sh/release-name": self.name, "meta.helm.sh/release-namespace": self.app.namespace,
+            }),
+            Delivery::ConfigSync => json!({
+                "configmanagement.gke.io/managed": "enabled",
+                "configsync.gke.io/manager": if self.name == "root-sync" { ":root".to_owned() } else { format!("{}_{}", self.app.namespace, self.name) },
+            }),
+            Delivery::Kpt => {
+                json!({"config.k8s.io/owning-inventory": format!("{}_{}", self.app.namespace, self.name)})
+            }
+            Delivery::Kustomization | Delivery::Application | Delivery::Label => json!({}),
+        }
+    }
+
+    /// The objects that it consists of.
+    fn objects(&self) -> Vec<ObjectKey> {
+        let namespace = self.app.namespace.as_str();
+        let of = |group: &str, kind: &str, name: &str| ObjectKey::new(group, kind, namespace, name);
+        let mut objects = Vec::new();
+        if matches!(self.delivery, Delivery::Kustomization | Delivery::ConfigSync) && self.name != "tills" {
+            objects.push(ObjectKey::new("", "Namespace", "", namespace));
+        }
+        for workload in self.app.workloads.keys() {
+            objects.extend([of("", "ConfigMap", workload), of("", "Service", workload)]);
+            objects.push(of("apps", "Deployment", workload));
+        }
+        objects.extend(self.app.volume.iter().map(|name| of("", "PersistentVolumeClaim", name)));
+        objects.extend(self.app.quota.map(|_| of("", "ResourceQuota", "team")));
+        objects
+    }
+
+    fn inventory(&self) -> Value {
+        let entry = |key: &ObjectKey| json!({"id": inventory::format(key), "v": "v1"});
+        self.objects().iter().map(entry).collect()
+    }
+
+    fn chart(&self) -> Values<'_> {
+        let chart = self.app.chart.clone().unwrap_or_default();
+        let version = self.app.chart_version.clone().unwrap_or_default();
+        let digest = hash(self.seed, &[&chart, &version], 64);
+        self.values().with("chart", chart).with("chartVersion", version).with("digest", digest)
+    }
+
+    /// The release as Helm stores it: base64 of JSON, which may be packed and is not, and base64 as in every Secret.
+    fn release(&self) -> String {
+        let manifest: Vec<String> = self
+            .objects()
+            .iter()
+            .map(|key| {
+                let version =
+                    if key.group.is_empty() { "v1".to_owned() } else { format!("{}/v1", key.group) };
+                json!({
+                    "apiVersion": version, "kind": key.kind,
+                    "metadata": {"name": key.name, "namespace": key.namespace},
+                })
+                .to_string()
+            })
+            .collect();
+        let at = self.since.to_string();
+        let release = json!({
+            "name": self.name, "namespace": self.app.namespace, "version": 1,
+            "info": {
+                "status": "deployed", "description": "Install complete", "first_deployed": at, "last_deployed": at,
+                "deleted": "",
+            },
+            "chart": {"metadata": {
+                "name": self.app.chart, "version": self.app.chart_version, "appVersion": self.app.version, "apiVersion": "v2",
+            }},
+            "config": {}, "manifest": manifest.join("\n---\n"),
+        });
+        BASE64.encode(BASE64.encode(release.to_string()))
+    }
+
+    fn resource_group(&self, home: &str) -> Result<String, WorldError> {
+        let name = |key: &ObjectKey| json!({"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name});
+        let resources: Value = self.objects().iter().map(name).collect();
+        let status = |key: &ObjectKey| {
+            let mut status = name(key);
+            let said = [
+                ("strategy", "Apply"),
+                ("actuation", "Succeeded"),
+                ("reconcile", "Succeeded"),
+                ("status", "Current"),
+            ];
+            said.iter().for_each(|(field, value)| status[*field] = json!(value));
+            status["sourceHash"] = json!(&self.commit()[..7]);
+            status
+        };
+        let statuses: Value = self.objects().iter().map(status).collect();
+        let values = self.values().with("home", home).with("sync", self.name);
+        let values = values.with("resources", resources).with("statuses", statuses);
+        Ok(values.fill(include_str!("templates/resource-group.yaml"))?)
+    }
+
+    /// The Application, with what makes it where it is for another cluster.
+    fn application(&self) -> Vec<Result<String, WorldError>> {
+        let is_own = self.member.from.is_none();
+        let server = match self.servers.get(&self.member.name) {
+            Some(server) if !is_own => server.as_str(),
+            _ => "https://kubernetes.default.svc",
+        };
+        let mut application = self.name.to_owned();
+        let mut owners = json!([]);
+        let mut texts = Vec::new();
+        if !is_own {
+            application = format!("{}-{}", self.name, self.member.name);
+            // The set is the same text for each cluster; so is its uid, which comes from its name.
+            let uid = uuid(&hash(self.seed, &["applicationset", self.name], 32));
+            owners = json!([{
+                "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": self.name, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }]);
+            let pack = |text: &str| BASE64.encode(text);
+            let values = self.values().with("open", "{{").with("close", "}}").with("uid", uid);
+            let values =
+                values.with("packedName", pack(&self.member.name)).with("packedServer", pack(server));
+            for template in [
+                include_str!("templates/argo-cluster.yaml"),
+                include_str!("templates/argo-applicationset.yaml"),
+            ] {
+                texts.push(values.fill(template).map_err(WorldError::from));
+            }
+        }
+        let resource = |key: &ObjectKey| {
+            let mut resource = json!({
+                "version": "v1", "kind": key.kind, "namespace": key.namespace, "name": key.name, "status": "Synced",
+            });
+            if !key.group.is_empty() {
+                resource["group"] = json!(key.group);
+            }
+            if matches!(&*key.kind, "Deployment" | "Service") {
+                resource["health"] = json!({"status": "Healthy"});
+            }
+            resource
+        };
+        let mut resources: Vec<Value> = self.objects().iter().map(resource).collect();
+        if let Some("fleet") = self.app.path.as_deref() {
+            // An app of apps.
+            for name in ["argo-cd", "dashboards"] {
+                resources.push(json!({
+                    "group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "namespace": "argocd", "name": name,
+                    "status": "Synced",
+                }));
+            }
+            for name in ["catalog", "gateway", "orders"] {
+                resources.push(json!({
+                    "group": "argoproj.io", "version": "v1alpha1", "kind": "ApplicationSet", "namespace": "argocd", "name": name,
+                    "status": "Synced",
+                }));
+            }
+        }
+        let path = self.app.path.as_deref().unwrap_or(&self.member.name);
+        let values = self.values().with("application", application).with("owners", owners).with("path", path);
+        let values =
+            values.with("server", server).with("commit", self.commit()).with("now", Timestamp::now());
+        let values = values.with("resources", json!(resources));
+        texts.push(values.fill(include_str!("templates/argo-application.yaml")).map_err(WorldError::from));
+        texts
+    }
+}
+
+const SYNC_NAMESPACE: &str = "config-management-system";
+
+/// Digits in the form of a uid.
+fn uuid(digits: &str) -> String {
+    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}

@@ -1,0 +1,123 @@
+//! What goes wrong and heals, in rounds: `troubles/`, a file for each, filled in anew for each round.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use taffrail_sim::{Cluster, Timeline};
+
+use super::objects::{artifact, revision};
+use super::template::{fill, hash};
+use super::{Declared, WorldError};
+
+/// How long a round takes.
+const ROUND: Duration = Duration::from_secs(300);
+
+/// A file for each.
+const TROUBLES: [&str; 11] = [
+    include_str!("troubles/bad-image.yaml"),
+    include_str!("troubles/quota.yaml"),
+    include_str!("troubles/dark.yaml"),
+    include_str!("troubles/crash-loop.yaml"),
+    include_str!("troubles/node-lost.yaml"),
+    include_str!("troubles/drift.yaml"),
+    include_str!("troubles/behind.yaml"),
+    include_str!("troubles/finalizer.yaml"),
+    include_str!("troubles/source.yaml"),
+    include_str!("troubles/suspended.yaml"),
+    include_str!("troubles/routine.yaml"),
+];
+
+/// The images that are deployed and were never pushed.
+pub(super) fn missing_images() -> [&'static str; 1] {
+    ["ghcr.io/acme/shop/web:1.6.0"]
+}
+
+/// What happens in some clusters: steps of a timeline.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scene {
+    at: String,
+    clusters: Vec<String>,
+    steps: Vec<Value>,
+}
+
+/// A trouble in one cluster, as it is in each round.
+struct Part<'p> {
+    seed: u64,
+    cluster: &'p str,
+    branch: &'p str,
+    servers: Vec<(String, String)>,
+    /// The texts of `states.yaml`, by name.
+    states: &'p BTreeMap<String, String>,
+}
+
+impl Part<'_> {
+    /// What a place of a trouble is filled with.
+    fn value(&self, place: &str, round: u64) -> Option<String> {
+        let mut words = place.split(' ');
+        let (what, first, second) = (words.next()?, words.next(), words.next());
+        let revision = || Some(revision(self.seed, first?, self.branch, &format!("{}-{round}", second?)));
+        let chart = |minor: u64, patch: u64| format!("0.{minor}.{patch}");
+        match what {
+            "revision" => revision(),
+            "hash" => Some(hash(self.seed, &[self.cluster, first?, &round.to_string()], 64)),
+            "server" => {
+                self.servers.iter().find(|(name, _)| Some(name.as_str()) == first).map(|it| it.1.clone())
+            }
+            "bad" => Some(chart(10 + round, 0)),
+            "after" => Some(chart(10 + round, 1)),
+            "before" if round == 0 => Some(chart(9, 2)),
+            "before" => Some(chart(9 + round, 1)),
+            state => {
+                let revision = revision()?;
+                let values = |place: &str| match place {
+                    "artifact" => Some(artifact(first?, &revision, "${NOW}").to_string()),
+                    "revision" => Some(revision.clone()),
+                    _ => None,
+                };
+                fill(self.states.get(state)?, values).ok()
+            }
+        }
+    }
+
+    /// What happens here in a round.
+    fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
+        let mut steps = Vec::new();
+        for text in TROUBLES {
+            let text = fill(text, |place| self.value(place, round))?;
+            let scenes: Vec<Scene> = serde_saphyr::from_str(&text)
+                .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
+            for scene in scenes.into_iter().filter(|scene| scene.clusters.iter().any(|it| it == self.cluster))
+            {
+                steps.push(serde_json::json!({"at": scene.at, "steps": scene.steps}));
+            }
+        }
+        Ok(Timeline::read(&Value::Array(steps).to_string())?)
+    }
+}
+
+/// Begins the first round in each cluster, and has the others follow.
+pub(super) fn begin(declared: &Declared, clusters: &[Cluster], seed: u64) -> Result<(), WorldError> {
+    let states: BTreeMap<String, String> = serde_saphyr::from_str(include_str!("states.yaml"))
+        .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
+    let servers: Vec<(String, String)> = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
+    for cluster in clusters {
+        let member = declared.clusters.iter().find(|member| member.name == cluster.name());
+        let branch = member.map(|member| member.branch.clone()).unwrap_or_default();
+        let name = cluster.name().to_owned();
+        let (servers, states) = (servers.clone(), states.clone());
+        let timeline = move |round| {
+            let part =
+                Part { seed, cluster: &name, branch: &branch, servers: servers.clone(), states: &states };
+            part.timeline(round)
+        };
+        // One that can be read once can be read always: only hashes and versions differ.
+        if timeline(0)?.is_empty() {
+            continue;
+        }
+        cluster.play_again(ROUND, move |round| timeline(round).unwrap_or_default());
+    }
+    Ok(())
+}

@@ -1,0 +1,525 @@
+//! What is done with each app, step by step: write, wait until the tool has handled it, wait until the app is ready.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use futures::future::join_all;
+use jiff::Timestamp;
+use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
+use taffrail_apps::{
+    App, AppList, AppRef, Delivery, FreshnessState, GroupKind, ObjectKey, Objects, Snapshot, SyncState,
+    full_name,
+};
+use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
+use taffrail_status::Object;
+use taffrail_status::json::OwnedDocument;
+
+use super::{ActingArguments, DryRun};
+use crate::complaint::{Complaint, Exit, advise, written};
+use crate::output::progress::Progress;
+use crate::output::{answer, indented, printable};
+use crate::program;
+use crate::source::{Fleet, Follow, More};
+
+/// How often an object is read again that somebody else has changed meanwhile.
+const TRIES: usize = 5;
+
+/// How long Argo CD may take from seeing a difference to beginning the sync that is its own.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether time is up.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What is done with one app.
+struct Task {
+    app: AppRef,
+    plan: Plan,
+    /// The step that it is at.
+    at: usize,
+    /// Whether the step's other patch is the one that the server knows.
+    otherwise: bool,
+    shown: bool,
+    tries: usize,
+    state: State,
+}
+
+enum State {
+    /// The step is to be written.
+    Writing,
+    /// Somebody else wrote at the same time.
+    Conflicted(String),
+    /// The step was written; the version that came of it.
+    Handling(String),
+    /// All is handled, since then.
+    Settling(Instant),
+    Ended,
+}
+
+impl Task {
+    fn step(&self) -> Option<&Step> {
+        self.plan.steps.get(self.at)
+    }
+
+    fn patch(&self) -> Option<&Patch> {
+        let step = self.step()?;
+        if self.otherwise { step.otherwise.as_ref() } else { Some(&step.patch) }
+    }
+
+    fn is_pending(&self) -> bool {
+        !matches!(self.state, State::Ended)
+    }
+
+    /// On to the next step; where there is none, `last`.
+    fn advance(&mut self, last: State) {
+        self.at += 1;
+        (self.otherwise, self.shown, self.tries) = (false, false, 0);
+        self.state = if self.step().is_some() { State::Writing } else { last };
+    }
+}
+
+/// What is done with all apps that are meant.
+pub(super) struct Doing<'a> {
+    verb: Verb,
+    arguments: &'a ActingArguments,
+    tasks: Vec<Task>,
+    refusals: Vec<Complaint>,
+    exit: Exit,
+}
+
+impl<'a> Doing<'a> {
+    pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> Doing<'a> {
+        Doing { verb, arguments, tasks: Vec::new(), refusals: Vec::new(), exit: Exit::Yes }
+    }
+
+    /// Plans what is to be done with an app. What cannot be done with one of several is told later.
+    pub(super) fn add(&mut self, app: &App, fleet: &Fleet, list: &AppList) {
+        let is_known = |task: &Task| {
+            let AppRef { home, delivery, namespace, name, .. } = &task.app;
+            (home, *delivery, namespace, name)
+                == (&app.app.home, app.app.delivery, &app.app.namespace, &app.app.name)
+        };
+        if self.tasks.iter().any(is_known) {
+            return;
+        }
+        let Some(home) = snapshot(fleet, &app.app.home) else { return };
+        let now = self.arguments.source.now.unwrap_or_else(Timestamp::now);
+        match verbs::plan(app, self.verb, home, list, now) {
+            Ok(plan) => {
+                let state = if plan.steps.is_empty() { State::Ended } else { State::Writing };
+                let app = app.app.clone();
+                self.tasks.push(Task { app, plan, at: 0, otherwise: false, shown: false, tries: 0, state });
+            }
+            Err(refusal) => {
+                let hint = refusal.hint.replace("taffrail ", &format!("{} ", program::name()));
+                let message = format!("{refusal} (in {})", app.app.home);
+                self.refusals.push(Complaint::usage(message).hint(hint));
+            }
+        }
+    }
+
+    /// The apps that something is done with.
+    pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
+        list.apps.iter().filter(|app| self.tasks.iter().any(|task| task.app == app.app)).collect()
+    }
+
+    /// Tells what is refused, and where there is nothing to do; an error where nothing else remains.
+    fn begin(&mut self) -> Result<(), Complaint> {
+        let mut refusals = std::mem::take(&mut self.refusals);
+        if self.tasks.is_empty() {
+            let last = refusals.pop();
+            refusals.iter().for_each(Complaint::print);
+            return last.map_or(Ok(()), Err);
+        }
+        for refusal in refusals {
+            refusal.print();
+            self.exit = self.exit.max(refusal.exit);
+        }
+        for task in self.tasks.iter().filter(|task| task.plan.steps.is_empty()) {
+            let why = task.plan.nothing.as_deref().unwrap_or("is as it should be");
+            self.say(task, why, Style::new())?;
+        }
+        for task in &self.tasks {
+            for warning in &task.plan.warnings {
+                Complaint::usage(format!("{} in {}: {warning}", task.app, task.app.home)).harmless().print();
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what would be written.
+    pub(super) fn show(mut self) -> Result<Exit, Complaint> {
+        self.begin()?;
+        for task in &self.tasks {
+            for step in &task.plan.steps {
+                written(print(task, step, &step.patch))?;
+            }
+        }
+        if self.tasks.iter().any(|task| !task.plan.steps.is_empty()) {
+            written(writeln!(answer::people(), "nothing was sent (dry run)"))?;
+        }
+        Ok(self.exit)
+    }
+
+    /// Writes, and follows what comes of it.
+    pub(super) fn run(mut self, follow: &mut Follow, more: More<'_>) -> Result<Exit, Complaint> {
+        self.begin()?;
+        let begun = Instant::now();
+        let mut waiting: Option<(String, Progress)> = None;
+        loop {
+            while self.tasks.iter().any(|task| matches!(task.state, State::Writing)) {
+                waiting = None;
+                self.write_all(follow)?;
+            }
+            if !self.tasks.iter().any(Task::is_pending) {
+                return Ok(self.exit);
+            }
+            if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
+                // What the other one wrote is on its way.
+                follow.next(TICK);
+            }
+            follow.settle(more);
+            let fleet = follow.fleet();
+            let list = fleet.apps(&[]);
+            let mut first = None;
+            for at in 0..self.tasks.len() {
+                let why = self.look(at, fleet, &list, begun)?;
+                first = first.or(why);
+            }
+            let is_late = begun.elapsed() >= self.arguments.deadline;
+            if is_late {
+                for at in 0..self.tasks.len() {
+                    self.give_up(at, fleet, &list)?;
+                }
+            }
+            let Some(why) = first.filter(|_| !is_late) else { continue };
+            if waiting.as_ref().is_none_or(|(told, _)| *told != why) {
+                // The old line goes before the new one comes.
+                drop(waiting.take());
+                let line = Progress::start("waiting:".to_owned(), vec![why.clone()]);
+                waiting = Some((why, line));
+            }
+            follow.next(TICK.min(self.arguments.deadline.saturating_sub(begun.elapsed())));
+        }
+    }
+
+    /// Writes the step at which each app is that waits for it, all at once.
+    fn write_all(&mut self, follow: &mut Follow) -> Result<(), Complaint> {
+        let dry_run = self.arguments.dry_run == DryRun::Server;
+        let mut under_way = Vec::new();
+        for at in 0..self.tasks.len() {
+            let task = &mut self.tasks[at];
+            if !matches!(task.state, State::Writing) {
+                continue;
+            }
+            let shown = std::mem::replace(&mut task.shown, true);
+            let task = &self.tasks[at];
+            let (Some(step), Some(patch)) = (task.step(), task.patch()) else { continue };
+            if !shown {
+                written(print(task, step, patch))?;
+            }
+            let cluster = follow.cluster(&task.app.home);
+            let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &step.object));
+            let (key, body) = (step.object.clone(), patch.body());
+            under_way.push(async move {
+                let (Some(cluster), Some(resource)) = (cluster, resource) else { return (at, None) };
+                (at, Some(write(&cluster, &resource, &key, &body, dry_run).await))
+            });
+        }
+        for (at, outcome) in follow.finish(join_all(under_way)) {
+            self.take(at, outcome, dry_run)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what came of a write.
+    fn take(
+        &mut self,
+        at: usize,
+        outcome: Option<Result<OwnedDocument, WriteError>>,
+        dry_run: bool,
+    ) -> Result<(), Complaint> {
+        let waits = self.arguments.wait && !dry_run;
+        let task = &mut self.tasks[at];
+        let (Some(step), Some(patch)) = (task.step(), task.patch()) else { return Ok(()) };
+        let has_other = step.otherwise.is_some() && !task.otherwise;
+        let name = format!("{} {}", step.object.kind, step.object.path());
+        let failed = match outcome {
+            None => {
+                let what = format!("{name}: cluster {} is not there to be written to", task.app.home);
+                Complaint::unreadable(what)
+            }
+            Some(Ok(document)) => {
+                let object = Object::new(document.root()).ok();
+                let dropped = object.as_ref().map(|object| patch.dropped(object)).unwrap_or_default();
+                if !dropped.is_empty() && has_other {
+                    return self.go_otherwise(at);
+                }
+                if dropped.is_empty() {
+                    let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
+                    if waits {
+                        task.state = State::Handling(version.unwrap_or_default());
+                        return Ok(());
+                    }
+                    task.advance(State::Ended);
+                    if task.is_pending() {
+                        return Ok(());
+                    }
+                    let said = match (dry_run, self.verb) {
+                        (true, _) => "the server would take it; nothing was changed (dry run)",
+                        (false, Verb::Suspend) => "suspended",
+                        (false, Verb::Resume) => "resumed",
+                        (false, Verb::Reconcile(_)) => "requested",
+                    };
+                    return self.say(&self.tasks[at], said, Style::new());
+                }
+                let what = format!("{name}: the server did not keep {}", dropped.join(", "));
+                Complaint::unreadable(what).hint("a webhook may have set it back")
+            }
+            Some(Err(WriteError::UnknownField { .. })) if has_other => return self.go_otherwise(at),
+            Some(Err(WriteError::Conflict { message, .. })) if task.tries < TRIES => {
+                task.tries += 1;
+                task.state = State::Conflicted(message);
+                return Ok(());
+            }
+            Some(Err(error)) => {
+                let hint = error.hint();
+                Complaint::unreadable(format!("cannot {} {}", self.verb.as_str(), task.app))
+                    .because(&error)
+                    .hint(hint)
+            }
+        };
+        self.fail(at, &failed);
+        Ok(())
+    }
+
+    /// The server does not know the field: the step is done in its other way.
+    fn go_otherwise(&mut self, at: usize) -> Result<(), Complaint> {
+        let task = &mut self.tasks[at];
+        (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
+        let text = "the tool does not know this field yet; instead:";
+        written(writeln!(answer::people(), "{text}"))
+    }
+
+    fn fail(&mut self, at: usize, complaint: &Complaint) {
+        complaint.print();
+        self.exit = self.exit.max(complaint.exit);
+        self.tasks[at].state = State::Ended;
+    }
+
+    /// Looks how far an app is; for what it waits, if it does.
+    fn look(
+        &mut self,
+        at: usize,
+        fleet: &Fleet,
+        list: &AppList,
+        begun: Instant,
+    ) -> Result<Option<String>, Complaint> {
+        let several = self.tasks.len() > 1;
+        let task = &mut self.tasks[at];
+        let Some(home) = snapshot(fleet, &task.app.home) else { return Ok(None) };
+        let app = list.apps.iter().find(|app| app.app == task.app);
+        let reached = match &task.state {
+            State::Ended | State::Writing => return Ok(None),
+            State::Conflicted(message) => {
+                let message = message.clone();
+                let again = app.and_then(|app| verbs::plan(app, self.verb, home, list, fleet.now).ok());
+                let step = again.and_then(|plan| plan.steps.into_iter().nth(task.at));
+                let fresh = step.as_ref().and_then(|step| match task.otherwise {
+                    true => step.otherwise.as_ref(),
+                    false => Some(&step.patch),
+                });
+                let is_same = fresh.zip(task.patch()).is_some_and(|(fresh, old)| fresh.is_same(old));
+                if let (true, Some(step)) = (is_same, step) {
+                    task.plan.steps[task.at] = step;
+                    task.state = State::Writing;
+                    return Ok(None);
+                }
+                let what = format!("{} was changed meanwhile: {message}", task.app);
+                let complaint =
+                    Complaint::unreadable(what).hint("look at it, and try again if it is still wanted");
+                self.fail(at, &complaint);
+                return Ok(None);
+            }
+            State::Handling(version) => match task.step() {
+                Some(step) => step.progress(home, version),
+                None => Reached::Done,
+            },
+            State::Settling(since) => match app {
+                None => Reached::Waiting(format!("{} is not among the apps", task.app)),
+                Some(app) => match verbs::settled(app) {
+                    Reached::Done if is_about_to_sync(app) && since.elapsed() < GRACE => {
+                        Reached::Waiting(format!("{} is OutOfSync", task.app))
+                    }
+                    reached => reached,
+                },
+            },
+        };
+        let settles = matches!(task.state, State::Settling(_));
+        match reached {
+            Reached::Waiting(why) if several => {
+                Ok(Some(format!("{} in {}: {why}", task.app, task.app.target)))
+            }
+            Reached::Waiting(why) => Ok(Some(why)),
+            Reached::Failed(why) => {
+                task.state = State::Ended;
+                let text = format!("failed after {}: {why}", seconds(begun));
+                let style = AnsiColor::Red.on_default();
+                self.exit = self.exit.max(Exit::No);
+                self.say(&self.tasks[at], &text, style)?;
+                self.hint(at);
+                Ok(None)
+            }
+            Reached::Done if !settles => {
+                let handled = self.verb == Verb::Suspend;
+                task.advance(if handled { State::Ended } else { State::Settling(Instant::now()) });
+                if handled {
+                    self.say(&self.tasks[at], "suspended", Style::new())?;
+                    return Ok(None);
+                }
+                // How it is now shows at once.
+                self.look(at, fleet, list, begun)
+            }
+            Reached::Done => {
+                task.state = State::Ended;
+                let app = app.map(|app| (app.said.clone(), app.sync.state));
+                let (said, sync) = app.unwrap_or((String::new(), SyncState::Unknown));
+                let said = taffrail_apps::view::text::revision(&said).into_owned();
+                let mut text = format!("ready after {}", seconds(begun));
+                if sync == SyncState::OutOfSync {
+                    text.push_str(", but OutOfSync");
+                }
+                if !said.is_empty() {
+                    text = format!("{text}: {said}");
+                }
+                self.say(&self.tasks[at], &text, AnsiColor::Green.on_default())?;
+                if sync == SyncState::OutOfSync && self.tasks[at].app.delivery == Delivery::ArgoApplication {
+                    let name = full_name(&self.tasks[at].app);
+                    let hint = format!("'{} reconcile {name} --sync' applies it", program::name());
+                    advise(&hint);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Time is up.
+    fn give_up(&mut self, at: usize, fleet: &Fleet, list: &AppList) -> Result<(), Complaint> {
+        if !self.tasks[at].is_pending() {
+            return Ok(());
+        }
+        let why = self.look(at, fleet, list, Instant::now())?;
+        let task = &mut self.tasks[at];
+        if !task.is_pending() {
+            return Ok(());
+        }
+        task.state = State::Ended;
+        let app = list.apps.iter().find(|app| app.app == task.app);
+        let is_observed = app.is_some_and(|app| app.freshness.state == FreshnessState::Live);
+        self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
+        let text = format!(
+            "not ready within {}: {}",
+            span(self.arguments.deadline),
+            why.unwrap_or_else(|| "it is not known why".to_owned())
+        );
+        self.say(&self.tasks[at], &text, AnsiColor::Yellow.on_default())?;
+        self.hint(at);
+        Ok(())
+    }
+
+    fn hint(&self, at: usize) {
+        let name = full_name(&self.tasks[at].app);
+        advise(&format!("'{} explain {name}' tells more", program::name()));
+    }
+
+    /// Says what has become of an app.
+    fn say(&self, task: &Task, text: &str, style: Style) -> Result<(), Complaint> {
+        let lead = match self.tasks.len() {
+            1 if !task.plan.steps.is_empty() => String::new(),
+            _ => format!("{} in {}: ", task.app, task.app.home),
+        };
+        let mut out = answer::people();
+        written(
+            write!(out, "{style}")
+                .and_then(|()| indented(&mut out, &lead, text))
+                .and_then(|()| write!(out, "{style:#}")),
+        )
+    }
+}
+
+/// Whether Argo CD may be about to begin a sync by itself.
+fn is_about_to_sync(app: &App) -> bool {
+    app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
+}
+
+/// Prints what a step changes.
+fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let mut out = answer::people();
+    let ObjectKey { kind, .. } = &step.object;
+    let elsewhere = if task.app.target == task.app.home {
+        String::new()
+    } else {
+        format!(", for {}", printable(&task.app.target))
+    };
+    writeln!(out, "{bold}{kind} {}{bold:#} in {}{elsewhere}", step.object.path(), printable(&task.app.home))?;
+    for line in patch.lines() {
+        let (sign, style, text) = match &line {
+            Line::Same(text) => (' ', Style::new(), text),
+            Line::Less(text) => ('-', AnsiColor::Red.on_default(), text),
+            Line::More(text) => ('+', AnsiColor::Green.on_default(), text),
+        };
+        writeln!(out, "{style}{sign} {}{style:#}", printable(text))?;
+    }
+    out.flush()
+}
+
+async fn write(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    body: &[u8],
+    dry_run: bool,
+) -> Result<OwnedDocument, WriteError> {
+    let request = PatchRequest {
+        resource,
+        namespace: Some(&key.namespace),
+        name: &key.name,
+        form: PatchType::Merge,
+        body,
+        dry_run,
+    };
+    let object = cluster.patch(&request).await?;
+    OwnedDocument::parse(object).map_err(|error| WriteError::Invalid {
+        what: format!("patch {} {}", key.kind, key.path()),
+        message: error.to_string(),
+    })
+}
+
+fn snapshot<'f>(fleet: &'f Fleet, name: &str) -> Option<&'f Snapshot> {
+    fleet.snapshots.iter().find(|snapshot| snapshot.name() == name)
+}
+
+fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
+    let served = snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?;
+    Some(ApiResource {
+        group: served.group.clone(),
+        version: served.version.clone(),
+        kind: served.kind.clone(),
+        plural: served.plural.clone(),
+        namespaced: served.namespaced,
+    })
+}
+
+fn seconds(begun: Instant) -> String {
+    span(begun.elapsed())
+}
+
+/// A span of time as people say it.
+fn span(span: Duration) -> String {
+    let seconds = span.as_secs_f64();
+    match seconds {
+        ..60.0 => format!("{seconds:.1} s"),
+        _ => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
+    }
+}

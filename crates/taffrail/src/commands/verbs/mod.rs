@@ -1,0 +1,126 @@
+//! `taffrail reconcile`, `suspend` and `resume`: what an app's own tool is told to do.
+//!
+//! The only commands that write to clusters. What to write is said by [`taffrail_apps::verbs`]; here the apps are found,
+//! and what happens is told.
+
+mod arguments;
+mod doing;
+
+use taffrail_apps::filter::Filter;
+use taffrail_apps::verbs::{self, Verb};
+use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, full_name};
+
+use super::get::{check_clusters, tell};
+use super::named;
+use crate::cli::Pdb;
+use crate::complaint::{Complaint, Exit};
+use crate::program;
+use crate::source::{self, Fleet, Follow, print_requests};
+
+pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
+
+use doing::Doing;
+
+/// Of how many apps that nobody has named the names are told.
+const TOLD: usize = 10;
+
+pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
+    if !arguments.source.from.is_empty() {
+        if arguments.dry_run != DryRun::Client {
+            let complaint = Complaint::usage("a dump cannot be changed");
+            return Err(complaint.hint("--dry-run=client shows what would be written"));
+        }
+        let fleet = source::dumps(&arguments.source)?;
+        let list = fleet.apps(&[]);
+        let doing = chosen(verb, arguments, &fleet, &list)?;
+        return doing.show().map(|exit| exit.max(tell(&fleet, &[], true)));
+    }
+    let names = names(arguments);
+    let asked = Asked {
+        namespace: arguments.which.namespace.clone(),
+        dependents: match names.as_slice() {
+            [name] => Dependents::Of(name.clone()),
+            _ => Dependents::None,
+        },
+        app_labels: arguments.which.grouping.labels(),
+        ..Asked::default()
+    };
+    let mut follow = Follow::judging(&arguments.source, Pdb::Advisory.rules(), &asked)?;
+    let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
+    let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
+        true => verbs::sources(snapshot, &names),
+        false => Vec::new(),
+    };
+    follow.settle(&more);
+    let fleet = follow.fleet();
+    let list = fleet.apps(&[]);
+    let doing = chosen(verb, arguments, fleet, &list)?;
+    let shown: Vec<&App> = doing.apps(&list);
+    let errors = named::concerning(&list, &shown);
+    let mut exit = tell(fleet, &errors, true);
+    let clusters: Vec<String> = fleet.snapshots.iter().map(|snapshot| snapshot.name().to_owned()).collect();
+    exit = exit.max(match arguments.dry_run {
+        DryRun::Client => doing.show()?,
+        DryRun::None | DryRun::Server => doing.run(&mut follow, &more)?,
+    });
+    let clusters: Vec<_> = clusters.iter().filter_map(|name| follow.cluster(name)).collect();
+    print_requests(arguments.source.verbose, clusters.iter());
+    Ok(exit)
+}
+
+/// The names that were given, with the namespace that was.
+fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
+    let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
+    arguments.name.iter().map(within).collect()
+}
+
+/// What is to be done with the apps that are meant.
+fn chosen<'a>(
+    verb: Verb,
+    arguments: &'a ActingArguments,
+    fleet: &Fleet,
+    list: &AppList,
+) -> Result<Doing<'a>, Complaint> {
+    check_clusters(&arguments.which.cluster, fleet)?;
+    let mut doing = Doing::new(verb, arguments);
+    for name in &arguments.name {
+        for app in named::find(verb.as_str(), name, &arguments.which, list)? {
+            doing.add(app, fleet, list);
+        }
+    }
+    if !arguments.name.is_empty() {
+        return Ok(doing);
+    }
+    let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
+    let mut admitted = AppList { apps: list.apps.clone(), errors: Vec::new() };
+    let clusters: Vec<&dyn Objects> = fleet.clusters();
+    filter.apps(&mut admitted, &clusters);
+    let has_tool = |app: &&App| {
+        matches!(
+            app.app.delivery,
+            Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication
+        )
+    };
+    let inside = named::inside(&arguments.which, &admitted);
+    let apps: Vec<&App> = inside.into_iter().filter(has_tool).collect();
+    let names: std::collections::BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
+    if names.is_empty() {
+        let complaint = Complaint::usage("no app of Flux or Argo CD is meant");
+        return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
+    }
+    if names.len() > 1 && !arguments.yes && arguments.dry_run == DryRun::None {
+        let mut told: Vec<&str> = names.iter().map(String::as_str).take(TOLD).collect();
+        let rest = format!("and {} more", names.len().saturating_sub(TOLD));
+        if names.len() > TOLD {
+            told.push(&rest);
+        }
+        let word = verb.as_str();
+        let complaint =
+            Complaint::usage(format!("this would {word} {} apps: {}", names.len(), told.join(", ")));
+        return Err(complaint.hint("say --yes if all of them are meant, or look first with --dry-run=client"));
+    }
+    for app in apps {
+        doing.add(app, fleet, list);
+    }
+    Ok(doing)
+}

@@ -1,0 +1,143 @@
+//! The words of `taffrail wait`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+use taffrail_apps::wait::Until;
+
+use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
+
+/// Wait until objects or apps are as they shall be, and say what stands in the way.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail wait deploy/web svc/web -n shop       until they are ready, or have failed
+  taffrail wait app/shop --all-contexts          an app, in every cluster that it is in
+  taffrail wait app/shop --for revision=main@sha1:1e64462
+  taffrail wait pod -l app=web -n shop --for deleted
+  taffrail wait crd/widgets.example.com --for condition=Established
+  taffrail wait pod/job-x7 --for jsonpath='{.status.phase}'=Succeeded
+  taffrail wait -f manifests/ --timeout 10m --stable-for 30s -o junit > wait.xml
+
+Kinds and objects that are not there yet are waited for. All targets must be as they shall at the same time.
+
+Exit codes: 0 they are; 1 they are not: what is left has failed, or time is up; 2 wrong usage; 3 time is up, and
+something was never seen; 130 interrupted.")]
+pub(crate) struct WaitArguments {
+    /// KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, or
+    /// group/Kind/namespace/name
+    #[arg(value_name = "TARGET", required_unless_present_any = ["files", "inventory"])]
+    pub(crate) targets: Vec<String>,
+
+    /// What to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE] or
+    /// revision=REVISION (of apps)
+    #[arg(long = "for", value_name = "WHAT", default_value = "current")]
+    pub(crate) until: Until,
+
+    /// The objects in a file, a folder, or - for stdin; may be given more than once
+    #[arg(short, long = "filename", value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Read the folders inside folders too
+    #[arg(short = 'R', long, requires = "files")]
+    pub(crate) recursive: bool,
+
+    /// What an inventory holds: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
+    #[arg(long, value_name = "NAME")]
+    pub(crate) inventory: Vec<String>,
+
+    /// Of the kinds named only objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
+    pub(crate) selector: Option<String>,
+
+    /// The namespace of the objects [default: that of the context], or of the apps' declarations [default: any]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    pub(crate) namespace: Option<String>,
+
+    /// Of the kinds named the objects of all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// Give up after this time, such as 30s, 5m or 1h
+    #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub(crate) deadline: Duration,
+
+    /// For how long all must have been as they shall
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) stable_for: Option<Duration>,
+
+    /// End when only what has failed and what is as it shall are left
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true")]
+    pub(crate) fail_fast: bool,
+
+    /// Form of the answer [default: a table on a terminal, lines elsewhere]
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<WaitOutput>,
+
+    #[command(flatten)]
+    pub(crate) grouping: GroupingArguments,
+
+    /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
+    #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
+    pub(crate) pdb: Pdb,
+
+    #[command(flatten)]
+    pub(crate) clusters: ClusterArguments,
+}
+
+/// Which clusters are asked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where from")]
+pub(crate) struct ClusterArguments {
+    /// Ask the cluster of this context; may be given more than once [default: the current context]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Vec<String>,
+
+    /// Ask the clusters of all contexts
+    #[arg(long, conflicts_with = "context")]
+    pub(crate) all_contexts: bool,
+
+    /// Read this kubeconfig [default: $KUBECONFIG, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Tell on stderr at the end what was asked; twice: each request; three times: what each was for
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaitOutput {
+    /// All targets, drawn anew as they change
+    Table,
+    /// A line for each change
+    Lines,
+    /// A line of JSON for each change
+    Jsonl,
+    /// A report when it ends, as CI systems read it
+    Junit,
+}
+
+impl ClusterArguments {
+    /// The same as every command has it, with how long a cluster may take to answer.
+    pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
+        SourceArguments {
+            context: self.context.clone(),
+            all_contexts: self.all_contexts,
+            kubeconfig: self.kubeconfig.clone(),
+            from: Vec::new(),
+            now: None,
+            timeout,
+            verbose: self.verbose,
+        }
+    }
+}
+
+impl WaitArguments {
+    /// How the clusters are read.
+    pub(crate) fn view(&self) -> ViewArguments {
+        ViewArguments { pdb: self.pdb, watch: true, source: self.clusters.source(super::PATIENCE) }
+    }
+}

@@ -1,0 +1,104 @@
+//! A report as CI systems read it: JUnit's XML, a case for each target.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use taffrail_apps::view::{WaitChange, WaitSummary};
+use taffrail_apps::wait::{Row, Verdict};
+
+/// Writes the report; of each target with how long it took.
+pub(super) fn report<'r>(
+    out: &mut impl Write,
+    summary: &WaitSummary,
+    rows: impl Iterator<Item = (&'r Row, &'r WaitChange, Duration)>,
+) -> io::Result<()> {
+    let mut cases = String::new();
+    let (mut failures, mut errors) = (0, 0);
+    for (row, item, took) in rows {
+        let judgement = &row.judgement;
+        let class = match judgement.subject.namespace() {
+            "" => judgement.cluster.clone(),
+            namespace => format!("{}.{namespace}", judgement.cluster),
+        };
+        let (class, name) = (escaped(&class), escaped(&item.target));
+        let begin =
+            format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"{:.3}\"", took.as_secs_f64());
+        let element = match judgement.verdict {
+            Verdict::Met => {
+                cases.push_str(&format!("{begin}/>\n"));
+                continue;
+            }
+            // That it could not be seen says nothing of it.
+            Verdict::Unobserved => {
+                errors += 1;
+                "error"
+            }
+            Verdict::Waiting | Verdict::Hopeless => {
+                failures += 1;
+                "failure"
+            }
+        };
+        let kind = item.status.unwrap_or("Unobserved");
+        let mut text = String::new();
+        for link in &item.chain {
+            let object = &link.object;
+            let place =
+                if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
+            let reason = if link.reason.is_empty() { String::new() } else { format!(" {}", link.reason) };
+            // Strings take all that is written.
+            let _ = writeln!(
+                text,
+                "{} {place}{} is {}{reason}: {}",
+                object.kind, object.name, link.status, link.message
+            );
+        }
+        for command in &item.next {
+            let _ = writeln!(text, "$ {command}");
+        }
+        cases.push_str(&format!(
+            "{begin}>\n      <{element} type=\"{kind}\" message=\"{}\">{}</{element}>\n    </testcase>\n",
+            escaped(&item.message),
+            escaped(&text)
+        ));
+    }
+    let name = escaped(&format!("wait --for={}", summary.until));
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{:.3}\"",
+        summary.targets, summary.seconds
+    );
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"taffrail\" {counts}>\n  <testsuite name=\"{name}\" \
+         timestamp=\"{}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n",
+        summary.time
+    )
+}
+
+/// Text in XML, without what XML cannot hold.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(character),
+            '\u{fffe}' | '\u{ffff}' => {}
+            _ if character.is_control() => {}
+            _ => out.push(character),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn text_from_outside_breaks_no_report() {
+        assert_eq!(escaped("a<b & \"c\">\u{1b}[31m\0\n"), "a&lt;b &amp; &quot;c&quot;&gt;[31m\n");
+    }
+}

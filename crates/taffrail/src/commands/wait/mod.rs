@@ -1,0 +1,184 @@
+//! `taffrail wait`: until it is so, and what stands in the way while it is not.
+//!
+//! What decides is [`taffrail_apps::wait`]; here it is driven by what watches bring. Nothing is asked again and again.
+
+mod arguments;
+mod junit;
+mod output;
+mod targets;
+
+use std::time::{Duration, Instant};
+
+use taffrail_apps::wait::{End, Options, Seen, Target, Until, Wait};
+use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey};
+
+use crate::cli::ViewArguments;
+use crate::complaint::{Complaint, Exit};
+use crate::source::{Follow, Wanted};
+
+pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
+use output::Output;
+use targets::Asked;
+
+/// How long a cluster may take to answer before it counts as silent. It is tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often is looked at what time alone changes.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The same while a server is about to say that it has a new kind.
+const RESTLESS: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {
+    let asked = Asked::read(arguments)?;
+    let options = Options {
+        stable_for: arguments.stable_for.unwrap_or_default(),
+        fail_fast: arguments.fail_fast,
+        deadline: arguments.deadline,
+    };
+    let question = Question {
+        asked,
+        until: arguments.until.clone(),
+        options,
+        namespace: arguments.namespace.clone(),
+        labels: arguments.grouping.labels(),
+        output: arguments.output,
+    };
+    question.answer(&arguments.view())
+}
+
+/// Waits until apps are ready, at a revision if one is given, and says on the way what stands in it; for commands that
+/// have just asked for that.
+///
+/// It ends early when what is left has failed, and in any case after `deadline`.
+#[expect(dead_code, reason = "`reconcile` and its like will ask for it")]
+pub(crate) fn for_apps(
+    view: &ViewArguments,
+    apps: Vec<AppQuery>,
+    labels: AppLabels,
+    revision: Option<&str>,
+    deadline: Duration,
+    output: Option<WaitOutput>,
+) -> Result<Exit, Complaint> {
+    let revision = revision.map(|text| Until::Revision(taffrail_apps::wait::Revision::new(text)));
+    let question = Question {
+        asked: Asked::of_apps(apps),
+        until: revision.unwrap_or(Until::Current),
+        options: Options { stable_for: Duration::ZERO, fail_fast: true, deadline },
+        namespace: None,
+        labels,
+        output,
+    };
+    question.answer(view)
+}
+
+/// What is waited for.
+struct Question {
+    asked: Asked,
+    until: Until,
+    options: Options,
+    namespace: Option<String>,
+    labels: AppLabels,
+    output: Option<WaitOutput>,
+}
+
+impl Question {
+    /// What has to be read for it.
+    fn reads(&self) -> taffrail_apps::Asked {
+        let apps = &self.asked.apps;
+        let may_be_labels =
+            |app: &AppQuery| app.delivery().is_none_or(|delivery| delivery == Delivery::Label);
+        taffrail_apps::Asked {
+            namespace: self.namespace.clone().filter(|_| self.asked.is_of_apps()),
+            label_groups: apps.iter().any(may_be_labels),
+            app_labels: self.labels.clone(),
+            declarations: !apps.is_empty(),
+            by_name: true,
+            whole: self.until.needs_bodies() || self.asked.has_inventories(),
+            only: apps.clone(),
+            ..taffrail_apps::Asked::default()
+        }
+    }
+
+    fn answer(self, view: &ViewArguments) -> Result<Exit, Complaint> {
+        let begun = Instant::now();
+        let mut follow = Follow::start(view, &self.reads())?;
+        for complaint in &follow.fleet().complaints {
+            complaint.print();
+        }
+        let members = follow.fleet().snapshots.len();
+        let source = &view.source;
+        let mut output =
+            Output::open(self.output, members > 1, source.all_contexts || !source.context.is_empty())?;
+        let apps = self.asked.apps.clone();
+        let mut wait = Wait::new(self.until, self.options, apps, self.labels);
+        loop {
+            let targets: Vec<Vec<Target>> = (0..members)
+                .map(|at| self.asked.targets(follow.discovery(at), follow.namespace(at)))
+                .collect();
+            want(&mut follow, &mut wait, &targets);
+            follow.ask();
+            let settled: Vec<(bool, bool)> =
+                (0..members).map(|at| (follow.is_settled(at), follow.is_lost(at))).collect();
+            let fleet = follow.fleet();
+            let seen: Vec<Seen<'_>> = fleet
+                .snapshots
+                .iter()
+                .zip(&targets)
+                .zip(&settled)
+                .map(|((snapshot, targets), &(is_settled, is_lost))| Seen {
+                    snapshot,
+                    targets,
+                    is_settled,
+                    is_lost,
+                })
+                .collect();
+            let at = begun.elapsed();
+            let changed = wait.look(&seen, &fleet.rules, fleet.now, at);
+            let end = wait.end(at);
+            let is_read = output.show(&wait, &changed, fleet.now, at, self.options)?;
+            if let Some(end) = end {
+                output.finish(&wait, end, fleet.now, at)?;
+                follow.tell_requests(source.verbose);
+                return Ok(exit(end));
+            }
+            if !is_read {
+                return Ok(Exit::Yes);
+            }
+            let pause = if follow.is_restless() { RESTLESS } else { TICK };
+            follow.soon(pause.min(wait.next_moment().saturating_sub(begun.elapsed())));
+        }
+    }
+}
+
+fn exit(end: End) -> Exit {
+    match end {
+        End::Met => Exit::Yes,
+        End::Failed | End::Deadline { observed: true } => Exit::No,
+        End::Deadline { observed: false } | End::Unobservable => Exit::Incomplete,
+    }
+}
+
+/// Follows what the targets, and the objects that they turned out to have, need.
+fn want(follow: &mut Follow, wait: &mut Wait, targets: &[Vec<Target>]) {
+    for (at, targets) in targets.iter().enumerate() {
+        let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
+        wait.learn(at, snapshot, targets);
+        let objects = wait.keys(at, targets);
+        let selections: Vec<_> = targets
+            .iter()
+            .filter_map(|target| match target {
+                Target::Selection(selection) => Some(selection.clone()),
+                _ => None,
+            })
+            .collect();
+        let kinds =
+            objects.iter().map(ObjectKey::group_kind).chain(selections.iter().map(|it| it.kind.clone()));
+        let lacks_kind = snapshot
+            .kinds()
+            .is_some_and(|catalog| kinds.into_iter().any(|kind| catalog.get(&kind).is_none()));
+        let is_unknown = targets.iter().any(|target| matches!(target, Target::UnknownKind { .. }));
+        let kinds = lacks_kind || is_unknown && snapshot.kinds().is_some();
+        follow.want(at, Wanted { objects, selections, kinds });
+    }
+}

@@ -1,0 +1,356 @@
+//! How it is told: a table that is drawn anew, a line for each change, JSON lines, a report for CI systems.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_apps::view::{WaitChange, WaitSummary, text};
+use taffrail_apps::wait::{End, Options, Row, Subject, Until, Verdict, Wait};
+use taffrail_status::Status;
+
+use super::arguments::WaitOutput;
+use super::junit;
+use crate::complaint::{Complaint, written};
+use crate::output::screen::Screen;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, answer, indented};
+
+/// What is not seen for so long is worth a line: to connect takes a moment.
+const UNSEEN: Duration = Duration::from_secs(1);
+
+/// Where what is waited for is told.
+pub(super) struct Output {
+    form: Form,
+    /// Whether there are several clusters.
+    several: bool,
+    /// Whether commands name the cluster's context.
+    is_named: bool,
+    /// What was told last of each target.
+    told: BTreeMap<(String, Subject), String>,
+    /// What is not seen, and since when.
+    unseen: BTreeMap<(String, Subject), Duration>,
+    /// When each target was met, for the report.
+    met: BTreeMap<(String, Subject), Duration>,
+}
+
+enum Form {
+    Screen(Screen),
+    /// A table at the end.
+    Table,
+    Lines,
+    Jsonl,
+    Junit,
+}
+
+fn key(row: &Row) -> (String, Subject) {
+    (row.judgement.cluster.clone(), row.judgement.subject.clone())
+}
+
+impl Output {
+    pub(super) fn open(
+        asked: Option<WaitOutput>,
+        several: bool,
+        is_named: bool,
+    ) -> Result<Output, Complaint> {
+        let screen = || {
+            Screen::open().map_err(|error| Complaint::unreadable("cannot use the terminal").because(&error))
+        };
+        let form = match asked {
+            None => screen()?.map_or(Form::Lines, Form::Screen),
+            Some(WaitOutput::Table) => screen()?.map_or(Form::Table, Form::Screen),
+            Some(WaitOutput::Lines) => Form::Lines,
+            Some(WaitOutput::Jsonl) => Form::Jsonl,
+            Some(WaitOutput::Junit) => Form::Junit,
+        };
+        let (told, unseen, met) = Default::default();
+        Ok(Output { form, several, is_named, told, unseen, met })
+    }
+
+    /// Tells what changed; false where nobody listens any more.
+    pub(super) fn show(
+        &mut self,
+        wait: &Wait,
+        changed: &[Row],
+        now: Timestamp,
+        at: Duration,
+        options: Options,
+    ) -> Result<bool, Complaint> {
+        for row in wait.rows() {
+            match row.judgement.verdict {
+                Verdict::Met => drop(self.met.entry(key(row)).or_insert(at)),
+                _ => drop(self.met.remove(&key(row))),
+            }
+        }
+        if let Form::Screen(screen) = &mut self.form {
+            let mut lines = table(wait, self.several, Some((at, options)));
+            lines.push(String::new());
+            lines.push(progress(wait, at, options));
+            return written(screen.draw(&lines)).map(|()| true);
+        }
+        let mut fresh: Vec<Row> = Vec::new();
+        for row in wait.rows() {
+            if row.judgement.verdict == Verdict::Unobserved {
+                let since = *self.unseen.entry(key(row)).or_insert(at);
+                if at >= since + UNSEEN {
+                    fresh.push(row.clone());
+                }
+            } else {
+                self.unseen.remove(&key(row));
+            }
+        }
+        fresh.extend(changed.iter().filter(|row| row.judgement.verdict != Verdict::Unobserved).cloned());
+        let placed = has_several_places(wait);
+        for row in fresh {
+            let line = self.line(wait.until(), &row, placed);
+            if self.told.insert(key(&row), line.clone()).as_ref() == Some(&line) {
+                continue;
+            }
+            let result = match &self.form {
+                Form::Lines => {
+                    let mut out = answer::people();
+                    let time = now.strftime("%H:%M:%S");
+                    writeln!(out, "{time} {line}").and_then(|()| out.flush())
+                }
+                Form::Jsonl => {
+                    let change = WaitChange::new(&row, now, self.context(&row));
+                    let mut out = answer::programs();
+                    json(&mut out, &change).and_then(|()| out.flush())
+                }
+                Form::Screen(_) | Form::Table | Form::Junit => Ok(()),
+            };
+            if matches!(&result, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+                return Ok(false);
+            }
+            written(result)?;
+        }
+        Ok(true)
+    }
+
+    fn context<'r>(&self, row: &'r Row) -> Option<&'r str> {
+        self.is_named.then_some(&*row.judgement.cluster)
+    }
+
+    /// `dev deployment/web InProgress: why`
+    fn line(&self, until: &Until, row: &Row, placed: bool) -> String {
+        let judgement = &row.judgement;
+        let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
+        let (word, style) = word(until, row);
+        let why = why(row);
+        let message = if why.is_empty() { String::new() } else { format!(": {}", output::printable(&why)) };
+        let name = name(&judgement.subject, placed);
+        let name = output::printable(&name);
+        format!("{}{name} {style}{word}{style:#}{message}", output::printable(&cluster))
+    }
+
+    /// Tells how it ended.
+    pub(super) fn finish(self, wait: &Wait, end: End, now: Timestamp, at: Duration) -> Result<(), Complaint> {
+        let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
+        let summary = WaitSummary::new(wait.until(), end, at, items, now);
+        match self.form {
+            Form::Jsonl => return written(json(&mut answer::programs(), &summary)),
+            Form::Junit => {
+                let met = |row: &Row| self.met.get(&key(row)).copied().unwrap_or(at);
+                let rows = wait.rows().zip(&summary.items).map(|(row, item)| (row, item, met(row)));
+                return written(junit::report(&mut answer::programs(), &summary, rows));
+            }
+            Form::Screen(_) | Form::Table | Form::Lines => {}
+        }
+        let is_table = !matches!(self.form, Form::Lines);
+        let several = self.several;
+        // The terminal is as it was found before anything is left on it.
+        drop(self.form);
+        let mut out = answer::people();
+        written((|| {
+            if is_table {
+                for line in table(wait, several, None) {
+                    writeln!(out, "{line}")?;
+                }
+                writeln!(out)?;
+            }
+            last_words(&mut out, wait, &summary, end, at, several)?;
+            out.flush()
+        })())
+    }
+}
+
+fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    out.write_all(&line)
+}
+
+/// The word for how a target stands, and its colour.
+fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
+    let judgement = &row.judgement;
+    match (judgement.verdict, judgement.status) {
+        (Verdict::Unobserved, _) | (_, None) => (Status::Unknown.word(), output::style(Status::Unknown)),
+        (Verdict::Met, Some(_)) if matches!(until, Until::Current | Until::Revision(_)) => {
+            (Status::Current.word(), output::style(Status::Current))
+        }
+        (Verdict::Met, Some(_)) => ("Met", output::style(Status::Current)),
+        // The objects of an app may be well while its sync is not.
+        (Verdict::Hopeless, Some(Status::Current)) => (Status::Failed.word(), output::style(Status::Failed)),
+        (Verdict::Waiting, Some(Status::Current)) => ("Waiting", output::style(Status::InProgress)),
+        (_, Some(status)) => (status.word(), output::style(status)),
+    }
+}
+
+/// Why it stands so, on one line: the reason's word where the words do not have it, and the words.
+fn why(row: &Row) -> String {
+    let judgement = &row.judgement;
+    let message = text::line(&judgement.message);
+    let is_said = judgement.reason.is_empty()
+        || judgement.verdict == Verdict::Met
+        || judgement.status == Some(Status::NotFound)
+        || message.contains(&judgement.reason);
+    match (is_said, message.is_empty()) {
+        (true, _) => message,
+        (false, true) => judgement.reason.clone(),
+        (false, false) => format!("{}: {message}", judgement.reason),
+    }
+}
+
+/// Whether the targets are in several namespaces.
+fn has_several_places(wait: &Wait) -> bool {
+    let places = wait.rows().map(|row| row.judgement.subject.namespace());
+    let mut places = places.filter(|place| !place.is_empty());
+    let first = places.next();
+    places.any(|place| Some(place) != first)
+}
+
+fn name(subject: &Subject, placed: bool) -> String {
+    let namespace = subject.namespace();
+    match subject.to_string().split_once('/') {
+        Some((kind, name)) if placed && !namespace.is_empty() => format!("{kind}/{namespace}/{name}"),
+        _ => subject.to_string(),
+    }
+}
+
+/// All targets, the worst not first: a table that is drawn anew stands still.
+fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<String> {
+    let placed = has_several_places(wait);
+    let mut header = vec!["NAME", "STATUS", "MET", "WHY"];
+    if several {
+        header.insert(0, "CLUSTER");
+    }
+    let mut text = Vec::new();
+    let mut table = Table::new(&mut text, header, output::screen()).spare(&["MET"]);
+    let rows = wait.rows().map(|row| {
+        let judgement = &row.judgement;
+        let (word, style) = word(wait.until(), row);
+        let met = match (judgement.verdict, row.met_since, going) {
+            (Verdict::Met, Some(since), Some((at, options))) if at < since + options.stable_for => {
+                let (so_far, all) = (at.saturating_sub(since).as_secs(), options.stable_for.as_secs());
+                format!("{so_far} of {all} s")
+            }
+            (Verdict::Met, ..) => "yes".to_owned(),
+            (Verdict::Waiting, ..) => "no".to_owned(),
+            (Verdict::Hopeless, ..) => "never".to_owned(),
+            (Verdict::Unobserved, ..) => "?".to_owned(),
+        };
+        let mut cells = vec![
+            Cell::new(name(&judgement.subject, placed)),
+            Cell::styled(word, style),
+            Cell::new(met),
+            Cell::new(why(row)),
+        ];
+        if several {
+            cells.insert(0, Cell::new(&judgement.cluster));
+        }
+        cells
+    });
+    // Memory takes all that is written.
+    let _ = rows.into_iter().try_for_each(|cells| table.row(cells)).and_then(|()| table.finish());
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
+
+/// What it is called when it is met.
+fn phrase(until: &Until) -> String {
+    match until {
+        Until::Current => "ready".to_owned(),
+        Until::Deleted => "gone".to_owned(),
+        Until::Exists => "there".to_owned(),
+        Until::Failed => "failed".to_owned(),
+        Until::Revision(revision) => format!("ready at {revision}"),
+        until => format!("with {until}"),
+    }
+}
+
+fn counted(wait: &Wait) -> (usize, usize) {
+    let met = wait.rows().filter(|row| row.judgement.verdict == Verdict::Met).count();
+    (met, wait.rows().count())
+}
+
+/// What stands below the table while it goes on.
+fn progress(wait: &Wait, at: Duration, options: Options) -> String {
+    let (met, all) = counted(wait);
+    let left = options.deadline.saturating_sub(at);
+    format!("{met} of {all} {} after {}; {} left", phrase(wait.until()), span(at), span(left))
+}
+
+fn span(time: Duration) -> String {
+    match time {
+        time if time < Duration::from_secs(10) => format!("{:.1} s", time.as_secs_f64()),
+        time if time < Duration::from_secs(120) => format!("{} s", time.as_secs()),
+        time => text::span(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)),
+    }
+}
+
+/// How it ended; of what is not met how it is, what stands in the way, and how to go on.
+fn last_words(
+    out: &mut impl Write,
+    wait: &Wait,
+    summary: &WaitSummary,
+    end: End,
+    at: Duration,
+    several: bool,
+) -> io::Result<()> {
+    let (met, all) = counted(wait);
+    let (phrase, took) = (phrase(wait.until()), span(at));
+    let bold = anstyle::Style::new().bold();
+    match end {
+        End::Met => return writeln!(out, "{bold}{met} of {all} {phrase} after {took}{bold:#}"),
+        End::Failed => {
+            writeln!(
+                out,
+                "{bold}Given up after {took}: {met} of {all} {phrase}, and what is left has failed{bold:#}"
+            )?;
+        }
+        End::Deadline { .. } => {
+            writeln!(out, "{bold}Time is up after {took}: {met} of {all} {phrase}{bold:#}")?
+        }
+        End::Unobservable => {
+            writeln!(
+                out,
+                "{bold}Given up after {took}: {met} of {all} {phrase}, and what is left cannot be seen{bold:#}"
+            )?;
+        }
+    }
+    let placed = has_several_places(wait);
+    for (row, item) in wait.rows().zip(&summary.items) {
+        let judgement = &row.judgement;
+        if judgement.verdict == Verdict::Met {
+            continue;
+        }
+        let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };
+        let (word, _) = word(wait.until(), row);
+        let message = match why(row) {
+            empty if empty.is_empty() => "nothing is known".to_owned(),
+            why => why,
+        };
+        let told = format!("{cluster}{} is {word}: {message}", name(&judgement.subject, placed));
+        indented(out, "  ", &told)?;
+        // The first link is the target itself.
+        for link in item.chain.iter().skip(1) {
+            let reason = if link.reason.is_empty() { String::new() } else { format!(" {}", link.reason) };
+            let told =
+                format!("{}/{}{reason}: {}", link.object.kind.to_lowercase(), link.object.name, link.message);
+            indented(out, "    because of ", &told)?;
+        }
+        for command in &item.next {
+            writeln!(out, "    {}", output::printable(command))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What the words of the command line stand for in each cluster.
+
+use taffrail_apps::wait::{Selection, Target, Until};
+use taffrail_apps::{AppQuery, GroupKind, InvalidAppQuery, ObjectKey, is_namespaced};
+use taffrail_cluster::Discovery;
+use taffrail_status::json::Parser;
+
+use super::arguments::WaitArguments;
+use crate::complaint::Complaint;
+use crate::input::{self, Chunks};
+
+/// What was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) apps: Vec<AppQuery>,
+    words: Vec<Word>,
+    namespace: Option<String>,
+    all_namespaces: bool,
+    labels: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    /// `group/Kind/namespace/name`
+    Key(ObjectKey),
+    /// A kind as people write it, and a name.
+    Named {
+        kind: String,
+        name: String,
+    },
+    /// All of a kind.
+    Kind(String),
+    /// Of a file, which may leave the namespace to whoever applies it.
+    Manifest(ObjectKey),
+    Inventory {
+        kind: Option<String>,
+        name: String,
+    },
+}
+
+impl Asked {
+    /// Only apps, by their names.
+    pub(super) fn of_apps(apps: Vec<AppQuery>) -> Asked {
+        Asked { apps, ..Asked::default() }
+    }
+
+    pub(super) fn read(arguments: &WaitArguments) -> Result<Asked, Complaint> {
+        let mut asked = Asked {
+            namespace: arguments.namespace.clone(),
+            all_namespaces: arguments.all_namespaces,
+            labels: arguments.selector.clone(),
+            ..Asked::default()
+        };
+        asked.words(&arguments.targets)?;
+        for text in &arguments.inventory {
+            let (kind, name) =
+                text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
+            if name.is_empty() || name.contains('/') || kind == Some("") {
+                return Err(Complaint::usage(format!("'{text}' names no inventory; write [KIND/]NAME")));
+            }
+            let kind = kind.map(str::to_owned);
+            asked.words.push(Word::Inventory { kind, name: name.to_owned() });
+        }
+        if !arguments.files.is_empty() {
+            asked.files(arguments)?;
+        }
+        if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, Word::Kind(_))) {
+            return Err(Complaint::usage(
+                "-l chooses among all objects of a kind: name a kind without a name",
+            ));
+        }
+        if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
+            return Err(Complaint::usage("only apps have revisions").hint("name apps: app/NAME"));
+        }
+        Ok(asked)
+    }
+
+    fn words(&mut self, words: &[String]) -> Result<(), Complaint> {
+        if words.first().is_some_and(|word| !word.contains('/')) {
+            return self.kind_and_names(words);
+        }
+        for word in words {
+            if let Some(name) = word.strip_prefix("app/") {
+                self.app(name)?;
+            } else if let Ok(key) = word.parse() {
+                self.words.push(Word::Key(key));
+            } else {
+                match word.split_once('/') {
+                    Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
+                        self.words.push(Word::Named { kind: kind.to_owned(), name: name.to_owned() });
+                    }
+                    _ => {
+                        let complaint = Complaint::usage(format!("'{word}' names nothing to wait for"));
+                        return Err(complaint.hint("write KIND/NAME, app/NAME or group/Kind/namespace/name"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn app(&mut self, name: &str) -> Result<(), Complaint> {
+        let query: AppQuery = name.parse().map_err(|error: InvalidAppQuery| Complaint::usage(error))?;
+        self.apps.push(query.within(self.namespace.as_deref()));
+        Ok(())
+    }
+
+    /// `KIND NAME …`, or `KIND,…` without a name.
+    fn kind_and_names(&mut self, words: &[String]) -> Result<(), Complaint> {
+        let Some((kinds, names)) = words.split_first() else { return Ok(()) };
+        if names.iter().any(|name| name.contains('/')) {
+            let complaint = Complaint::usage("KIND/NAME and KIND NAME cannot be mixed");
+            return Err(complaint.hint("write every object as KIND/NAME: deploy/web svc/web"));
+        }
+        if kinds == "app" && !names.is_empty() {
+            return names.iter().try_for_each(|name| self.app(name));
+        }
+        for kind in kinds.split(',').filter(|kind| !kind.is_empty()) {
+            if names.is_empty() {
+                self.words.push(Word::Kind(kind.to_owned()));
+            }
+            let named = names.iter().map(|name| Word::Named { kind: kind.to_owned(), name: name.clone() });
+            self.words.extend(named);
+        }
+        Ok(())
+    }
+
+    fn files(&mut self, arguments: &WaitArguments) -> Result<(), Complaint> {
+        let (sources, mut complaints) = input::sources(&arguments.files, arguments.recursive);
+        let mut parser = Parser::new();
+        let before = self.words.len();
+        for source in sources {
+            let name = source.name();
+            let wrong = |what: String| Complaint::unreadable(format!("cannot read {name}: {what}"));
+            let mut chunks = Chunks::new(source.open()?, &name, None);
+            while let Some(chunk) = chunks.next().map_err(|error| wrong(error.to_string()))? {
+                input::each(&chunk, &mut parser, |parsed| match parsed.object {
+                    Ok(object) => {
+                        let key = ObjectKey::of(&object);
+                        if key.name.is_empty() {
+                            complaints.push(wrong(format!("line {}: an object without name", parsed.line)));
+                        } else {
+                            self.words.push(Word::Manifest(key));
+                        }
+                    }
+                    Err(fault) => complaints.push(wrong(format!("line {}: {fault}", parsed.line))),
+                });
+            }
+        }
+        // Who waits for half of a file believes that all of it is there.
+        if let Some(complaint) = complaints.into_iter().next() {
+            return Err(complaint);
+        }
+        match self.words.len() == before {
+            true => Err(Complaint::usage("there are no objects in what -f names")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether only apps are waited for.
+    pub(super) fn is_of_apps(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    pub(super) fn has_inventories(&self) -> bool {
+        self.words.iter().any(|word| matches!(word, Word::Inventory { .. }))
+    }
+
+    /// What is waited for in a cluster whose context has this namespace.
+    pub(super) fn targets(&self, discovery: Option<&Discovery>, namespace: &str) -> Vec<Target> {
+        let namespace = self.namespace.as_deref().unwrap_or(namespace);
+        self.words.iter().map(|word| self.target(word, discovery, namespace)).collect()
+    }
+
+    fn target(&self, word: &Word, discovery: Option<&Discovery>, namespace: &str) -> Target {
+        let unknown = |word: &str, name: Option<&str>| Target::UnknownKind {
+            word: word.to_owned(),
+            name: name.map(str::to_owned),
+            why: match discovery {
+                None => Some("which kinds the server has is not known yet".to_owned()),
+                Some(discovery) => discovery.broken().first().map(|group| {
+                    format!(
+                        "the server has no kind called {word} that is known; {}: {}",
+                        group.name, group.reason
+                    )
+                }),
+            },
+        };
+        let resolved = |kind: &str| discovery.and_then(|discovery| discovery.resolve(kind));
+        let within = |namespaced: bool| if namespaced { namespace } else { "" };
+        match word {
+            Word::Key(key) => Target::Object(key.clone()),
+            Word::Named { kind, name } => match resolved(kind) {
+                Some(it) => Target::Object(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name)),
+                None => unknown(kind, Some(name)),
+            },
+            Word::Kind(kind) => match resolved(kind) {
+                Some(it) => Target::Selection(Selection {
+                    kind: GroupKind::new(it.group, it.kind),
+                    namespace: (it.namespaced && !self.all_namespaces).then(|| namespace.to_owned()),
+                    labels: self.labels.clone(),
+                }),
+                None => unknown(kind, None),
+            },
+            Word::Manifest(key) => {
+                let served = discovery.and_then(|it| it.kind(&key.group, &key.kind)).map(|it| it.namespaced);
+                let namespaced = served.or_else(|| is_namespaced(&key.group, &key.kind));
+                let place = match namespaced {
+                    Some(false) => "",
+                    Some(true) if key.namespace.is_empty() => namespace,
+                    _ => &key.namespace,
+                };
+                Target::Object(ObjectKey { namespace: place.to_owned(), ..key.clone() })
+            }
+            Word::Inventory { kind, name } => {
+                let kind = match (kind, discovery) {
+                    (Some(kind), _) => kind,
+                    (None, Some(discovery)) if discovery.kind("kpt.dev", "ResourceGroup").is_none() => {
+                        "configmap"
+                    }
+                    (None, _) => "resourcegroup.kpt.dev",
+                };
+                match resolved(kind) {
+                    Some(it) => {
+                        Target::Inventory(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name))
+                    }
+                    None => unknown(kind, Some(name)),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Asked, Complaint> {
+        let mut asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        asked.words(&words).map(|()| asked)
+    }
+
+    #[test]
+    fn targets_are_read_as_people_write_them() {
+        let named = |kind: &str, name: &str| Word::Named { kind: kind.to_owned(), name: name.to_owned() };
+        for (words, expected) in [
+            (vec!["deploy/web", "svc/web"], vec![named("deploy", "web"), named("svc", "web")]),
+            (vec!["deploy", "web", "api"], vec![named("deploy", "web"), named("deploy", "api")]),
+            (vec!["deploy,sts"], vec![Word::Kind("deploy".to_owned()), Word::Kind("sts".to_owned())]),
+            (
+                vec!["apps/Deployment/shop/web"],
+                vec![Word::Key(ObjectKey::new("apps", "Deployment", "shop", "web"))],
+            ),
+            (vec!["/Service/shop/web"], vec![Word::Key(ObjectKey::new("", "Service", "shop", "web"))]),
+        ] {
+            assert_eq!(read(&words).map(|asked| asked.words).ok(), Some(expected), "{words:?}");
+        }
+        for words in [vec!["app/shop"], vec!["app", "shop"]] {
+            let asked = read(&words).ok().filter(|asked| asked.is_of_apps());
+            assert_eq!(asked.map(|asked| asked.apps.len()), Some(1), "{words:?}");
+        }
+        for words in [vec!["deploy/"], vec!["a/b/c"], vec!["deploy", "svc/web"], vec!["app/"]] {
+            assert!(read(&words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_waited_for_by_its_words() {
+        let asked = read(&["widget/one"]).unwrap_or_default();
+        let targets = asked.targets(None, "default");
+        assert!(matches!(&targets[..], [Target::UnknownKind { why: Some(_), .. }]), "{targets:?}");
+    }
+}

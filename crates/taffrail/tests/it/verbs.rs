@@ -1,0 +1,462 @@
+//! `taffrail reconcile`, `suspend` and `resume` on clusters whose controllers a test plays.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
+use tempfile::TempDir;
+
+use super::{Answer, command, taffrail};
+
+/// Long enough for a busy machine; nothing waits for it that works.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
+const SOURCE: &str = "source.toolkit.fluxcd.io/v1";
+const ARGO: &str = "argoproj.io/v1alpha1";
+
+struct Served {
+    _runtime: tokio::runtime::Runtime,
+    _fleet: Fleet,
+    clusters: Vec<Cluster>,
+    folder: TempDir,
+    kubeconfig: String,
+}
+
+fn definition(group: &str, version: &str, kind: &str, plural: &str, spec: Value) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema =
+        json!({"type": "object", "properties": {"spec": spec, "status": anything, "operation": anything}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
+}
+
+/// The spec of an Application; that of an Argo CD before 3.1 has no `enabled`.
+fn application_spec(is_old: bool) -> Value {
+    let truth = json!({"type": "boolean"});
+    let mut automated = json!({"prune": truth, "selfHeal": truth});
+    if !is_old {
+        automated["enabled"] = truth;
+    }
+    let automated = json!({"type": "object", "properties": automated});
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "syncPolicy": {"type": "object", "properties": {"automated": automated}}}})
+}
+
+fn kustomization(name: &str) -> Value {
+    json!({"apiVersion": FLUX, "kind": "Kustomization", "metadata": {"namespace": "flux-system", "name": name},
+        "spec": {"path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {"lastAppliedRevision": "main@sha1:1", "conditions": [
+            {"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied revision: main@sha1:1"}]}})
+}
+
+fn served(names: &[&str]) -> Served {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (fleet, clusters) = runtime.block_on(async {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in names {
+            let cluster = fleet.cluster(name).await.unwrap();
+            for namespace in ["flux-system", "argocd"] {
+                cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
+            }
+            let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            for definition in [
+                definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations", anything()),
+                definition("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories", anything()),
+                definition("argoproj.io", "v1alpha1", "Application", "applications", application_spec(*name == "old")),
+            ] {
+                cluster.apply(definition).unwrap();
+            }
+            cluster
+                .apply(json!({"apiVersion": SOURCE, "kind": "GitRepository",
+                    "metadata": {"namespace": "flux-system", "name": "fleet"},
+                    "spec": {"url": "https://git.example.com/fleet"},
+                    "status": {"artifact": {"revision": "main@sha1:1"}}}))
+                .unwrap();
+            cluster.apply(kustomization("shop")).unwrap();
+            cluster
+                .apply(json!({"apiVersion": ARGO, "kind": "Application", "metadata": {"namespace": "argocd", "name": "api"},
+                    "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {"prune": true}},
+                        "source": {"repoURL": "https://git.example.com/deploy", "path": "api", "targetRevision": "main"}},
+                    "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"}}}))
+                .unwrap();
+            clusters.push(cluster);
+        }
+        (fleet, clusters)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
+    let kubeconfig = path.to_str().unwrap().to_owned();
+    Served { _runtime: runtime, _fleet: fleet, clusters, folder, kubeconfig }
+}
+
+impl Served {
+    fn ask(&self, arguments: &[&str]) -> Answer {
+        let all =
+            [arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig, "--request-timeout", "30s"]];
+        taffrail(&all.concat(), "")
+    }
+}
+
+fn shop(cluster: &Cluster) -> Value {
+    cluster.get(FLUX, "Kustomization", "flux-system", "shop").unwrap()
+}
+
+fn api(cluster: &Cluster) -> Value {
+    cluster.get(ARGO, "Application", "argocd", "api").unwrap()
+}
+
+fn fleet(cluster: &Cluster) -> Value {
+    cluster.get(SOURCE, "GitRepository", "flux-system", "fleet").unwrap()
+}
+
+fn requested(object: &Value) -> Option<String> {
+    object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].as_str().map(str::to_owned)
+}
+
+/// Waits until an object is as a controller waits for it.
+#[track_caller]
+fn until(cluster: &Cluster, read: fn(&Cluster) -> Value, holds: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let object = read(cluster);
+        if holds(&object) {
+            return object;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not so: {object:#}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a controller of Flux says when it has handled a request.
+fn handle(cluster: &Cluster, object: Value, ready: &str, reason: &str) {
+    let mut object = object;
+    object["status"]["lastHandledReconcileAt"] = json!(requested(&object).unwrap());
+    object["status"]["conditions"] = json!([{"type": "Ready", "status": ready, "reason": reason, "message": format!("{reason} says Flux")}]);
+    cluster.apply(object).unwrap();
+}
+
+/// Asks while somebody else plays the controller.
+fn played(served: &Served, arguments: &[&str], controller: impl FnOnce(&Cluster) + Send) -> Answer {
+    std::thread::scope(|scope| {
+        let playing = scope.spawn(|| controller(&served.clusters[0]));
+        let answer = served.ask(arguments);
+        if let Err(panic) = playing.join() {
+            std::panic::panic_any(format!("{panic:?}: {}{}", answer.stdout, answer.stderr));
+        }
+        answer
+    })
+}
+
+#[test]
+fn reconciling_flux_waits_until_it_was_handled() {
+    let served = served(&["one"]);
+    let answer = played(&served, &["reconcile", "shop"], |cluster| {
+        let object = until(cluster, shop, |object| requested(object).is_some());
+        handle(cluster, object, "Unknown", "Progressing");
+        handle(cluster, shop(cluster), "True", "ReconciliationSucceeded");
+    });
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(lines[..3], ["Kustomization flux-system/shop in one", "  metadata:", "    annotations:"]);
+    assert!(lines[3].starts_with("+     reconcile.fluxcd.io/requestedAt: \"2"), "{}", lines[3]);
+    assert!(
+        lines[4].starts_with("ready after") && lines[4].ends_with("ReconciliationSucceeded says Flux"),
+        "{}",
+        lines[4]
+    );
+}
+
+#[test]
+fn what_fails_then_is_told() {
+    let served = served(&["one"]);
+    let answer = played(&served, &["reconcile", "shop"], |cluster| {
+        let object = until(cluster, shop, |object| requested(object).is_some());
+        handle(cluster, object, "False", "BuildFailed");
+    });
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert!(
+        answer.stdout.contains("failed after") && answer.stdout.contains("BuildFailed says Flux"),
+        "{}",
+        answer.stdout
+    );
+    assert!(
+        answer.stderr.contains("taffrail explain flux-kustomization/flux-system/shop"),
+        "{}",
+        answer.stderr
+    );
+}
+
+#[test]
+fn the_source_is_handled_before_what_is_made_from_it() {
+    let served = served(&["one"]);
+    let answer = played(&served, &["reconcile", "shop", "--with-source"], |cluster| {
+        let source = until(cluster, fleet, |object| requested(object).is_some());
+        assert_eq!(requested(&shop(cluster)), None, "the source comes first");
+        handle(cluster, source, "True", "Succeeded");
+        let object = until(cluster, shop, |object| requested(object).is_some());
+        handle(cluster, object, "True", "ReconciliationSucceeded");
+    });
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let (source, shop) =
+        (answer.stdout.find("GitRepository flux-system/fleet"), answer.stdout.find("Kustomization"));
+    assert!(source.is_some() && source < shop, "{}", answer.stdout);
+}
+
+#[test]
+fn a_source_that_fails_is_the_end() {
+    let served = served(&["one"]);
+    let answer = played(&served, &["reconcile", "shop", "--with-source"], |cluster| {
+        let source = until(cluster, fleet, |object| requested(object).is_some());
+        handle(cluster, source, "False", "GitOperationFailed");
+    });
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("GitOperationFailed says Flux"), "{}", answer.stdout);
+    assert_eq!(requested(&shop(&served.clusters[0])), None);
+}
+
+#[test]
+fn who_is_not_answered_stops_waiting() {
+    let served = served(&["one"]);
+    let answer = served.ask(&["reconcile", "shop", "--timeout", "300ms"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    let why =
+        "not ready within 0.3 s: Flux has not handled the request to Kustomization flux-system/shop yet";
+    assert!(answer.stdout.contains(why), "{}", answer.stdout);
+    let answer = served.ask(&["reconcile", "shop", "--wait=false"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.ends_with("requested\n"), "{}", answer.stdout);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let before = cluster.resource_version();
+    let answer = served.ask(&["suspend", "shop", "--dry-run=client"]);
+    assert_eq!(
+        answer.stdout,
+        "Kustomization flux-system/shop in one\n  spec:\n+   suspend: true\nnothing was sent (dry run)\n"
+    );
+    let answer = served.ask(&["suspend", "shop", "--dry-run=server"]);
+    assert!(
+        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        "{}",
+        answer.stdout
+    );
+    let answer = served.ask(&["reconcile", "shop", "--with-source", "--dry-run=server"]);
+    assert_eq!(answer.stdout.matches("requestedAt").count(), 2, "{}", answer.stdout);
+    assert_eq!(cluster.resource_version(), before);
+}
+
+#[test]
+fn suspended_apps_are_resumed() {
+    let served = served(&["one", "two"]);
+    let answer = served.ask(&["suspend", "shop", "--cluster", "two"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.ends_with("suspended\n"), "{}", answer.stdout);
+    let suspended = |at: usize| shop(&served.clusters[at])["spec"]["suspend"].clone();
+    assert_eq!((suspended(0), suspended(1)), (Value::Null, json!(true)));
+    // In the other one it is done, and told what was done already.
+    let answer = served.ask(&["suspend", "shop"]);
+    assert!(
+        answer.stdout.contains("flux-kustomization flux-system/shop in two: is suspended already"),
+        "{}",
+        answer.stdout
+    );
+    assert!(
+        answer.stdout.contains("flux-kustomization flux-system/shop in one: suspended"),
+        "{}",
+        answer.stdout
+    );
+    let answer = served.ask(&["reconcile", "shop"]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("taffrail resume flux-kustomization/flux-system/shop"),
+        "{}",
+        answer.stderr
+    );
+    let answer = played(&served, &["resume", "shop", "--cluster", "one"], |cluster| {
+        let object = until(cluster, shop, |object| object["spec"]["suspend"] == false);
+        handle(cluster, object, "True", "ReconciliationSucceeded");
+    });
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("ready after"), "{}", answer.stdout);
+}
+
+#[test]
+fn argo_cd_takes_requests_away() {
+    let served = served(&["one"]);
+    let answer = played(&served, &["reconcile", "api"], |cluster| {
+        let refresh =
+            |object: &Value| object["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";
+        let mut object = until(cluster, api, refresh);
+        object["metadata"]["annotations"] = json!({});
+        cluster.apply(object).unwrap();
+    });
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("ready after"), "{}", answer.stdout);
+
+    let answer = played(&served, &["reconcile", "api", "--sync"], |cluster| {
+        let mut object = until(cluster, api, |object| object["operation"]["sync"]["revision"] == "main");
+        assert_eq!(object["operation"]["initiatedBy"]["username"], "taffrail");
+        let operation = object.as_object_mut().unwrap().remove("operation");
+        object["status"]["operationState"] = json!({"phase": "Failed", "message": "one object is invalid", "operation": operation, "syncResult": {"revision": "1"}});
+        cluster.apply(object).unwrap();
+    });
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("one object is invalid"), "{}", answer.stdout);
+}
+
+#[test]
+fn argo_cd_of_any_age_is_suspended() {
+    for (name, policy) in
+        [("one", json!({"automated": {"prune": true, "enabled": false}})), ("old", json!({}))]
+    {
+        let served = served(&[name]);
+        let cluster = &served.clusters[0];
+        let answer = served.ask(&["suspend", "api"]);
+        assert_eq!(answer.code, 0, "{name}: {}{}", answer.stdout, answer.stderr);
+        assert_eq!(api(cluster)["spec"]["syncPolicy"], policy, "{name}: {}", answer.stdout);
+        assert_eq!(answer.stdout.contains("does not know this field"), name == "old", "{}", answer.stdout);
+        let list = ["get", "apps", "--suspended", "-o", "json", "--kubeconfig", &served.kubeconfig];
+        let row = taffrail(&list, "").json();
+        assert_eq!(row["items"][0]["name"], "api", "{name}");
+        assert_eq!(row["items"][0]["sync"]["state"], "Synced");
+
+        let answer = served.ask(&["resume", "api", "--wait=false"]);
+        assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
+        assert_eq!(api(cluster)["spec"]["syncPolicy"], json!({"automated": {"prune": true}}), "{name}");
+    }
+}
+
+#[test]
+fn who_may_not_write_is_told() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let alice = cluster.add_user("alice", &[]);
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "look"},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]}),
+        )
+        .unwrap();
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "look"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "look"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}]}))
+        .unwrap();
+    let file = served.folder.path().join("alice");
+    std::fs::write(&file, cluster.kubeconfig_for(&alice)).unwrap();
+    let before = cluster.resource_version();
+    let answer = taffrail(&["suspend", "shop", "--kubeconfig", file.to_str().unwrap()], "");
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(
+        answer.stderr.contains("cannot suspend flux-kustomization flux-system/shop"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("alice") && answer.stderr.contains("allows `patch`"), "{}", answer.stderr);
+    assert_eq!(cluster.resource_version(), before);
+}
+
+/// Syncs `api` while a change comes between what was read and what is written.
+fn meanwhile(served: &Served, change: impl FnOnce(&Cluster)) -> Answer {
+    let cluster = &served.clusters[0];
+    // Long enough to write what makes the request one of the past.
+    cluster.fault(Fault::new(Trouble::Latency(Duration::from_secs(2))).verb("patch").times(1));
+    let mut child = command(&["reconcile", "api", "--sync", "--kubeconfig", &served.kubeconfig])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut stdout = String::new();
+    // What is going to be written is told before it is written.
+    lines.read_line(&mut stdout).unwrap();
+    change(cluster);
+    lines.read_to_string(&mut stdout).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Answer { stdout, stderr, code: output.status.code().unwrap() }
+}
+
+#[test]
+fn a_change_that_does_not_matter_does_not_keep_from_writing() {
+    let served = served(&["one"]);
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let cluster = &served.clusters[0];
+            let mut object = until(cluster, api, |object| !object["operation"].is_null());
+            assert_eq!(object["status"]["reconciledAt"], "2026-03-01T12:00:00Z");
+            object.as_object_mut().unwrap().remove("operation");
+            cluster.apply(object).unwrap();
+        });
+        meanwhile(&served, |cluster| {
+            let mut object = api(cluster);
+            object["status"]["reconciledAt"] = json!("2026-03-01T12:00:00Z");
+            cluster.apply(object).unwrap();
+        })
+    });
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+}
+
+#[test]
+fn what_somebody_else_asks_for_meanwhile_is_not_overwritten() {
+    let served = served(&["one"]);
+    let other = json!({"initiatedBy": {"username": "somebody"}, "sync": {"revision": "v2"}});
+    let answer = meanwhile(&served, |cluster| {
+        let mut object = api(cluster);
+        object["operation"] = other.clone();
+        cluster.apply(object).unwrap();
+    });
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stderr.contains("argo-application argocd/api was changed meanwhile"), "{}", answer.stderr);
+    assert_eq!(api(&served.clusters[0])["operation"], other);
+}
+
+#[test]
+fn many_are_asked_for_twice() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let before = cluster.resource_version();
+    let answer = served.ask(&["suspend", "--all"]);
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    assert!(
+        answer.stderr.contains("this would suspend 2 apps: argo-application/argocd/api"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("--yes"), "{}", answer.stderr);
+    assert_eq!(cluster.resource_version(), before);
+    let answer = served.ask(&["suspend", "--all", "--yes"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(shop(cluster)["spec"]["suspend"], true);
+    assert_eq!(api(cluster)["spec"]["syncPolicy"]["automated"]["enabled"], false);
+    let answer = served.ask(&["suspend"]);
+    assert_eq!(answer.code, 2);
+    let answer = served.ask(&["suspend", "shop", "--all"]);
+    assert_eq!(answer.code, 2);
+}
+
+#[test]
+fn a_dump_cannot_be_changed() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example");
+    let answer = taffrail(&["suspend", "shop", "--from", example], "");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
+    let answer = taffrail(&["suspend", "shop", "--from", example, "--dry-run", "client"], "");
+    assert_eq!(answer.code, 0);
+    assert!(answer.stdout.starts_with("Kustomization flux-system/shop in eu-1\n"), "{}", answer.stdout);
+    let answer = taffrail(&["suspend", "no-such-app", "--from", example, "--dry-run", "client"], "");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("no-such-app"), "{}", answer.stderr);
+}

@@ -1,0 +1,552 @@
+//! `taffrail wait`: until it is so, or why not.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_sim::{Cluster, Fleet, Trouble};
+use tempfile::TempDir;
+
+use super::{Answer, command, run, taffrail};
+
+/// Long enough for a busy machine; nothing waits for it that works.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Clusters and the kubeconfig that leads to them; no controllers, so that every status is one that a test wrote.
+struct Served {
+    runtime: tokio::runtime::Runtime,
+    _fleet: Fleet,
+    clusters: Vec<Cluster>,
+    folder: TempDir,
+    kubeconfig: String,
+}
+
+fn served(names: &[&str]) -> Served {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (fleet, clusters) = runtime.block_on(async {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in names {
+            let cluster = fleet.cluster(name).await.unwrap();
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+            cluster.apply(namespace).unwrap();
+            clusters.push(cluster);
+        }
+        (fleet, clusters)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
+    let kubeconfig = path.to_str().unwrap().to_owned();
+    Served { runtime, _fleet: fleet, clusters, folder, kubeconfig }
+}
+
+impl Served {
+    fn arguments<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["wait"], arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig]].concat()
+    }
+
+    /// Waits for the end.
+    fn wait(&self, arguments: &[&str]) -> Answer {
+        taffrail(&self.arguments(arguments), "")
+    }
+
+    fn start(&self, arguments: &[&str]) -> Going {
+        let mut child =
+            command(&self.arguments(arguments)).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // The test may have seen enough.
+                let _ = sender.send(line);
+            }
+        });
+        Going { child, lines, seen: Vec::new() }
+    }
+}
+
+/// A command that goes on.
+struct Going {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Going {
+    /// The next line that has this in it.
+    #[track_caller]
+    fn until(&mut self, wanted: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("{wanted:?} is not among {:#?}", self.seen)
+            };
+            self.seen.push(line.clone());
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+
+    /// The exit code.
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server counts a generation of its own where that is the same as before and defaults are left out.
+fn generation() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(1);
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A Deployment of which so many of two replicas are available.
+fn deployment(name: &str, available: i64) -> Value {
+    let generation = generation();
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "shop", "generation": generation, "labels": {"app": name, "team": "blue"}},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
+        "status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
+            "availableReplicas": available, "conditions": [
+                {"type": "Available", "status": if available == 2 { "True" } else { "False" }, "reason": "Minimum"},
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+}
+
+/// One whose deadline has passed.
+fn stuck(name: &str) -> Value {
+    let mut stuck = deployment(name, 0);
+    stuck["status"]["conditions"][1] = json!({"type": "Progressing", "status": "False",
+        "reason": "ProgressDeadlineExceeded", "message": "ReplicaSet has timed out progressing."});
+    stuck
+}
+
+fn map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"key": value}})
+}
+
+#[test]
+fn what_is_ready_is_ready_at_once_and_what_becomes_so_is_told() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 2)).unwrap();
+    let answer = served.wait(&["deploy/web", "-n", "shop"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(
+        answer.stdout.contains("deployment/web Ready") && answer.stdout.contains("1 of 1 ready"),
+        "{}",
+        answer.stdout
+    );
+
+    cluster.apply(deployment("web", 1)).unwrap();
+    let mut going = served.start(&["deploy", "web", "-n", "shop"]);
+    let line = going.until("deployment/web InProgress");
+    assert!(line.contains("1/2"), "it says what it waits for: {line}");
+    cluster.apply(deployment("web", 2)).unwrap();
+    going.until("deployment/web Ready");
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn objects_and_kinds_that_are_not_there_yet_are_waited_for() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let mut going = served.start(&["deploy/later", "widget/later", "-n", "shop", "--for", "exists"]);
+    // Which is told first depends on who answers first.
+    going.until(": ");
+    going.until(": ");
+    for said in
+        ["deployment/later NotFound: it does not exist yet", "the server has no kind called widget yet"]
+    {
+        assert!(going.seen.iter().any(|line| line.contains(said)), "{said}: {:#?}", going.seen);
+    }
+    cluster.apply(deployment("later", 0)).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
+        .unwrap();
+    going.until("widget/later NotFound: it does not exist yet");
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "later", "namespace": "shop"}});
+    cluster.apply(widget).unwrap();
+    going.until("2 of 2 there");
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn each_condition_is_waited_for() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 1)).unwrap();
+    cluster.apply(map("settings", "old")).unwrap();
+    for (arguments, waiting, then, met) in [
+        (
+            vec!["deploy/web", "--for", "condition=available"],
+            "its condition available is False, not True (Minimum)",
+            deployment("web", 2),
+            "its condition available is True",
+        ),
+        (
+            vec!["deploy/web", "--for=jsonpath={.status.readyReplicas}=1"],
+            "{.status.readyReplicas} is 2, not 1",
+            deployment("web", 1),
+            "{.status.readyReplicas} is 1",
+        ),
+        (
+            vec!["cm/settings", "--for=jsonpath=data.key=new"],
+            "data.key is old, not new",
+            map("settings", "new"),
+            "data.key is new",
+        ),
+        (
+            vec!["deploy/web", "--for", "failed"],
+            "it has not failed so far",
+            stuck("web"),
+            "deployment/web Met",
+        ),
+        (vec!["deploy/web"], "deployment/web Failed", deployment("web", 2), "deployment/web Ready"),
+    ] {
+        let mut going = served.start(&[&arguments[..], &["-n", "shop", "--fail-fast=false"]].concat());
+        going.until(waiting);
+        cluster.apply(then).unwrap();
+        going.until(met);
+        assert_eq!(going.end(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_is_gone_or_never_was_is_deleted() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    for absent in
+        [["deploy/never", "-n", "shop"], ["no.such/Kind/shop/never", "-n", "shop"], ["deploy", "-n", "shop"]]
+    {
+        let answer = served.wait(&[&absent[..], &["--for", "deleted"]].concat());
+        assert_eq!(answer.code, 0, "{absent:?}: {}{}", answer.stdout, answer.stderr);
+    }
+    // A slip of the pen deletes nothing.
+    let answer = served.wait(&["deplyo/web", "--for", "deleted", "--timeout", "1s"]);
+    assert_eq!(answer.code, 1, "{}", answer.stdout);
+
+    cluster.apply(deployment("web", 2)).unwrap();
+    cluster.apply(deployment("api", 2)).unwrap();
+    let mut going = served.start(&["deploy", "-l", "team=blue", "-n", "shop", "--for", "deleted"]);
+    going.until("deployment/web Waiting: it is there, and nobody deletes it");
+    assert!(cluster.delete("apps/v1", "Deployment", "shop", "web"));
+    going.until("deployment/web Met: it is gone");
+    assert!(cluster.delete("apps/v1", "Deployment", "shop", "api"));
+    going.until("2 of 2 gone");
+    assert_eq!(going.end(), Some(0));
+
+    cluster.apply(map("replaced", "1")).unwrap();
+    let mut going = served.start(&["cm/replaced", "-n", "shop", "--for", "deleted"]);
+    going.until("configmap/replaced Waiting");
+    assert!(cluster.delete("v1", "ConfigMap", "shop", "replaced"));
+    cluster.apply(map("replaced", "2")).unwrap();
+    going.until("1 of 1 gone");
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn it_ends_when_only_what_has_failed_is_left() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(stuck("web")).unwrap();
+    cluster.apply(deployment("api", 1)).unwrap();
+    let mut going = served.start(&["deploy/web", "deploy/api", "-n", "shop"]);
+    going.until("deployment/web Failed");
+    going.until("deployment/api InProgress");
+    cluster.apply(deployment("api", 2)).unwrap();
+    going.until("Given up after");
+    going.until("deployment/web is Failed");
+    going.until("taffrail explain deployment/web -n shop --context one");
+    assert_eq!(going.end(), Some(1));
+}
+
+#[test]
+fn all_must_be_so_at_once_and_stay_so() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 2)).unwrap();
+    let mut going = served.start(&["deploy/web", "-n", "shop", "--stable-for", "2s", "-o", "jsonl"]);
+    going.until(r#""verdict":"Met""#);
+    cluster.apply(deployment("web", 1)).unwrap();
+    going.until(r#""verdict":"Waiting""#);
+    let back = Instant::now();
+    cluster.apply(deployment("web", 2)).unwrap();
+    let summary: Value = serde_json::from_str(&going.until("WaitSummary")).unwrap();
+    assert!(back.elapsed() >= Duration::from_secs(2), "{:?}", back.elapsed());
+    assert_eq!((&summary["result"], &summary["met"]), (&json!("Met"), &json!(1)));
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn the_last_words_say_what_stands_in_the_way() {
+    let served = served(&["one", "two"]);
+    served.clusters[0].apply(deployment("web", 2)).unwrap();
+    served.clusters[1].apply(deployment("web", 1)).unwrap();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "import", "namespace": "shop"},
+        "spec": {"containers": [{"name": "c", "image": "web:1"}]},
+        "status": {"phase": "Pending", "containerStatuses": [{"name": "c", "ready": false, "restartCount": 0, "image": "web:1",
+            "imageID": "", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image web:1"}}}]}});
+    served.clusters.iter().for_each(|cluster| cluster.apply(pod.clone()).unwrap());
+    let answer = served.wait(&[
+        "deploy/web",
+        "pod/import",
+        "cm/none",
+        "-n",
+        "shop",
+        "--timeout",
+        "2s",
+        "--fail-fast=false",
+    ]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    for said in [
+        "Time is up after 2.",
+        "1 of 6 ready",
+        "two deployment/web is InProgress",
+        "one pod/import is",
+        "ImagePullBackOff",
+        "one configmap/none is NotFound: it does not exist yet",
+        "taffrail explain deployment/web -n shop --context two",
+    ] {
+        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    }
+    assert!(!answer.stdout.contains("one deployment/web is"), "{}", answer.stdout);
+
+    let report = served.wait(&["deploy/web", "-n", "shop", "--timeout", "1s", "-o", "junit"]);
+    assert_eq!(report.code, 1);
+    for said in [
+        r#"<testsuite name="wait --for=current""#,
+        r#"tests="2" failures="1" errors="0""#,
+        r#"<testcase classname="one.shop" name="deployment/web""#,
+        r#"<failure type="InProgress""#,
+        "Deployment shop/web is InProgress",
+        "$ taffrail explain",
+    ] {
+        assert!(report.stdout.contains(said), "{said}: {}", report.stdout);
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_is_neither_ready_nor_failed() {
+    let served = served(&["one", "two"]);
+    for cluster in &served.clusters {
+        cluster.apply(deployment("web", 2)).unwrap();
+    }
+    let away = served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Blackhole) });
+    let answer = served.wait(&["deploy/web", "-n", "shop", "--timeout", "3s"]);
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("two deploy/web is Unknown"), "{}", answer.stdout);
+
+    let mut going = served.start(&["deploy/web", "-n", "shop"]);
+    going.until("one deployment/web Ready");
+    served.clusters[1].heal(away);
+    going.until("2 of 2 ready");
+    assert_eq!(going.end(), Some(0));
+
+    let answer =
+        taffrail(&["wait", "deploy/web", "--context", "nowhere", "--kubeconfig", &served.kubeconfig], "");
+    assert_eq!(
+        answer.code, 3,
+        "what can never be reached is not waited for: {}{}",
+        answer.stdout, answer.stderr
+    );
+}
+
+#[test]
+fn files_selections_and_inventories_name_many() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 2)).unwrap();
+    cluster.apply(map("settings", "1")).unwrap();
+    let manifests = served.folder.path().join("app.yaml");
+    let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n---\n\
+                apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n";
+    std::fs::write(&manifests, text).unwrap();
+    let answer = served.wait(&["-f", manifests.to_str().unwrap(), "-n", "shop"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("2 of 2 ready"), "{}", answer.stdout);
+    let piped = run(command(&served.arguments(&["-f", "-", "-n", "shop"])), text.as_bytes());
+    assert_eq!(piped.code, 0, "{}", piped.stdout);
+    let broken = run(command(&served.arguments(&["-f", "-"])), b"kind: [\n");
+    assert_eq!(broken.code, 3, "{}", broken.stderr);
+
+    let mut inventory = map("inventory", "");
+    inventory["data"] =
+        json!({"shop_web_apps_Deployment": "", "shop_settings__ConfigMap": "", "shop_gone__Service": ""});
+    cluster.apply(inventory).unwrap();
+    let answer = served.wait(&["--inventory", "cm/inventory", "-n", "shop", "--timeout", "2s"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert!(
+        answer.stdout.contains("3 of 4 ready") && answer.stdout.contains("service/gone"),
+        "{}",
+        answer.stdout
+    );
+
+    let mut going = served.start(&[
+        "deploy",
+        "-l",
+        "app in (web,late)",
+        "-n",
+        "shop",
+        "--for=jsonpath={.status.readyReplicas}=1",
+    ]);
+    going.until("deployment/web Waiting: {.status.readyReplicas} is 2, not 1");
+    cluster.apply(deployment("late", 1)).unwrap();
+    going.until("deployment/late Met");
+    cluster.apply(deployment("web", 1)).unwrap();
+    going.until("2 of 2 with");
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn apps_are_waited_for_at_a_revision() {
+    const COMMIT: &str = "1e644628deb645c454f4db167e1041e95e2d0ba3";
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let mut going = served.start(&["app/shop", "-n", "shop"]);
+    going.until("there is no such app yet");
+    let web = |available: i64| {
+        let mut web = deployment("web", available);
+        web["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("shop");
+        web
+    };
+    cluster.apply(web(1)).unwrap();
+    going.until("app/shop InProgress");
+    cluster.apply(web(2)).unwrap();
+    going.until("1 of 1 ready");
+    assert_eq!(going.end(), Some(0));
+
+    let crd = |group: &str, kind: &str, plural: &str| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced",
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+    };
+    cluster.apply(crd("kustomize.toolkit.fluxcd.io", "Kustomization", "kustomizations")).unwrap();
+    let kustomization = |applied: &str| {
+        let generation = generation();
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": "site", "namespace": "shop", "generation": generation},
+            "spec": {"path": "./", "prune": true, "interval": "1m", "sourceRef": {"kind": "GitRepository", "name": "site"}},
+            "status": {"observedGeneration": generation, "lastAppliedRevision": applied, "lastAttemptedRevision": applied,
+                "inventory": {"entries": [{"id": "shop_site_apps_Deployment", "v": "v1"}]},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded",
+                    "message": format!("Applied revision: {applied}"), "observedGeneration": generation}]}})
+    };
+    cluster.apply(deployment("site", 1)).unwrap();
+    cluster.apply(kustomization("main@sha1:0000000000000000000000000000000000000000")).unwrap();
+    let mut going = served.start(&["app/ks/shop/site", "--for", "revision=1e644628"]);
+    going.until("main@sha1:00000000 is applied, not 1e644628");
+    cluster.apply(kustomization(&format!("main@sha1:{COMMIT}"))).unwrap();
+    going.until("app/site InProgress");
+    cluster.apply(deployment("site", 2)).unwrap();
+    going.until("1 of 1 ready at 1e644628");
+    assert_eq!(going.end(), Some(0));
+}
+
+#[test]
+fn nothing_is_asked_but_the_watches() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 1)).unwrap();
+    let mut waiting = command(&served.arguments(&["deploy/web", "-n", "shop", "-vv"]));
+    waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+    let mut child = waiting.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("InProgress")));
+    for available in [0, 1, 0, 1, 0, 1, 2] {
+        cluster.apply(deployment("web", available)).unwrap();
+    }
+    assert!(lines.any(|line| line.unwrap().contains("1 of 1 ready")));
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let asked: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once(" GET ").map(|(_, rest)| rest)).collect();
+    assert!(!asked.is_empty(), "{told}");
+    for path in &asked {
+        let is_first = ["/api ", "/apis ", "/version "].iter().any(|first| path.starts_with(first));
+        assert!(is_first || path.contains("watch=") || path.contains("limit="), "{path}");
+    }
+    let of_it =
+        asked.iter().filter(|path| path.contains("/deployments?") && !path.contains("watch=")).count();
+    assert!(of_it <= 1, "what is watched is not asked for again: {asked:#?}");
+    assert!(
+        asked.iter().all(|path| !path.contains("/deployments?") || path.contains("metadata.name")),
+        "{asked:#?}"
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_told_at_once() {
+    for (arguments, said) in [
+        (vec!["deploy/web", "--for", "happiness"], "nothing to wait for"),
+        (vec!["deploy/web", "--for", "jsonpath={.a"], "is no JSONPath"),
+        (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
+        (vec!["deploy/web", "-l", "a=b"], "-l chooses"),
+        (vec!["deploy", "svc/web"], "cannot be mixed"),
+        (vec![], "required"),
+        (vec!["deploy/web", "--timeout", "0s"], "more than nothing"),
+    ] {
+        let answer = taffrail(&[&["wait"], &arguments[..]].concat(), "");
+        assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.stderr);
+        assert!(answer.stderr.contains(said), "{arguments:?}: {}", answer.stderr);
+    }
+}
+
+/// The JSON lines about an object and about an app that are not well.
+pub(super) fn sample() -> String {
+    let served = served(&["one"]);
+    let mut web = stuck("web");
+    web["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("shop");
+    served.clusters[0].apply(web).unwrap();
+    let lines = |target: &str| served.wait(&[target, "-n", "shop", "-o", "jsonl"]).stdout;
+    lines("deploy/web") + &lines("app/shop")
+}
+
+#[test]
+fn every_example_is_understood() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/wait.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let served = served(&["one"]);
+    let folder = served.folder.path().join("k8s");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("web.yaml"), deployment("web", 2).to_string()).unwrap();
+    let own = page.split('`').chain(page.lines()).filter(|text| text.starts_with("taffrail wait "));
+    let help = taffrail(&["wait", "--help"], "").stdout;
+    let of_help = help.lines().map(str::trim).filter(|line| line.starts_with("taffrail wait "));
+    let of_help = of_help.map(|line| line.split("  ").next().unwrap().split(" > ").next().unwrap());
+    let mut seen = 0;
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_taffrail")).parent().unwrap();
+    for example in own.chain(of_help) {
+        let example =
+            example.replace("--timeout 5m", "").replace("--timeout 10m", "").replace("manifests/", "k8s/");
+        let mut bash = std::process::Command::new("bash");
+        super::clean(&mut bash);
+        let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+        bash.args(["-c", &format!("{example} --timeout 500ms")]).env("PATH", path);
+        bash.env("KUBECONFIG", &served.kubeconfig).current_dir(served.folder.path());
+        let answer = run(bash, b"");
+        assert!([0, 1, 3].contains(&answer.code), "{example}: {} {}", answer.code, answer.stderr);
+        seen += 1;
+    }
+    assert!(seen > 15, "{seen}");
+}
