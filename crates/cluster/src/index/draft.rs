@@ -109,8 +109,7 @@ pub(super) fn read<'a>(
     set(flag::ODD_UID, has_odd_uid);
     let created_text = text("creationTimestamp");
     let created = created_text.parse::<Timestamp>().ok();
-    let is_usual = |time: &Timestamp| created_text.len() == 20 && time.to_string() == *created_text;
-    let has_odd_creation = !created_text.is_empty() && !created.as_ref().is_some_and(is_usual);
+    let has_odd_creation = !created_text.is_empty() && (created.is_none() || !is_usual(&created_text));
     set(flag::ODD_CREATION, has_odd_creation);
     let version = version(text("resourceVersion"));
     set(flag::ODD_VERSION, matches!(version, Version::Text(_)));
@@ -157,6 +156,14 @@ pub(super) fn read<'a>(
         labels,
         verdict,
     })
+}
+
+/// Whether a time is written as the API server writes it, so that it need not be kept as a text.
+fn is_usual(time: &str) -> bool {
+    let pattern = b"0000-00-00T00:00:00Z";
+    let is_like = |(own, like): (u8, &u8)| if *like == b'0' { own.is_ascii_digit() } else { own == *like };
+    // A leap second is another one when it is written again.
+    time.len() == pattern.len() && time.bytes().zip(pattern).all(is_like) && &time[17..19] < "60"
 }
 
 fn version(text: Cow<'_, str>) -> Version<'_> {

@@ -150,6 +150,9 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
+/// Of how many members of one object something is wanted at most.
+const MEMBERS: usize = 24;
+
 /// Which members of an object are wanted; no members: all of it.
 #[derive(Debug, Default)]
 struct Wanted {
@@ -184,6 +187,7 @@ impl Wanted {
             let at = match place.members.iter().position(|(own, _)| own == key) {
                 Some(at) => at,
                 None => {
+                    debug_assert!(place.members.len() < MEMBERS, "{path} is one too many");
                     place.members.push((key.to_owned(), Wanted::default()));
                     place.members.len() - 1
                 }
@@ -244,8 +248,16 @@ impl Wanted {
 
     /// Writes the members that are there, each after a comma, except at `start`.
     fn write_members(&self, value: Value<'_>, out: &mut Vec<u8>, start: usize) {
-        for (key, wanted) in &self.members {
-            let Some(member) = value.get(key) else { continue };
+        // All in one pass: to look for each is to scan the text as often.
+        let mut found = [None; MEMBERS];
+        for (key, member) in value.members().into_iter().flatten() {
+            let at = self.members.iter().position(|(own, _)| *own == key);
+            if let Some(place) = at.and_then(|at| found.get_mut(at)) {
+                *place = Some(member);
+            }
+        }
+        for ((key, wanted), member) in self.members.iter().zip(found) {
+            let Some(member) = member else { continue };
             let before = out.len();
             if before > start {
                 out.push(b',');

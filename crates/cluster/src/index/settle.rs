@@ -234,7 +234,8 @@ struct Answer {
     health: Option<Health>,
     status: Status,
     unwell_since: i64,
-    hears: Vec<u128>,
+    /// `None` if that is as it was.
+    hears: Option<Vec<u128>>,
     deadline: Option<i64>,
 }
 
@@ -311,14 +312,15 @@ impl Index {
             }
             return;
         }
-        let affected = self.affected();
+        let (affected, mut changed) = self.affected();
         let mut rest = &affected[..];
         while !rest.is_empty() {
             let evidence = IndexEvidence::new(&self.contents);
             let mut answers = Vec::new();
             let mut done = 0;
             for place in rest {
-                answers.extend(self.answer(&evidence, *place, now));
+                answers.extend(self.answer(&evidence, *place, changed > 0, now));
+                changed = changed.saturating_sub(1);
                 done += 1;
                 if evidence.len() > EVIDENCE_AT_ONCE {
                     break;
@@ -349,12 +351,13 @@ impl Index {
         }
     }
 
-    /// The objects whose answer can have changed.
-    fn affected(&mut self) -> Vec<u32> {
+    /// The objects whose answer can have changed, and how many of them, which come first, changed themselves.
+    fn affected(&mut self) -> (Vec<u32>, usize) {
         let Settling { changed, suspected, announced, listeners, .. } = &mut self.settling;
         let contents = &self.contents;
         let mut met = std::mem::take(changed);
         let mut queue: Vec<u32> = met.iter().copied().collect();
+        let own = queue.len();
         let mut add = |place: u32, queue: &mut Vec<u32>| {
             if !contents.is_plain(place) && met.insert(place) {
                 queue.push(place);
@@ -383,14 +386,20 @@ impl Index {
                 add(parent, &mut queue);
             }
         }
-        queue
+        (queue, own)
     }
 
-    fn answer(&self, evidence: &IndexEvidence<'_>, place: u32, now: Timestamp) -> Option<Answer> {
+    fn answer(
+        &self,
+        evidence: &IndexEvidence<'_>,
+        place: u32,
+        has_changed: bool,
+        now: Timestamp,
+    ) -> Option<Answer> {
         let record = self.contents.record(place)?;
         let own = self.contents.verdict(record.verdict)?;
         if record.has(flag::PLAIN) {
-            let (status, hears) = (own.status, Vec::new());
+            let (status, hears) = (own.status, Some(Vec::new()));
             return Some(Answer {
                 place,
                 health: None,
@@ -409,7 +418,9 @@ impl Index {
         let status = verdict.status;
         let is_own = verdict == *own && message == own.message && cause.is_none();
         let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
-        let hears = self.contents.hears(&object);
+        // An object listens to what its content says: that of one that did not change says what it said.
+        let is_known = !has_changed && self.settling.heard.contains_key(&place);
+        let hears = (!is_known).then(|| self.contents.hears(&object));
         let deadline = self.contents.deadline(&object, evidence, millis(now));
         Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
     }
@@ -417,14 +428,16 @@ impl Index {
     fn show_own(&mut self, place: u32, now: Timestamp) {
         let record = self.contents.record(place);
         let Some(own) = record.and_then(|record| self.contents.verdict(record.verdict)) else { return };
-        let (status, hears) = (own.status, Vec::new());
+        let (status, hears) = (own.status, Some(Vec::new()));
         self.show(Answer { place, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
     }
 
     /// Shows an object as the answer says.
     fn show(&mut self, answer: Answer, now: Timestamp) {
         let Answer { place, health, status, unwell_since, hears, deadline } = answer;
-        self.settling.listen(place, hears);
+        if let Some(hears) = hears {
+            self.settling.listen(place, hears);
+        }
         self.settling.set_deadline(place, deadline);
         let health = match health {
             None => NONE,

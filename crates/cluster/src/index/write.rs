@@ -141,7 +141,7 @@ impl Contents {
             handle: self.handle(place),
             kind: KindId(cell.kind),
             namespace: namespace.map_or_else(|| Arc::from(""), |head| Arc::clone(&head.name)),
-            name: Arc::clone(&record.name),
+            name: Arc::from(&*record.name),
             before,
             after: None,
             aspects: Aspects::default(),
@@ -176,7 +176,7 @@ impl Index {
         }
         let cell = contents.cell_or_new(&mut vacant.cells, kind, &draft.namespace);
         let record = Record {
-            name: Arc::from(&*draft.name),
+            name: Box::from(&*draft.name),
             uid: draft.uid,
             version: taken.version,
             created: draft.created,
