@@ -86,19 +86,15 @@ impl Cluster {
         let ours = bench.ours(&[])?;
         bench.show(&ours);
         let mut sides = Vec::new();
-        if self.wants("metadata") {
-            sides.push(bench.informers("metadata")?);
-        }
-        if self.wants("typed") {
-            sides.push(bench.informers("typed")?);
-        }
-        if self.wants("gitopsengine") {
-            sides.push(bench.gitopsengine()?);
-        }
-        for side in &sides {
+        for name in ["metadata", "typed", "gitopsengine"] {
+            if !self.wants(name) {
+                continue;
+            }
+            let side = if name == "gitopsengine" { bench.gitopsengine() } else { bench.informers(name) }?;
+            bench.show(&side);
             compare::answers(&ours.answers, &side.answers, side.name)?;
-            println!("answers of {} and ours are equal", side.name);
-            bench.show(side);
+            println!("  its answers and ours are equal");
+            sides.push(side);
         }
         let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;
         compare::bars(&ours, &sides, floor.as_ref(), kstatus.as_ref());
