@@ -45,6 +45,7 @@ pub(crate) struct Api {
 }
 
 /// A request to be sent.
+#[derive(Clone)]
 pub(crate) struct Call<'a> {
     api: &'a Api,
     method: Method,
@@ -293,6 +294,19 @@ impl Call<'_> {
     }
 
     pub(crate) async fn send(self) -> Result<Reply> {
+        let begun = std::time::Instant::now();
+        loop {
+            let reply = self.clone().send_once().await?;
+            // What a kind says that was defined a moment ago, for a moment; clients ask again.
+            let is_early = reply.code == 429 && reply.text.contains("storage is (re)initializing");
+            if !is_early || begun.elapsed() > self.api.patience {
+                return Ok(reply);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn send_once(self) -> Result<Reply> {
         let what = format!("{} {}", self.method, self.path);
         let patience = self.api.patience;
         let response = self.open().await?;
