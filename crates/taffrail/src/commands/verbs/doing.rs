@@ -189,7 +189,7 @@ impl<'a> Doing<'a> {
             let is_late = begun.elapsed() >= self.arguments.deadline;
             if is_late {
                 for at in 0..self.tasks.len() {
-                    self.give_up(at, fleet, &list)?;
+                    self.give_up(at, fleet, &list, begun)?;
                 }
             }
             let Some(why) = first.filter(|_| !is_late) else { continue };
@@ -404,11 +404,11 @@ impl<'a> Doing<'a> {
     }
 
     /// Time is up.
-    fn give_up(&mut self, at: usize, fleet: &Fleet, list: &AppList) -> Result<(), Complaint> {
+    fn give_up(&mut self, at: usize, fleet: &Fleet, list: &AppList, begun: Instant) -> Result<(), Complaint> {
         if !self.tasks[at].is_pending() {
             return Ok(());
         }
-        let why = self.look(at, fleet, list, Instant::now())?;
+        let why = self.look(at, fleet, list, begun)?;
         let task = &mut self.tasks[at];
         if !task.is_pending() {
             return Ok(());
