@@ -15,7 +15,7 @@ use super::named;
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
-use crate::source::{self, Fleet, Follow, print_requests};
+use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
@@ -58,13 +58,11 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     let shown: Vec<&App> = doing.apps(&list);
     let errors = named::concerning(&list, &shown);
     let mut exit = tell(fleet, &errors, true);
-    let clusters: Vec<String> = fleet.snapshots.iter().map(|snapshot| snapshot.name().to_owned()).collect();
     exit = exit.max(match arguments.dry_run {
         DryRun::Client => doing.show()?,
         DryRun::None | DryRun::Server => doing.run(&mut follow, &more)?,
     });
-    let clusters: Vec<_> = clusters.iter().filter_map(|name| follow.cluster(name)).collect();
-    print_requests(arguments.source.verbose, clusters.iter());
+    follow.tell_requests(arguments.source.verbose);
     Ok(exit)
 }
 
