@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
+use taffrail_status::json::{Parser, Part};
 use tokio::sync::oneshot;
 
 use super::contact::renew;
-use super::decode::Travelling;
+use super::decode::{Travelling, went_back};
 use super::pace::{Pause, Purpose};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
@@ -67,10 +68,12 @@ struct Task<'a> {
     followed: &'a Arc<Followed>,
     what: String,
     state: Option<ScopeState>,
+    /// The last watch did not end as planned: the server may be another one than it was.
+    doubtful: bool,
 }
 
 pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), Unread> {
-    let mut task = Task { shared, followed, what: what(&followed.scope), state: None };
+    let mut task = Task { shared, followed, what: what(&followed.scope), state: None, doubtful: false };
     let mut pause = Pause::new(shared.settings.longest_pause);
     let mut epoch = shared.epoch.subscribe();
     let mut returned = shared.returned.subscribe();
@@ -84,6 +87,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             _ = epoch.changed() => Ended::Expired,
             ended = task.round(&mut listed_before) => ended?,
         };
+        task.doubtful = matches!(ended, Ended::Silent | Ended::Failed(_));
         let refusal = match ended {
             Ended::Closed => {
                 pause.reset();
@@ -211,6 +215,11 @@ impl Task<'_> {
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, Unread> {
         let complete = self.followed.progress().complete;
         if complete {
+            if self.doubtful
+                && let Some(ended) = self.went_back().await?
+            {
+                return Ok(ended);
+            }
             return self.watch(false).await;
         }
         if std::mem::replace(listed_before, true) {
@@ -230,6 +239,43 @@ impl Task<'_> {
             Ended::Closed => self.watch(false).await,
             ended => Ok(ended),
         }
+    }
+
+    /// Asks at which version the server is, before a watch goes on from a later one: a server that was restored from a
+    /// backup does not say so, it is only silent until it has come as far again.
+    async fn went_back(&mut self) -> Result<Option<Ended>, Unread> {
+        let scope = &self.followed.scope;
+        let ask =
+            Ask { what: self.what.clone(), path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
+        let mut stream = match open(self.shared, &ask, Purpose::Probe, true).await {
+            Ok(stream) => stream,
+            Err(refusal) => return Ok(Some(Ended::Failed(refusal))),
+        };
+        let mut page = Vec::new();
+        loop {
+            let next = tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await;
+            match next {
+                Err(_) => return Ok(Some(Ended::Silent)),
+                Ok(None) => break,
+                Ok(Some(Ok(bytes))) if page.len() + bytes.len() <= LARGEST_PAGE => {
+                    page.extend_from_slice(&bytes)
+                }
+                Ok(Some(Ok(_))) => break,
+                Ok(Some(Err(error))) => return Ok(Some(error.into())),
+            }
+        }
+        let mut found = None;
+        let read = Parser::new().envelope(&page, |part| {
+            if let Part::Member(b"metadata", metadata) = part {
+                found = metadata.get("resourceVersion").and_then(|it| it.as_str()).map(|it| it.into_owned());
+            }
+        });
+        if let Err(error) = read {
+            let problem = format!("the answer is malformed: {error}");
+            return Ok(Some(ReadError::Unexpected { what: ask.what, problem }.into()));
+        }
+        let before = self.followed.progress().resource_version.clone();
+        Ok(found.filter(|found| went_back(&before, found)).map(|_| Ended::Expired))
     }
 
     /// Reads a list page by page.
