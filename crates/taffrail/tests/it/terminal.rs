@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
@@ -25,12 +26,15 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
         let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // A terminal that a child of another test holds open as well never ends.
+        rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC).unwrap();
         rustix::pty::grantpt(&master).unwrap();
         rustix::pty::unlockpt(&master).unwrap();
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).unwrap();
         let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
-        let slave: OwnedFd = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let slave: OwnedFd =
+            rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         command.env("TERM", "xterm");
         command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
         let child = command.spawn().unwrap();
