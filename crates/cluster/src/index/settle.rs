@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -43,7 +44,7 @@ pub(super) struct Settling {
     /// Objects whose answer may be another though they did not change.
     suspected: FxHashSet<u32>,
     announced: Vec<u128>,
-    listeners: FxHashMap<u128, FxHashSet<u32>>,
+    listeners: FxHashMap<u128, Listeners>,
     /// To what each object listens.
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
@@ -63,7 +64,51 @@ fn scope_of(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["scope of", group, kind])
 }
 
+/// Who listens to a key. Most keys have one listener, and there are many of them.
+#[derive(Debug)]
+enum Listeners {
+    One(u32),
+    Many(Box<FxHashSet<u32>>),
+}
+
+impl Listeners {
+    fn insert(&mut self, place: u32) {
+        match self {
+            Listeners::One(own) if *own == place => {}
+            Listeners::One(own) => {
+                *self = Listeners::Many(Box::new(FxHashSet::from_iter([*own, place])));
+            }
+            Listeners::Many(all) => {
+                all.insert(place);
+            }
+        }
+    }
+
+    /// Takes one out; true if none is left.
+    fn remove(&mut self, place: u32) -> bool {
+        match self {
+            Listeners::One(own) => *own == place,
+            Listeners::Many(all) => {
+                all.remove(&place);
+                all.is_empty()
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let (one, many) = match self {
+            Listeners::One(place) => (Some(*place), None),
+            Listeners::Many(all) => (None, Some(all.iter().copied())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+}
+
 impl Settling {
+    fn listening(&self, key: u128) -> impl Iterator<Item = u32> + '_ {
+        self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
+    }
+
     /// Announces what is behind a key; `false` if there is none.
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
@@ -81,7 +126,7 @@ impl Settling {
         }
         self.stop_listening(place);
         for key in &keys {
-            self.listeners.entry(*key).or_default().insert(place);
+            self.listeners.entry(*key).or_insert(Listeners::One(place)).insert(place);
         }
         if !keys.is_empty() {
             self.heard.insert(place, keys.into());
@@ -90,11 +135,10 @@ impl Settling {
 
     fn stop_listening(&mut self, place: u32) {
         for key in self.heard.remove(&place).iter().flatten() {
-            if let Some(listeners) = self.listeners.get_mut(key) {
-                listeners.remove(&place);
-                if listeners.is_empty() {
-                    self.listeners.remove(key);
-                }
+            if let Entry::Occupied(mut listeners) = self.listeners.entry(*key)
+                && listeners.get_mut().remove(place)
+            {
+                listeners.remove();
             }
         }
     }
@@ -298,7 +342,7 @@ impl Index {
     pub fn settle(&mut self, now: Timestamp) {
         let mut timely = self.settling.take_due(millis(now));
         for key in self.events.expire(&mut self.contents.events, now) {
-            timely.extend(self.settling.listeners.get(&key).into_iter().flatten());
+            timely.extend(self.settling.listening(key));
         }
         // What nobody has confirmed yet stays as it was.
         timely.retain(|place| !self.contents.is_stale(*place));
@@ -367,8 +411,8 @@ impl Index {
             add(place, &mut queue);
         }
         for key in announced.drain(..) {
-            for listener in listeners.get(&key).into_iter().flatten() {
-                add(*listener, &mut queue);
+            for listener in listeners.get(&key).into_iter().flat_map(Listeners::iter) {
+                add(listener, &mut queue);
             }
         }
         let mut at = 0;
@@ -377,8 +421,8 @@ impl Index {
             let Some(record) = contents.record(place) else { continue };
             if !listeners.is_empty() {
                 for key in contents.announcements(record) {
-                    for listener in listeners.get(&key).into_iter().flatten() {
-                        add(*listener, &mut queue);
+                    for listener in listeners.get(&key).into_iter().flat_map(Listeners::iter) {
+                        add(listener, &mut queue);
                     }
                 }
             }

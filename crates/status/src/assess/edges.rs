@@ -149,12 +149,17 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
     references_along(object, |_| true)
 }
 
-/// The objects whose health a Kustomization says it waits for.
-pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
-    references_along(kustomization, |by| matches!(by, By::Reference { at: HEALTH_CHECKS }))
+/// The claims that a Pod names.
+pub(super) fn claims(pod: &Object<'_>) -> Vec<Reference> {
+    references_along(pod, |edge| edge.from == POD && edge.to == CLAIM)
 }
 
-fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<Reference> {
+/// The objects whose health a Kustomization says it waits for.
+pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
+    references_along(kustomization, |edge| matches!(edge.by, By::Reference { at: HEALTH_CHECKS }))
+}
+
+fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
         if name.is_empty() || kind.is_empty() {
@@ -167,8 +172,9 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<
         }
     };
     let home = object.namespace();
+    let mut walk = Walk { root: object.root(), known: Vec::new() };
     let is_from = |edge: &&Edge| edge.from == ANY || edge.from == (object.group(), object.kind());
-    for edge in EDGES.iter().filter(is_from).filter(|edge| is_wanted(edge.by)) {
+    for edge in EDGES.iter().filter(is_from).filter(|edge| is_wanted(edge)) {
         let text = |value: Value<'_>, key: &str| {
             value.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
         };
@@ -176,17 +182,17 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<
         let (group, kind) = edge.to;
         match edge.by {
             By::Field { at, name } => {
-                for value in walk(object.root(), at) {
+                for value in walk.along(at) {
                     add(group, kind, &home, &text(value, name), optional(value));
                 }
             }
             By::ClusterField { at, name } => {
-                for value in walk(object.root(), at) {
+                for value in walk.along(at) {
                     add(group, kind, "", &text(value, name), optional(value));
                 }
             }
             By::Reference { at } => {
-                for value in walk(object.root(), at) {
+                for value in walk.along(at) {
                     let [api_version, own_group, api_group, named, namespace, name] =
                         ["apiVersion", "group", "apiGroup", "kind", "namespace", "name"]
                             .map(|key| text(value, key));
@@ -202,7 +208,7 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<
                 }
             }
             By::Path { at } => {
-                for value in walk(object.root(), at) {
+                for value in walk.along(at) {
                     if let Some((namespace, name)) =
                         value.as_str().as_deref().and_then(|it| it.split_once('/'))
                     {
@@ -216,16 +222,42 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(By) -> bool) -> Vec<
     found
 }
 
-/// The values at a path of keys; `[]` after a key stands for each item.
-fn walk<'a>(root: Value<'a>, path: &str) -> Vec<Value<'a>> {
-    let mut values = vec![root];
-    for step in path.split('.') {
-        let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
-        let inner = values.iter().filter_map(|value| value.get(key));
-        values = if each { inner.filter_map(Value::items).flatten().collect() } else { inner.collect() };
+/// A walk through one object along several paths: what they have in common is gone once.
+struct Walk<'a> {
+    root: Value<'a>,
+    known: Vec<(&'static str, Vec<Value<'a>>)>,
+}
+
+impl<'a> Walk<'a> {
+    /// The values at a path of keys; `[]` after a key stands for each item.
+    fn along(&mut self, path: &'static str) -> Vec<Value<'a>> {
+        let mut values = self.read(path);
+        values.retain(|value| !value.is_null());
+        values
     }
-    values.retain(|value| !value.is_null());
-    values
+
+    fn read(&mut self, path: &'static str) -> Vec<Value<'a>> {
+        match path.rsplit_once('.') {
+            None => step(&[self.root], path),
+            Some((before, key)) => step(self.at(before), key),
+        }
+    }
+
+    fn at(&mut self, path: &'static str) -> &[Value<'a>] {
+        let known = self.known.iter().position(|(known, _)| *known == path);
+        let at = known.unwrap_or_else(|| {
+            let values = self.read(path);
+            self.known.push((path, values));
+            self.known.len() - 1
+        });
+        self.known.get(at).map_or(&[], |(_, values)| values)
+    }
+}
+
+fn step<'a>(values: &[Value<'a>], step: &str) -> Vec<Value<'a>> {
+    let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+    let inner = values.iter().filter_map(|value| value.get(key));
+    if each { inner.filter_map(Value::items).flatten().collect() } else { inner.collect() }
 }
 
 /// Whether a label selector chooses an object with these labels; no selector chooses nothing.

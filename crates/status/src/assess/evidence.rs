@@ -6,7 +6,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::assess::edges::references;
+use crate::assess::edges;
 use crate::json::Value;
 use crate::object::Object;
 
@@ -290,8 +290,7 @@ pub fn defined(definition: &Object<'_>) -> (String, String) {
 
 /// The claims whose volumes a Pod mounts, each once.
 pub fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
-    let named = references(pod).into_iter().map(|reference| reference.to);
-    let mut claims: Vec<_> = named.filter(|to| to.kind == "PersistentVolumeClaim").collect();
+    let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
     // The claim of an ephemeral volume is named by a convention, not by a field.
     for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
         if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
