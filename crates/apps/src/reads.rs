@@ -10,7 +10,8 @@
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
-//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
+//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound. For who asks what changed
+//!    also the ConfigMaps and Secrets that a Pod uses, of which only metadata is read, and a quota that is used up.
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
 //!    controls an object; what says that nodes and controllers live.
 //!
@@ -76,6 +77,20 @@ pub struct Asked {
     pub selections: Vec<Selection>,
     /// The apps whose objects are wanted; empty for all.
     pub only: Vec<AppQuery>,
+    /// Of which apps that are not well it is wanted what changed before; of [`Asked::objects`] too, unless of none.
+    pub changes: Changes,
+}
+
+/// The apps of which it is wanted what changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Changes {
+    /// None.
+    #[default]
+    None,
+    /// Those of these names.
+    Of(Vec<AppQuery>),
+    /// All.
+    All,
 }
 
 /// The apps whose dependents are wanted.
@@ -107,6 +122,7 @@ impl Default for Asked {
             whole: false,
             selections: Vec::new(),
             only: Vec::new(),
+            changes: Changes::None,
         }
     }
 }

@@ -23,7 +23,7 @@ pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, Explanation, ExplanationList, Flagged, LinkRow};
+pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};

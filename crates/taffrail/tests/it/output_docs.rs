@@ -126,6 +126,11 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     for names in [&["cronjob/night"][..], &["cronjob/night", "cronjob/noon"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), &suspended));
     }
+    let now = ["--from", "-", "--now", "2026-03-01T12:00:00Z", "-o", "json"];
+    compare(taffrail(
+        &[&["explain", "deploy/web", "-n", "shop"], &now[..]].concat(),
+        super::explain::CHANGED,
+    ));
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));
     let objects = "\
 apiVersion: apps/v1
