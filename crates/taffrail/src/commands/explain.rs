@@ -337,7 +337,7 @@ fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: b
         if place > 0 {
             writeln!(out)?;
         }
-        explain(&mut out, subject, explanation, several, fleet.now)?;
+        explain(&mut out, subject, explanation, several, fleet.aged)?;
     }
     out.flush()
 }

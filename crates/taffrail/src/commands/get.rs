@@ -252,10 +252,10 @@ impl Shown<'_> {
             rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
         };
         let rows: Vec<Row> = match arguments.what {
-            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.now)).collect()),
+            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.aged)).collect()),
             What::Clusters => self.clusters().items.iter().map(cluster_row).collect(),
             What::Resources => {
-                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.now)).collect())
+                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.aged)).collect())
             }
         };
         if rows.is_empty() {

@@ -133,7 +133,8 @@ pub(crate) struct Follow {
     parser: Parser,
     asked: Asked,
     timeout: Duration,
-    judged_at: Option<Timestamp>,
+    /// The times at which it is judged, and from which ages are told.
+    judged_at: Option<(Timestamp, Timestamp)>,
     /// Somebody has seen it.
     shown: bool,
 }
@@ -160,6 +161,7 @@ impl Follow {
             _answering: None,
             snapshots: snapshots.collect(),
             now,
+            aged: now,
             rules,
             complaints,
             labels: asked.app_labels.clone(),
@@ -202,12 +204,13 @@ impl Follow {
     /// What is known now.
     pub(crate) fn fleet(&mut self) -> &Fleet {
         let now = Timestamp::now();
+        let (judged, aged) = self.judged_at.unwrap_or((now, now));
         for snapshot in &mut self.fleet.snapshots {
             if snapshot.freshness().state == FreshnessState::Live {
-                snapshot.set_freshness(Freshness::live(now));
+                snapshot.set_freshness(Freshness::live(aged));
             }
         }
-        self.fleet.now = self.judged_at.unwrap_or(now);
+        (self.fleet.now, self.fleet.aged) = (judged, aged);
         &self.fleet
     }
 
@@ -223,9 +226,10 @@ impl Follow {
         self.runtime.block_on(work)
     }
 
-    /// Judges by this time, or by the clock again: what differs between two judgements by one time has changed.
-    pub(crate) fn judge_at(&mut self, time: Option<Timestamp>) {
-        self.judged_at = time;
+    /// Judges by the time `now` and tells ages from `aged`. What differs between two answers that tell them from one time
+    /// has changed, be it by time alone.
+    pub(crate) fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
+        self.judged_at = Some((now, aged));
     }
 
     /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
@@ -233,6 +237,8 @@ impl Follow {
     pub(crate) fn settle(&mut self, more: More<'_>) {
         let patience = if std::mem::replace(&mut self.shown, true) { UNNOTICED } else { self.timeout };
         let until = std::time::Instant::now() + patience;
+        // With time other evidence may be wanted, though nothing came.
+        self.clusters.iter_mut().for_each(|following| following.changed = true);
         loop {
             let waits = self.plan(more);
             let left = until.saturating_duration_since(std::time::Instant::now());
