@@ -20,7 +20,7 @@ use taffrail_status::Status;
 use taffrail_status::{assess, rollup};
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
-pub use clusters::{ClusterList, ClusterRow};
+pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged, LinkRow};

@@ -22,6 +22,8 @@ use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
 
+use super::reading;
+
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
@@ -255,6 +257,7 @@ pub(super) fn fleet(
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
                     go_on(&mut snapshot, cluster, &asked, &rules).await;
+                    snapshot.set_reading(reading::once(cluster));
                 }
                 (snapshot, cluster)
             })

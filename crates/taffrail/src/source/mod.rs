@@ -6,6 +6,7 @@ mod dump;
 mod follow;
 mod held;
 mod live;
+mod reading;
 mod requests;
 mod stopwatch;
 

@@ -55,6 +55,39 @@ fn served() -> Served {
     Served { runtime, _fleet: fleet, clusters, _folder: folder, kubeconfig }
 }
 
+/// The first answer of `get clusters -w -o json` for somebody who may see nothing.
+pub(crate) fn forbidden_everything() -> String {
+    let served = served();
+    let user = served.clusters[0].add_user("nobody", &[]);
+    std::fs::write(&served.kubeconfig, served.clusters[0].kubeconfig_for(&user)).unwrap();
+    Going::start(&served, &["get", "clusters", "-w", "-o", "json"]).until(|_| true)
+}
+
+#[test]
+fn how_a_cluster_is_followed_is_told_and_stays_true() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "clusters", "-w", "-o", "wide"]);
+    let header = going.until(|line| line.starts_with("CLUSTER"));
+    for column in ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"] {
+        assert!(header.contains(column), "{header}");
+    }
+    let line = going.until(|line| line.starts_with("one "));
+    assert!(line.contains(", HTTP/2 ") && line.contains(" KB "), "{line}");
+    let quiet = going.seen.len();
+    // That bytes come is no news, what they say is.
+    served.clusters[0].apply(app(1, 1)).unwrap();
+    let line = going.until(|line| line.starts_with("one "));
+    assert!(line.contains(" InProgress "), "{line}");
+    assert!(going.seen[quiet..].iter().all(|line| !line.starts_with("one ") || line.contains("InProgress")));
+
+    let nobody: Value = serde_json::from_str(&forbidden_everything()).unwrap();
+    let reading = &nobody["items"][0]["reading"];
+    let not_live = reading["notLive"].as_array().unwrap();
+    let secrets =
+        not_live.iter().find(|scope| scope["scope"] == "/Secret").unwrap_or_else(|| panic!("{reading}"));
+    assert_eq!(secrets["state"], "Forbidden", "{secrets}");
+}
+
 /// A command that goes on.
 struct Going {
     child: Child,

@@ -153,6 +153,9 @@ impl Follow {
             }
             Delivery::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
+                if followed.state.0 != state {
+                    followed.state = (state.clone(), Timestamp::now());
+                }
                 let answer = match state {
                     ScopeState::CatchingUp => return false,
                     // Its list was complete before, and was answered then.

@@ -14,14 +14,15 @@ use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Asked, Freshness, FreshnessState, ObjectKey, Objects, Read, Snapshot};
-use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, ReadError, ScopeId};
+use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading, Snapshot};
+use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, ReadError, ScopeId, ScopeState};
 use taffrail_status::json::Parser;
 use taffrail_status::{Choosing, Taffrail};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::live::{Failure, Member, Outcome, runtime};
+use super::reading::following;
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
@@ -67,11 +68,27 @@ struct Followed {
     answered: bool,
     /// It was known, and cannot be read for now; since when, and why.
     broken: Option<(Instant, &'static str, String)>,
+    /// How well it is known now, and since when.
+    state: (ScopeState, Timestamp),
 }
 
 impl Followed {
     fn new(read: Read) -> Followed {
-        Followed { read, keys: HashSet::new(), unseen: HashSet::new(), answered: false, broken: None }
+        let state = (ScopeState::CatchingUp, Timestamp::now());
+        Followed { read, keys: HashSet::new(), unseen: HashSet::new(), answered: false, broken: None, state }
+    }
+
+    /// How it is known, where it is not live.
+    fn not_live(&self) -> Option<NotLive> {
+        let (state, message) = match &self.state.0 {
+            ScopeState::Live => return None,
+            ScopeState::CatchingUp => (taffrail_apps::ScopeState::CatchingUp, ""),
+            ScopeState::Forbidden { message } => (taffrail_apps::ScopeState::Forbidden, &**message),
+            ScopeState::Absent => (taffrail_apps::ScopeState::Absent, ""),
+            ScopeState::Broken { message, .. } => (taffrail_apps::ScopeState::Broken, &**message),
+        };
+        let message = message.to_owned();
+        Some(NotLive { scope: self.read.scope(), state, message, since: self.state.1 })
     }
 }
 
@@ -94,10 +111,28 @@ struct Following {
     changed: bool,
     /// All that was wanted has been answered.
     is_settled: bool,
+    /// Since when all of it has been live.
+    live_since: Option<Timestamp>,
     selections: BTreeSet<Selection>,
     /// What the server said of its kinds.
     discovery: Option<Discovery>,
     coming: Coming,
+}
+
+impl Following {
+    /// How it is read now.
+    fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<Reading> {
+        let mut not_live: Vec<NotLive> = self.scopes.values().filter_map(Followed::not_live).collect();
+        not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
+        let has_gap = |scope: &NotLive| {
+            matches!(scope.state, taffrail_apps::ScopeState::CatchingUp | taffrail_apps::ScopeState::Broken)
+        };
+        let is_live = freshness == FreshnessState::Live && self.is_settled && !not_live.iter().any(has_gap);
+        self.live_since = if is_live { self.live_since.or(Some(now)) } else { None };
+        let followed =
+            taffrail_apps::Following { live_since: self.live_since, scopes: self.scopes.len(), not_live };
+        self.feeds.as_ref().map(|feeds| following(feeds, followed))
+    }
 }
 
 /// Kinds that are waited for.
@@ -179,6 +214,7 @@ impl Follow {
             discovered: patience,
             changed: false,
             is_settled: false,
+            live_since: None,
             selections: BTreeSet::new(),
             discovery: None,
             coming: Coming::default(),
@@ -208,6 +244,12 @@ impl Follow {
         for snapshot in &mut self.fleet.snapshots {
             if snapshot.freshness().state == FreshnessState::Live {
                 snapshot.set_freshness(Freshness::live(aged));
+            }
+        }
+        let is_compared = judged != aged;
+        for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
+            if let Some(reading) = following.reading(now, snapshot.freshness().state) {
+                snapshot.set_reading(Reading { cost: reading.cost.filter(|_| !is_compared), ..reading });
             }
         }
         (self.fleet.now, self.fleet.aged) = (judged, aged);
