@@ -68,6 +68,8 @@ pub use identity::{
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
-pub use reads::{Asked, Changes, Dependents, Read, Target, next_reads, wanted_elsewhere};
+pub use reads::{
+    Asked, Changes, Dependents, Read, Target, dependents_elsewhere, next_reads, wanted_elsewhere,
+};
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};

@@ -61,6 +61,8 @@ pub struct Asked {
     pub objects: Vec<ObjectKey>,
     /// Apps whose objects are wanted with what controllers made of them.
     pub dependents: Dependents,
+    /// Namespaces in which dependents are wanted besides: those of apps that another cluster delivers.
+    pub dependents_in: BTreeSet<String>,
     /// Whether events are wanted, in the namespaces where dependents are.
     pub events: bool,
     /// Whether it is wanted what says that nodes and controllers live.
@@ -115,6 +117,7 @@ impl Default for Asked {
             declarations: true,
             objects: Vec::new(),
             dependents: Dependents::None,
+            dependents_in: BTreeSet::new(),
             events: false,
             liveness: false,
             owners: false,
@@ -347,6 +350,34 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
     }
     wanted.retain(|_, keys| !keys.is_empty());
     wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
+}
+
+/// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
+/// these go into [`Asked::dependents_in`].
+pub fn dependents_elsewhere(
+    clusters: &[&dyn Objects],
+    dependents: &Dependents,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    if *dependents == Dependents::None {
+        return wanted;
+    }
+    let fleet = Fleet::new(clusters);
+    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
+    for app in &found.apps {
+        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
+        let mut there = dependent_namespaces(dependents, &[app]);
+        // What declares it is where it is declared.
+        if let Some(own) = app.declaring.as_ref()
+            && !app.objects.iter().any(|key| key.namespace == own.namespace)
+        {
+            there.remove(&*own.namespace);
+        }
+        let names = there.into_iter().map(str::to_owned);
+        wanted.entry(fleet.objects(cluster).name().to_owned()).or_default().extend(names);
+    }
+    wanted.retain(|_, namespaces| !namespaces.is_empty());
+    wanted
 }
 
 struct Plan<'p> {
@@ -632,7 +663,8 @@ impl<'p> Plan<'p> {
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
     fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        let mut namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        namespaces.extend(self.asked.dependents_in.iter().map(String::as_str));
         let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
         let scopes: Vec<Option<&str>> = match one_by_one {
             true => namespaces.into_iter().map(Some).collect(),

@@ -103,6 +103,8 @@ struct Following {
     under_way: usize,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
+    /// Where what controllers made of that is wanted too.
+    dependents_in: BTreeSet<String>,
     /// When the answers must have come that are waited for at first.
     patience: Instant,
     connecting: bool,
@@ -209,6 +211,7 @@ impl Follow {
             planned: HashSet::new(),
             under_way: 0,
             more: BTreeSet::new(),
+            dependents_in: BTreeSet::new(),
             patience,
             connecting: false,
             discovered: patience,

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, ObjectKey, Objects, Read, Scope, Snapshot, Target, next_reads, wanted_elsewhere,
+    Answer, Asked, Body, ObjectKey, Objects, Read, Scope, Snapshot, Target, dependents_elsewhere, next_reads,
+    wanted_elsewhere,
 };
 use taffrail_cluster::{Cluster, Deadline, Form, ReadError, Reason};
 use tokio::time::Instant;
@@ -62,9 +63,13 @@ impl Follow {
             let clusters: Vec<_> =
                 self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
             let mut wanted: BTreeMap<String, Vec<ObjectKey>> = wanted_elsewhere(&clusters);
+            let mut dependents = dependents_elsewhere(&clusters, &self.asked.dependents);
             for (snapshot, following) in self.fleet.snapshots.iter().zip(&mut self.clusters) {
                 for key in wanted.remove(snapshot.name()).unwrap_or_default() {
                     following.changed |= following.more.insert(key);
+                }
+                for namespace in dependents.remove(snapshot.name()).unwrap_or_default() {
+                    following.changed |= following.dependents_in.insert(namespace);
                 }
             }
         }
@@ -147,7 +152,8 @@ impl Follow {
         following.more.extend(more(snapshot, &namespace));
         let objects = self.asked.objects.iter().chain(&following.more).cloned().collect();
         let selections = following.selections.iter().cloned().collect();
-        let asked = Asked { objects, selections, ..self.asked.clone() };
+        let dependents_in = following.dependents_in.clone();
+        let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
         let reads = next_reads(snapshot, &asked, &self.fleet.rules);
         let Some(feeds) = &mut following.feeds else { return false };
         for read in reads {
