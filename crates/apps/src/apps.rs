@@ -17,6 +17,9 @@ use crate::sync::{Source, Sync, SyncState};
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
 
+/// The reason of what nobody could look at.
+pub(crate) const UNOBSERVED: &str = "Unobserved";
+
 /// The reason of what was read and makes no sense.
 pub(crate) const UNREADABLE: &str = "Unreadable";
 
@@ -41,7 +44,7 @@ pub struct Resource {
 
 impl Resource {
     fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
-        let reason = if status == Status::NotFound { "NotFound" } else { "Unobserved" };
+        let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
         let link = Link {
             object: name(key),
             status,

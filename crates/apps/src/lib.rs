@@ -32,6 +32,7 @@
 
 mod apps;
 mod belonging;
+mod changes;
 mod claims;
 mod delivery;
 mod evidence;
@@ -44,6 +45,7 @@ pub mod inventory;
 mod kinds;
 mod objects;
 mod owners;
+mod reading;
 mod reads;
 mod snapshot;
 mod sync;
@@ -54,6 +56,7 @@ pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};
 pub use belonging::Belonging;
+pub use changes::changes;
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
@@ -64,6 +67,9 @@ pub use identity::{
 };
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-pub use reads::{Asked, Dependents, Read, Target, next_reads, wanted_elsewhere};
+pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
+pub use reads::{
+    Asked, Changes, Dependents, Read, Target, dependents_elsewhere, next_reads, wanted_elsewhere,
+};
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};

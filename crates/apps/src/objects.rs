@@ -8,6 +8,7 @@ use taffrail_status::Object;
 use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds;
+use crate::reading::Reading;
 
 /// How much of an object was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,6 +163,11 @@ pub trait Objects: Send + Sync {
     /// How far the clock of the API server is ahead of the reader's, where both were looked at; negative where it
     /// is behind.
     fn clock_ahead(&self) -> Option<SignedDuration> {
+        None
+    }
+
+    /// How it is read, where it is a live cluster that answered.
+    fn reading(&self) -> Option<&Reading> {
         None
     }
 }

@@ -10,7 +10,8 @@
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
-//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound.
+//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound. For who asks what changed
+//!    also the ConfigMaps and Secrets that a Pod uses, of which only metadata is read, and a quota that is used up.
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
 //!    controls an object; what says that nodes and controllers live.
 //!
@@ -60,6 +61,8 @@ pub struct Asked {
     pub objects: Vec<ObjectKey>,
     /// Apps whose objects are wanted with what controllers made of them.
     pub dependents: Dependents,
+    /// Namespaces in which dependents are wanted besides: those of apps that another cluster delivers.
+    pub dependents_in: BTreeSet<String>,
     /// Whether events are wanted, in the namespaces where dependents are.
     pub events: bool,
     /// Whether it is wanted what says that nodes and controllers live.
@@ -76,6 +79,20 @@ pub struct Asked {
     pub selections: Vec<Selection>,
     /// The apps whose objects are wanted; empty for all.
     pub only: Vec<AppQuery>,
+    /// Of which apps that are not well it is wanted what changed before; of [`Asked::objects`] too, unless of none.
+    pub changes: Changes,
+}
+
+/// The apps of which it is wanted what changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Changes {
+    /// None.
+    #[default]
+    None,
+    /// Those of these names.
+    Of(Vec<AppQuery>),
+    /// All.
+    All,
 }
 
 /// The apps whose dependents are wanted.
@@ -100,6 +117,7 @@ impl Default for Asked {
             declarations: true,
             objects: Vec::new(),
             dependents: Dependents::None,
+            dependents_in: BTreeSet::new(),
             events: false,
             liveness: false,
             owners: false,
@@ -107,6 +125,7 @@ impl Default for Asked {
             whole: false,
             selections: Vec::new(),
             only: Vec::new(),
+            changes: Changes::None,
         }
     }
 }
@@ -331,6 +350,34 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
     }
     wanted.retain(|_, keys| !keys.is_empty());
     wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
+}
+
+/// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
+/// these go into [`Asked::dependents_in`].
+pub fn dependents_elsewhere(
+    clusters: &[&dyn Objects],
+    dependents: &Dependents,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    if *dependents == Dependents::None {
+        return wanted;
+    }
+    let fleet = Fleet::new(clusters);
+    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
+    for app in &found.apps {
+        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
+        let mut there = dependent_namespaces(dependents, &[app]);
+        // What declares it is where it is declared.
+        if let Some(own) = app.declaring.as_ref()
+            && !app.objects.iter().any(|key| key.namespace == own.namespace)
+        {
+            there.remove(&*own.namespace);
+        }
+        let names = there.into_iter().map(str::to_owned);
+        wanted.entry(fleet.objects(cluster).name().to_owned()).or_default().extend(names);
+    }
+    wanted.retain(|_, namespaces| !namespaces.is_empty());
+    wanted
 }
 
 struct Plan<'p> {
@@ -616,7 +663,8 @@ impl<'p> Plan<'p> {
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
     fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        let mut namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        namespaces.extend(self.asked.dependents_in.iter().map(String::as_str));
         let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
         let scopes: Vec<Option<&str>> = match one_by_one {
             true => namespaces.into_iter().map(Some).collect(),

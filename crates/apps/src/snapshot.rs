@@ -12,6 +12,7 @@ use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
+use crate::reading::Reading;
 use crate::reads::{Read, Target, is_widened};
 
 const FORBIDDEN: &str = "Forbidden";
@@ -116,6 +117,7 @@ pub struct Snapshot {
     freshness: Freshness,
     dated: bool,
     clock_ahead: Option<SignedDuration>,
+    reading: Option<Reading>,
     objects: BTreeMap<ObjectKey, Stored>,
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
@@ -139,6 +141,7 @@ impl Snapshot {
             freshness,
             dated: true,
             clock_ahead: None,
+            reading: None,
             objects: BTreeMap::new(),
             catalog: None,
             declared_scopes: HashMap::new(),
@@ -185,6 +188,11 @@ impl Snapshot {
     /// Sets how far the clock of the API server is ahead of the reader's; negative where it is behind.
     pub fn set_clock_ahead(&mut self, ahead: SignedDuration) {
         self.clock_ahead = Some(ahead);
+    }
+
+    /// Says how it is read.
+    pub fn set_reading(&mut self, reading: Reading) {
+        self.reading = Some(reading);
     }
 
     /// Sets the version of the API server.
@@ -563,5 +571,9 @@ impl Objects for Snapshot {
 
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.clock_ahead
+    }
+
+    fn reading(&self) -> Option<&Reading> {
+        self.reading.as_ref()
     }
 }

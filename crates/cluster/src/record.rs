@@ -1,11 +1,14 @@
 //! What was asked of a server, and how long each answer took.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+
+use crate::feed::Cost;
 
 /// One request and what came of it.
 #[derive(Debug, Clone)]
@@ -39,21 +42,36 @@ pub(crate) fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedD
     Some(date.timestamp().duration_since(now))
 }
 
-/// The first requests of one cluster.
+/// The first requests of one cluster, and the sum of all.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) begun: Instant,
     records: Mutex<Vec<RequestRecord>>,
+    requests: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Log {
     const MOST: usize = 20_000;
 
     pub(crate) fn new() -> Log {
-        Log { begun: Instant::now(), records: Mutex::new(Vec::new()) }
+        Log {
+            begun: Instant::now(),
+            records: Mutex::new(Vec::new()),
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// What all requests cost.
+    pub(crate) fn cost(&self) -> Cost {
+        let [requests, bytes] = [&self.requests, &self.bytes].map(|it| it.load(Ordering::Relaxed));
+        Cost { requests, bytes }
     }
 
     pub(crate) fn push(&self, record: RequestRecord) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         // Who follows a cluster for days asks it more than anybody reads.
         if records.len() < Log::MOST {

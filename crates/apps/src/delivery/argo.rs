@@ -4,7 +4,8 @@ use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::{
-    Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, text, time,
+    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
+    one_after_another, text, time,
 };
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
@@ -149,6 +150,26 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let applied = revisions(newest);
     let last_success = newest.and_then(|entry| time(entry.get("deployedAt")));
     (Sync { state, desired, attempted, applied, last_success }, trouble)
+}
+
+/// The revisions that an Application was synced to, and the one that is being tried or failed.
+pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
+    let begun = |entry: Value<'_>| {
+        time(entry.get("deployStartedAt"))
+            .or_else(|| time(entry.get("deployedAt")))
+            .zip(revisions(Some(entry)))
+    };
+    let history = object.at(&["status", "history"]).and_then(Value::items).into_iter().flatten();
+    let mut past: Vec<_> = history.filter_map(begun).collect();
+    let operation = object.at(&["status", "operationState"]);
+    let tried = operation.and_then(|operation| {
+        let is_over = text(operation, &["phase"]).is_some_and(|phase| phase == "Succeeded");
+        let asked = operation.at(&["operation", "sync"]);
+        let revision = revisions(operation.get("syncResult")).or_else(|| revisions(asked));
+        time(operation.get("startedAt")).filter(|_| !is_over).zip(revision)
+    });
+    past.extend(tried);
+    one_after_another(past)
 }
 
 /// The message of the first condition of one of these types; Argo CD has a condition only while it is true.

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status, Taffrail};
 
 use super::{
-    Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels, text, time,
+    Applied, Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels,
+    one_after_another, text, time,
 };
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
@@ -123,6 +124,15 @@ pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> 
             of_chart.into_iter().chain(chart).collect()
         }
         _ => named(&["spec", "sourceRef"]).into_iter().collect(),
+    }
+}
+
+/// The revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source tell.
+pub(crate) fn applied<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<Applied> {
+    let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
+    match &*observed.key.kind {
+        "HelmRelease" => reader.releases(),
+        _ => reader.reconciliations(),
     }
 }
 
@@ -361,6 +371,85 @@ impl<'a> Reader<'_, 'a> {
         };
         let newest = history.filter(succeeded).filter_map(|entry| time(entry.get("lastReconciled"))).max();
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
+    }
+
+    fn history(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten()
+    }
+
+    /// When the source got what was tried last.
+    fn fetched(
+        &self,
+        source: Option<ObjectKey>,
+        is_it: impl Fn(&str, &str) -> bool,
+    ) -> Option<(Timestamp, String)> {
+        let attempted = self.text(&["status", "lastAttemptedRevision"])?;
+        let Lookup::Found(source) = self.objects.get(&source?) else { return None };
+        let artifact = source.object.at(&["status", "artifact"])?;
+        text(artifact, &["revision"]).filter(|revision| is_it(&attempted, revision))?;
+        Some((time(artifact.get("lastUpdateTime"))?, attempted))
+    }
+
+    fn reconciliations(&self) -> Vec<Applied> {
+        let read = |entry: Value<'a>| {
+            let first = time(entry.get("firstReconciled"))?;
+            let is_first = entry.get("totalReconciliations").and_then(Value::as_i64) == Some(1);
+            let took = text(entry, &["lastReconciledDuration"]).filter(|_| is_first);
+            let took = took.and_then(|took| took.parse::<SignedDuration>().ok()).unwrap_or_default();
+            Some((first.checked_sub(took).unwrap_or(first), text(entry, &["metadata", "revision"])?))
+        };
+        let past: Vec<_> = self.history().filter_map(read).collect();
+        let source = self.object().at(&["spec", "sourceRef"]).map(|reference| self.reference(reference));
+        let Some((when, to)) = self.fetched(source, |one, other| one == other) else {
+            return one_after_another(past);
+        };
+        let applied = self.text(&["status", "lastAppliedRevision"]).filter(|applied| *applied != to);
+        let older: Vec<_> = past.into_iter().filter(|(_, revision)| *revision != to).collect();
+        let from = applied.or_else(|| older.iter().max().map(|(_, revision)| revision.clone()));
+        let mut found = one_after_another(older);
+        found.push(Applied { when, from, to: Some(to), fields: Vec::new() });
+        found
+    }
+
+    fn releases(&self) -> Vec<Applied> {
+        let number = |snapshot: &Value<'a>| snapshot.get("version").and_then(Value::as_i64);
+        let is =
+            |snapshot: &Value<'a>, status: &str| snapshot.get("status").is_some_and(|own| own.is_str(status));
+        let mut past: Vec<Value<'a>> = self.history().collect();
+        past.sort_by_key(number);
+        // What helm-controller took back is what changed, not that it did.
+        let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
+        let mut before: Option<Value<'a>> = None;
+        if is_remedied
+            && let [.., failed, restored] = past.as_slice()
+            && is(failed, "failed")
+        {
+            // The history forgets what is restored; what it was restored to says it.
+            before = Some(*restored).filter(|_| past.len() == 2);
+            past.pop();
+        }
+        let mut found: Vec<Applied> = Vec::new();
+        for snapshot in past {
+            let to = text(snapshot, &["chartVersion"]);
+            let from = before.and_then(|before| text(before, &["chartVersion"]));
+            let configured = |snapshot: Value<'a>| text(snapshot, &["configDigest"]);
+            let other_values = before.is_some_and(|before| configured(before) != configured(snapshot));
+            if let Some(when) = time(snapshot.get("lastDeployed"))
+                && (from != to || other_values)
+            {
+                let fields = if other_values { vec!["values".to_owned()] } else { Vec::new() };
+                found.push(Applied { when, from, to, fields });
+            }
+            before = Some(snapshot);
+        }
+        let newest = before.and_then(|snapshot| text(snapshot, &["chartVersion"]));
+        if let Some((when, to)) = self.fetched(self.chart(), is_chart_of)
+            && newest.as_ref() != Some(&to)
+            && found.iter().all(|applied| applied.to.as_ref() != Some(&to))
+        {
+            found.push(Applied { when, from: newest, to: Some(to), fields: Vec::new() });
+        }
+        found
     }
 
     /// The object that a reference names; without a namespace it is beside the one that refers.

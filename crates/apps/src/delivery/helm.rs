@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use taffrail_status::json::{self, Parser, Value};
 
 use super::flux::Releases;
-use super::{Declaration, Declarations, Destination, dedup, manifest, text, time};
+use super::{Applied, Declaration, Declarations, Destination, dedup, manifest, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError, why_unread};
@@ -268,6 +268,23 @@ pub(crate) fn declare(
             }
         }
     }
+}
+
+/// The version of a release that Helm stored last, with what holds it.
+pub(crate) fn applied(
+    objects: &dyn Objects,
+    namespace: &str,
+    release: &str,
+    sync: &Sync,
+) -> Option<(ObjectKey, Applied)> {
+    let storage = Storage::of(objects);
+    let versions = storage.0.get(&(namespace, release))?;
+    let (newest, observed) = versions.last_key_value()?;
+    let when = time(observed.object.at(&["metadata", "creationTimestamp"]))?;
+    let chart = sync.attempted.as_ref().map(|chart| format!(", {chart}")).unwrap_or_default();
+    let from = versions.keys().rev().nth(1).map(|version| format!("revision {version}"));
+    let to = Some(format!("revision {newest}{chart}"));
+    Some((observed.key.clone(), Applied { when, from, to, fields: Vec::new() }))
 }
 
 /// An older version, if it is the one that was deployed last.

@@ -189,6 +189,33 @@ impl Declarations {
     }
 }
 
+/// A revision that a tool applied, or tried to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// When it began.
+    pub(crate) when: Timestamp,
+    /// What was applied before, where that was another revision.
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+    /// What else differs, by name.
+    pub(crate) fields: Vec<String>,
+}
+
+/// Of what was applied one after the other, each with the revision before; where that is the same, nothing that is known
+/// changed.
+fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
+    applied.sort();
+    let mut before: Option<String> = None;
+    let mut found = Vec::new();
+    for (when, revision) in applied {
+        if before.as_ref() != Some(&revision) {
+            let from = before.replace(revision.clone());
+            found.push(Applied { when, from, to: Some(revision), fields: Vec::new() });
+        }
+    }
+    found
+}
+
 /// One item of `status.conditions`.
 struct Condition<'a>(Value<'a>);
 

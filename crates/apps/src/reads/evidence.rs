@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Event, Evidence, Listing, assess, references};
+use taffrail_status::assess::{self, Event, Evidence, Listing, assess, changes, references};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
-use super::{FEW, Plan, Read, Target, list};
-use crate::delivery::{Declarations, time};
+use super::{Changes, FEW, Plan, Read, Target, list};
+use crate::delivery::{Declaration, Declarations, time};
 use crate::evidence::{ClusterEvidence, body_of_evidence};
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{KindCatalog, ServedKind};
@@ -133,8 +133,11 @@ impl Plan<'_> {
         found: &Declarations,
         rules: &dyn Rules,
     ) -> Vec<Read> {
-        let mut demand = self.demand(catalog, found, rules);
+        let (mut demand, of_changes) = self.demand(catalog, found, rules);
+        demand.owners.extend(of_changes.owners);
         self.resolve(catalog, &mut demand);
+        // What the kubelet is content with is no evidence, and may have changed all the same.
+        demand.objects.extend(of_changes.objects);
         let mut reads = Vec::new();
         self.lists(catalog, &demand, &mut reads);
         self.objects(catalog, &demand, &mut reads);
@@ -142,11 +145,13 @@ impl Plan<'_> {
         reads
     }
 
-    /// Assesses all objects with what is known.
-    fn demand(&self, catalog: &KindCatalog, found: &Declarations, rules: &dyn Rules) -> Demand {
+    /// Assesses all objects with what is known, and then asks what changed.
+    fn demand(&self, catalog: &KindCatalog, found: &Declarations, rules: &dyn Rules) -> (Demand, Demand) {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let evidence = ClusterEvidence::new(self.snapshot);
         let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
+        let of_changes = Recorder { evidence: &evidence, demand: RefCell::default() };
+        let changing = self.changing(found);
         let apps = self.apps(found);
         let declaring = apps.iter().filter_map(|app| app.declaring.as_ref());
         let declared = self.objects_of(found);
@@ -156,7 +161,10 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.body != Body::Whole {
                 continue;
             }
-            assess(&observed.object, &recorder, rules, now, &rules.options());
+            let assessment = assess(&observed.object, &recorder, rules, now, &rules.options());
+            if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
+                changes(&assessment.chain, turn, &of_changes);
+            }
             // Of all definitions only that of the object matters.
             let mut demand = recorder.demand.borrow_mut();
             let definitions = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -167,7 +175,25 @@ impl Plan<'_> {
                 demand.objects.insert(ObjectKey::new(definitions.group, definitions.kind, "", name));
             }
         }
-        recorder.demand.into_inner()
+        (recorder.demand.into_inner(), of_changes.demand.into_inner())
+    }
+
+    /// The objects of which it is wanted what changed.
+    fn changing<'f>(&'f self, found: &'f Declarations) -> BTreeSet<&'f ObjectKey> {
+        let is_meant = |app: &&Declaration| match &self.asked.changes {
+            Changes::None => false,
+            Changes::Of(queries) => {
+                queries.iter().any(|query| query.means(&app.key, app.delivery, &app.namespace, &app.name))
+            }
+            Changes::All => true,
+        };
+        let named = self.asked.objects.iter().filter(|_| self.asked.changes != Changes::None);
+        let apps = self.apps(found).into_iter().filter(is_meant);
+        let of_apps = apps.flat_map(|app| {
+            let objects = app.objects.iter().filter(|_| app.cluster().is_some());
+            objects.chain(&app.declaring)
+        });
+        of_apps.chain(named).collect()
     }
 
     /// Turns owners and namespaces into the kinds that are to be listed, and leaves out what tells nothing new.

@@ -3,10 +3,11 @@
 use serde::Serialize;
 use taffrail_status::{Status, rollup};
 
-use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView};
+use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, time};
 use crate::apps::{App, AppList};
 use crate::fleet::{Fleet, Member};
 use crate::objects::{Objects, Scope, ScopeError};
+use crate::reading::{NotLive, Reading};
 use crate::reads;
 
 /// The clusters that were asked.
@@ -66,6 +67,73 @@ pub struct ClusterRow {
     pub errors: usize,
     /// How fresh the row is.
     pub freshness: FreshnessView,
+    /// How it is read, where it is a live cluster that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<ReadingView>,
+}
+
+/// How a cluster is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadingView {
+    /// How lists are: `streams`, `gzip pages` or `pages`.
+    pub lists: &'static str,
+    /// The version of HTTP.
+    pub protocol: &'static str,
+    /// How long a journey to the server and back takes, in microseconds.
+    pub round_trip_micros: u64,
+    /// How many requests there were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// How many bytes came, after decompression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Since when all that is wanted has been known without a gap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_since: Option<String>,
+    /// How many scopes are followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<usize>,
+    /// The followed scopes that are not live.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_live: Vec<NotLiveRow>,
+}
+
+/// A scope that is followed and not live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotLiveRow {
+    /// Which one.
+    pub scope: String,
+    /// `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
+    pub state: &'static str,
+    /// Why, for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when.
+    pub since: String,
+}
+
+impl From<&Reading> for ReadingView {
+    fn from(reading: &Reading) -> ReadingView {
+        let followed = reading.followed.as_ref();
+        let row = |it: &NotLive| NotLiveRow {
+            scope: it.scope.to_string(),
+            state: it.state.as_str(),
+            message: it.message.clone(),
+            since: time(it.since),
+        };
+        ReadingView {
+            lists: reading.lists(),
+            protocol: reading.protocol,
+            round_trip_micros: u64::try_from(reading.round_trip.as_micros()).unwrap_or(u64::MAX),
+            requests: reading.cost.map(|cost| cost.requests),
+            bytes: reading.cost.map(|cost| cost.bytes),
+            live_since: followed.and_then(|followed| followed.live_since).map(time),
+            scopes: followed.map(|followed| followed.scopes),
+            not_live: followed.map(|it| it.not_live.iter().map(row).collect()).unwrap_or_default(),
+        }
+    }
 }
 
 fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
@@ -102,6 +170,7 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         counts: counts.into(),
         errors: list.errors.iter().filter(|error| error.cluster == objects.name()).count(),
         freshness: objects.freshness().into(),
+        reading: objects.reading().map(ReadingView::from),
     }
 }
 

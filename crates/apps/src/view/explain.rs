@@ -2,13 +2,15 @@
 
 use serde::Serialize;
 use taffrail_status::Status;
-use taffrail_status::assess::Link;
+use taffrail_status::assess::{Change, Link};
 
 use super::command::{helm, kubectl, resource, taffrail};
+use super::text::revision;
 use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
-use crate::apps::{App, OUT_OF_REACH, Resource, UNREADABLE};
+use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
 use crate::find::full_name;
+use crate::freshness::FreshnessState;
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 
@@ -44,6 +46,9 @@ pub struct Explanation {
     pub message: String,
     /// From the object to the cause, which is the last; empty where all is well.
     pub chain: Vec<LinkRow>,
+    /// What changed shortly before the object turned red, the nearest first, as far as can be known; three at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangeRow>,
     /// Commands that tell more of the cause.
     pub next: Vec<String>,
 }
@@ -103,6 +108,65 @@ impl From<&Link> for LinkRow {
     }
 }
 
+/// Something that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeRow {
+    /// When.
+    pub when: String,
+    /// What sort of thing: `config`, `created`, `image`, `node`, `quota`, `revision`, `spec`, `template`.
+    pub what: &'static str,
+    /// Of which object.
+    pub object: ObjectName,
+    /// Of an image: the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The names of what differs besides; never what stands there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// What it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Who wrote it, by the name of the field manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl From<&Change> for ChangeRow {
+    fn from(change: &Change) -> ChangeRow {
+        let Change { when, what, object, container, fields, from, to, by } = change.clone();
+        let object = ObjectName::from(&object);
+        ChangeRow { when: time(when), what: what.as_str(), object, container, fields, from, to, by }
+    }
+}
+
+impl ChangeRow {
+    /// What changed, in words that follow the name of the object: `image of container web: web:1 → web:2`.
+    pub fn words(&self) -> String {
+        let what = match (self.what, &self.container) {
+            ("image", Some(container)) => &*format!("image of container {container}"),
+            ("template", _) => "how its Pods are made",
+            ("config", _) => "contents",
+            ("node", _) => "lost",
+            ("quota", _) => "used up",
+            (what, _) => what,
+        };
+        let shown = |text: &Option<String>| text.as_deref().map(|text| revision(text).into_owned());
+        let values = match (shown(&self.from), shown(&self.to)) {
+            (Some(from), Some(to)) if from == to => Some(to),
+            (Some(from), to) => Some(format!("{from} → {}", to.as_deref().unwrap_or("nothing"))),
+            (None, to) => to,
+        };
+        let more = values.into_iter().chain(self.fields.iter().cloned()).collect::<Vec<_>>().join(", ");
+        let by = self.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
+        let colon = if more.is_empty() { "" } else { ": " };
+        format!("{what}{by}{colon}{more}")
+    }
+}
+
 impl Explanation {
     /// Explains an app. Where `context` is given, it goes into the commands.
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
@@ -125,8 +189,15 @@ impl Explanation {
             flagged: app.resources.iter().filter_map(Flagged::of).collect(),
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
+            changed: Vec::new(),
             next,
         }
+    }
+
+    /// The same, with what changed before.
+    #[must_use]
+    pub fn after(self, changed: &[Change]) -> Explanation {
+        Explanation { changed: changed.iter().map(ChangeRow::from).collect(), ..self }
     }
 }
 
@@ -215,6 +286,10 @@ fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {
             vec![taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None)]
+        }
+        // Who cannot be asked cannot say what one may do either.
+        (Status::Unknown, UNOBSERVED) if app.freshness.state == FreshnessState::Lost => {
+            vec![kubectl(&["get", "--raw", "/readyz"], "", context)]
         }
         _ => next_of(cause, context),
     }

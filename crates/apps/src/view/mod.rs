@@ -20,10 +20,10 @@ use taffrail_status::Status;
 use taffrail_status::{assess, rollup};
 
 pub use apps::{AppList, AppRow, SourceView, SyncView};
-pub use clusters::{ClusterList, ClusterRow};
+pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, Explanation, ExplanationList, Flagged, LinkRow};
+pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};

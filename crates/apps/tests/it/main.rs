@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
 mod argo;
+mod changes;
 mod claims;
 mod detail;
 mod dump;

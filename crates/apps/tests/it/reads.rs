@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
     App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
-    Objects, Read, Snapshot, Target, apps, apps_by, declared, view::AppDetailList, wanted_elsewhere,
+    Objects, Read, Snapshot, Target, apps, apps_by, declared, dependents_elsewhere, view::AppDetailList,
+    wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
 
@@ -494,6 +495,32 @@ fn what_stands_behind_objects_that_another_cluster_delivers_is_read() {
     let list = apps(&[&hub, &edge], &Taffrail, NOW);
     let app = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
     assert_eq!(app.health, Status::Failed, "{}", app.message);
+}
+
+#[test]
+fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
+    let asked = Asked { follow: true, dependents: Dependents::All, liveness: true, ..Asked::default() };
+    let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
+                  contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
+    let mut objects = hub_objects(&["shop_web_apps_Deployment"]);
+    objects[1]["data"] = json!({"value": STANDARD.encode(config)});
+    let (hub, _) = Server::new(objects).read("hub", &asked);
+    let server = Server::new(vec![is_ready("web")]);
+    let (mut edge, _) = server.read("edge", &asked);
+    edge.add_server("https://edge");
+    let of_pods = ObjectKey::new("", "Pod", "shop", "none");
+    assert!(matches!(edge.get(&of_pods), Lookup::Unobserved(_)));
+
+    let of = |name: &str| Dependents::Of(name.parse().unwrap());
+    assert!(dependents_elsewhere(&[&hub, &edge], &of("another")).is_empty());
+    let wanted = dependents_elsewhere(&[&hub, &edge], &of("shop"));
+    assert_eq!(wanted, dependents_elsewhere(&[&hub, &edge], &Dependents::All));
+    assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
+    let dependents_in = wanted["edge"].clone();
+    assert_eq!(dependents_in.iter().collect::<Vec<_>>(), ["shop"]);
+    let objects = wanted_elsewhere(&[&hub, &edge])["edge"].clone();
+    let log = server.go_on(&mut edge, &Asked { objects, dependents_in, ..asked });
+    assert!(matches!(edge.get(&of_pods), Lookup::Absent), "{:?}", log.paths());
 }
 
 fn hub_objects(ids: &[&str]) -> Vec<Value> {

@@ -1,6 +1,6 @@
 //! Whether the server is there.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -133,6 +133,7 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
     let deadline = Deadline::after(WITHIN);
     let cluster = Cluster::connect(context, deadline).await.map_err(|error| error.to_string())?;
+    *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += connection.cluster.cost();
     shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
     Ok(())
 }

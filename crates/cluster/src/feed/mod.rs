@@ -164,6 +164,8 @@ struct Shared {
     outbox: mpsc::Sender<Message>,
     lists: Semaphore,
     costs: pace::Counters,
+    /// What was asked over connections that were replaced.
+    before: Mutex<Cost>,
     /// When bytes last came, in milliseconds since `begun`.
     heard: AtomicU64,
     begun: Instant,
@@ -260,6 +262,7 @@ impl Feeds {
             context,
             outbox,
             costs: pace::Counters::default(),
+            before: Mutex::default(),
             heard: AtomicU64::new(0),
             begun: Instant::now(),
             epoch: watch::Sender::new(0),
@@ -326,7 +329,13 @@ impl Feeds {
         self.shared.costs.read()
     }
 
-    /// Whether lists are read as streams; `None` before the first list.
+    /// What was asked in all: by feeds, over every connection so far, and by others over [`Feeds::cluster`].
+    pub fn cost(&self) -> Cost {
+        let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
+        self.cluster().cost() + before + self.shared.costs.streamed()
+    }
+
+    /// Whether lists are read as streams; pages are compressed where [`Cluster::compresses`].
     pub fn streams_lists(&self) -> bool {
         scope::streams(&self.shared)
     }

@@ -1,5 +1,6 @@
 //! How often, how much, and what for.
 
+use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -40,6 +41,22 @@ pub struct Cost {
     pub bytes: u64,
 }
 
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Add for Cost {
+    type Output = Cost;
+
+    fn add(mut self, other: Cost) -> Cost {
+        self += other;
+        self
+    }
+}
+
 /// What a cluster was asked, and how its watches fared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
@@ -61,11 +78,23 @@ impl Costs {
 pub(super) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
+    /// Requests that no connection keeps a record of.
+    streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,
 }
 
 impl Counters {
+    pub(super) fn stream(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was asked of which no connection keeps a record.
+    pub(super) fn streamed(&self) -> Cost {
+        let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        Cost { requests: self.streams.load(Ordering::Relaxed), bytes }
+    }
+
     pub(super) fn request(&self, purpose: Purpose) {
         self.requests[purpose as usize].fetch_add(1, Ordering::Relaxed);
     }

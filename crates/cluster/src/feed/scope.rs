@@ -58,8 +58,7 @@ pub(super) fn streams(shared: &Shared) -> bool {
         && match shared.settings.lists {
             Lists::Streams => true,
             Lists::Pages => false,
-            // A connection takes three journeys, four with TLS 1.2.
-            Lists::Measured => shared.connection().cluster.connecting() < NEAR * 3,
+            Lists::Measured => shared.connection().cluster.round_trip() < NEAR,
         }
 }
 

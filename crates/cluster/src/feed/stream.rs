@@ -82,6 +82,7 @@ pub(super) async fn open(
         problem: format!("cannot be asked for: {error}"),
     })?;
     shared.costs.request(purpose);
+    shared.costs.stream();
     let mut returned = shared.returned.subscribe();
     let answer = tokio::select! {
         answer = tokio::time::timeout(begins(purpose), client.send(request)) => answer,

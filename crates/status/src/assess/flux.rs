@@ -12,6 +12,9 @@ pub(super) fn is_flux(group: &str) -> bool {
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let ready = object.condition("Ready");
     let reason = ready.and_then(|ready| ready.get("reason")?.as_str()).unwrap_or_default();
+    if !finding.is_current() && REMEDIES.contains(&&*reason) {
+        return remedied(object, finding);
+    }
     if finding.is_current() || ready.is_none_or(|ready| finding.verdict.message != ready_text(ready)) {
         return;
     }
@@ -32,6 +35,23 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     }
     finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));
     finding.says_what_it_awaits = true;
+}
+
+/// That what failed was taken back with success is why a HelmRelease is not ready, and no cause.
+const REMEDIES: [&str; 2] = ["RollbackSucceeded", "UninstallSucceeded"];
+
+/// What was taken back speaks, and that it was is a fact.
+fn remedied(object: &Object<'_>, finding: &mut Finding) {
+    let text =
+        |value: Value<'_>, key| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let failed = |name| {
+        let condition = object.condition(name)?;
+        (text(condition, "status") == "False").then_some(condition)
+    };
+    // Tests may fail of what was released well.
+    let Some(condition) = failed("Released").or_else(|| failed("TestSuccess")) else { return };
+    finding.fact(object.condition("Ready").map(ready_text).unwrap_or_default());
+    finding.say(&text(condition, "reason"), text(condition, "message"));
 }
 
 fn ready_text(ready: Value<'_>) -> String {

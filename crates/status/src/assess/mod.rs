@@ -16,6 +16,7 @@
 mod autoscaling;
 mod batch;
 mod case;
+mod changes;
 mod deletion;
 mod disruption;
 mod edges;
@@ -41,6 +42,7 @@ use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
+pub use changes::{Change, ChangeKind, changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
     Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,

@@ -41,6 +41,22 @@ pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Opt
     })
 }
 
+/// Whether an object is a ReplicaSet, in the group that all clusters serve.
+pub(super) fn is_replica_set(object: &Object<'_>) -> bool {
+    object.group() == "apps" && object.kind() == "ReplicaSet"
+}
+
+/// The ReplicaSet that an owner rolls out, and the one that it rolled out before.
+pub(super) fn previous_and_current<'o, 'e>(
+    owner: &Object<'_>,
+    sets: &'o [Object<'e>],
+) -> (Option<&'o Object<'e>>, Option<&'o Object<'e>>) {
+    let Some(current) = current(owner, sets) else { return (None, None) };
+    let order = |set: &Object<'_>| (revision(set), time(set.at(&["metadata", "creationTimestamp"])));
+    let older = sets.iter().filter(|set| set.name() != current.name() && order(set) < order(current));
+    (older.max_by_key(|set| order(set)), Some(current))
+}
+
 /// The ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
 pub(super) fn replica_sets<'e>(case: &Case<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
     let sets = case.owned(owner, Some(("apps", "ReplicaSet")));

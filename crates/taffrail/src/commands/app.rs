@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<E
                 if number > 0 {
                     writeln!(answer::people(), "\n")?;
                 }
-                print(app, detail, several, fleet.now)
+                print(app, detail, several, fleet.aged)
             })
         }
     })?;

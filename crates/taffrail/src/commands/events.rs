@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
     let events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
     written(match arguments.output {
         EventsOutput::Json => get::document(ListOutput::Json, &events),
-        EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.now),
+        EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.aged),
     })?;
     Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table))
 }

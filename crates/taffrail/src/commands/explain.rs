@@ -8,8 +8,8 @@ use taffrail_apps::view::{
     Answer, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, text,
 };
 use taffrail_apps::{
-    App, AppList, AppQuery, Asked, Belonging, Body, Delivery, FindError, InvalidAppQuery, Lookup, ObjectKey,
-    Objects, Resource, Snapshot, declared, filter,
+    App, AppList, AppQuery, Asked, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery, Lookup,
+    ObjectKey, Objects, Resource, Snapshot, changes, declared, filter,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -28,8 +28,11 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
         names.iter().flat_map(|name| name.keys(snapshot, namespace)).collect()
     };
-    let mut asked =
-        Asked { owners: !names.is_empty(), ..asked(None, &arguments.declared, &arguments.grouping) };
+    let mut asked = Asked {
+        owners: !names.is_empty(),
+        changes: of_interest(&names),
+        ..asked(None, &arguments.declared, &arguments.grouping)
+    };
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = source.read(&arguments.view, &asked, &more)?;
     get::check_clusters(&arguments.cluster, fleet)?;
@@ -45,10 +48,14 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
         is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     };
-    let explained = |subject: &Subject<'_>| {
-        let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref());
-        subject.belonging.iter().fold(explanation, Explanation::with)
-    };
+    let clusters = fleet.clusters();
+    let explained =
+        |subject: &Subject<'_>| {
+            let via = subject.belonging.as_ref().map_or(&[][..], |belonging| &belonging.apps);
+            let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref())
+                .after(&changes(&subject.app, via, &clusters));
+            subject.belonging.iter().fold(explanation, Explanation::with)
+        };
     let explanations: Vec<_> = subjects.iter().map(|subject| (subject, explained(subject))).collect();
     written(match arguments.output {
         ExplainOutput::Table => people(&explanations, fleet, missing.is_empty()),
@@ -74,6 +81,14 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         exit = exit.max(Exit::No);
     }
     Ok(exit)
+}
+
+/// The apps of which it is of interest what changed.
+fn of_interest(names: &[Name<'_>]) -> Changes {
+    if names.is_empty() {
+        return Changes::All;
+    }
+    Changes::Of(names.iter().filter_map(|name| name.query().cloned()).collect())
 }
 
 /// What was asked for by name.
@@ -103,6 +118,13 @@ impl<'t> Name<'t> {
         match self {
             Name::Key(key) => Some(key),
             Name::Words { .. } => None,
+        }
+    }
+
+    fn query(&self) -> Option<&AppQuery> {
+        match self {
+            Name::Key(_) => None,
+            Name::Words { query, .. } => Some(query),
         }
     }
 
@@ -315,7 +337,7 @@ fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: b
         if place > 0 {
             writeln!(out)?;
         }
-        explain(&mut out, subject, explanation, several, fleet.now)?;
+        explain(&mut out, subject, explanation, several, fleet.aged)?;
     }
     out.flush()
 }
@@ -356,6 +378,7 @@ fn explain(
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
         indented(out, "  - ", fact)?;
     }
+    changed(out, explanation)?;
     if explanation.chain.len() > 1 {
         writeln!(out)?;
         writeln!(out, "{bold}How it shows{bold:#}")?;
@@ -379,6 +402,27 @@ fn explain(
         }
     }
     further(out, explanation)
+}
+
+/// What changed before, each with how long before the object turned red.
+fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    let bold = Style::new().bold();
+    if explanation.changed.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "{bold}What changed before{bold:#}")?;
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let turn = explanation.chain.iter().find_map(|link| time(link.since.as_deref()?));
+    for change in &explanation.changed {
+        let span = turn.zip(time(&change.when)).map(|(turn, when)| turn.as_second() - when.as_second());
+        let before = match span {
+            Some(seconds @ 1..) => format!("{} before", text::span(seconds)),
+            _ => "at that time".to_owned(),
+        };
+        indented(out, "  ", &format!("{before}: {}, {}", object(&change.object), change.words()))?;
+    }
+    Ok(())
 }
 
 /// An object in one line, cut where the screen ends.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Scope, full_name};
+use taffrail_apps::{App, AppError, AppList, Scope, ScopeState, full_name};
 use taffrail_status::Status;
 
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
@@ -252,10 +252,10 @@ impl Shown<'_> {
             rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
         };
         let rows: Vec<Row> = match arguments.what {
-            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.now)).collect()),
-            What::Clusters => self.clusters().items.iter().map(cluster_row).collect(),
+            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.aged)).collect()),
+            What::Clusters => self.clusters().items.iter().map(|row| cluster_row(row, fleet.aged)).collect(),
             What::Resources => {
-                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.now)).collect())
+                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.aged)).collect())
             }
         };
         if rows.is_empty() {
@@ -265,6 +265,10 @@ impl Shown<'_> {
             answer::tell(format!("No {} found{place}{filtered}.\n", noun(arguments.what)));
             return Ok(());
         }
+        let is_said = |column: &&str| {
+            is_chosen || !OF_READING.contains(column) || rows.iter().any(|row| row.contains_key(*column))
+        };
+        let columns: Vec<_> = columns.into_iter().filter(is_said).collect();
         let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
         let screen = if wide { None } else { screen() };
         let spare = if is_chosen { &[] } else { SPARE };
@@ -354,17 +358,25 @@ fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
     })
 }
 
+/// How a cluster is read; of dumps there is nothing to say.
+const OF_READING: [&str; 6] = ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
+
 fn cluster_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        vec!["CLUSTER", "ID", "ALIASES", "STATUS", "APPS", "VERSION", "OBSERVED", "MESSAGE"]
+        [
+            &["CLUSTER", "ID", "ALIASES", "STATUS", "APPS", "VERSION", "OBSERVED"],
+            &OF_READING[..],
+            &["MESSAGE"],
+        ]
+        .concat()
     } else {
         vec!["CLUSTER", "STATUS", "APPS", "VERSION", "MESSAGE"]
     }
 }
 
-fn cluster_row(cluster: &view::ClusterRow) -> Row {
+fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
     let status: Status = cluster.status.parse().unwrap_or(Status::Unknown);
-    BTreeMap::from([
+    let mut row = BTreeMap::from([
         ("CLUSTER", Cell::new(&cluster.name)),
         ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
         ("ALIASES", Cell::new(cluster.aliases.join(","))),
@@ -373,7 +385,41 @@ fn cluster_row(cluster: &view::ClusterRow) -> Row {
         ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
         ("OBSERVED", Cell::new(cluster.freshness.observed_at.as_deref().unwrap_or(cluster.freshness.state))),
         ("MESSAGE", Cell::new(text::revision(&cluster.message))),
-    ])
+    ]);
+    let Some(reading) = &cluster.reading else { return row };
+    let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
+    let since = reading.live_since.as_ref().and_then(|since| since.parse().ok());
+    let round_trip = reading.round_trip_micros as f64 / 1000.0;
+    let digits = if round_trip < 10.0 { 1 } else { 0 };
+    row.extend([
+        ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
+        ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
+        ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
+        ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
+    ]);
+    // What is read once is not live.
+    if reading.scopes.is_some() {
+        row.insert("LIVE SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default()));
+        row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
+    }
+    row
+}
+
+/// The scopes that are not live, by their states. A kind that a server does not have lacks nothing.
+fn not_live(scopes: &[view::NotLiveRow]) -> String {
+    const NAMED: usize = 2;
+    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent.as_str()) {
+        states.entry(scope.state).or_default().push(&scope.scope);
+    }
+    let told = states.into_iter().map(|(state, scopes)| {
+        let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match scopes.len().saturating_sub(NAMED) {
+            0 => format!("{state}: {named}"),
+            more => format!("{state}: {named} and {more} more"),
+        }
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 fn resource_columns(wide: bool) -> Vec<&'static str> {

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, &trees),
         TreeOutput::Dot => dot(&trees.items),
-        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now),
+        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.aged),
     })?;
     let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json);
     if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {

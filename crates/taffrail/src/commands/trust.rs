@@ -119,7 +119,7 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),
             "APPS" => Cell::new(doubt.app_count.to_string()),
-            "SINCE" => Cell::new(since(doubt, fleet.now).unwrap_or_default()),
+            "SINCE" => Cell::new(since(doubt, fleet.aged).unwrap_or_default()),
             "MESSAGE" => Cell::new(&doubt.message),
             _ => Cell::new(doubt.next.join("; ")),
         };
@@ -142,7 +142,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
     ];
     for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
         writeln!(out, "{bold}{title}{bold:#}")?;
-        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.now))?;
+        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.aged))?;
         writeln!(out)?;
     }
     if report.items.is_empty() {

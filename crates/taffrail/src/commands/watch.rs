@@ -16,7 +16,7 @@ use crate::output::answer;
 use crate::output::screen::Screen;
 use crate::source::{Fleet, Follow, More, Once, Source};
 
-/// How often ages are drawn anew.
+/// How often ages are drawn anew, and what time alone changes is looked at.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Drawing takes at most this part of the time.
@@ -151,14 +151,15 @@ fn append(
     run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
 ) -> Result<(), Complaint> {
     let mut out = answer::programs();
-    // Ages move by themselves. Whether anything else did shows when both are told as of one moment.
+    // Ages move by themselves. Whether anything else did shows when they are told from one moment.
     let moment = Timestamp::now();
     let mut before: Option<String> = None;
     let mut told: Vec<String> = Vec::new();
     loop {
-        let still = judged_at(Some(moment), &mut source, run);
+        let (begun, now) = (Instant::now(), Timestamp::now());
+        let still = judged_at(now, moment, &mut source, run);
         source.held = true;
-        let current = judged_at(None, &mut source, run);
+        let current = judged_at(now, now, &mut source, run);
         source.held = false;
         match (still, current) {
             (Ok(still), Ok(current)) => {
@@ -183,20 +184,23 @@ fn append(
                 }
             }
         }
+        // Some verdicts are a matter of time.
+        let pause = TICK.max(begun.elapsed() * REST);
         if let Some(follow) = &mut source.follow {
-            while !follow.next(Duration::from_secs(5)) {}
+            follow.next(pause);
         }
     }
 }
 
-/// An answer as of a moment, or as of now.
+/// An answer as of `now`, with ages told from `aged`.
 fn judged_at(
-    moment: Option<Timestamp>,
+    now: Timestamp,
+    aged: Timestamp,
     source: &mut Following,
     run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
 ) -> Result<Frame, Complaint> {
     if let Some(follow) = &mut source.follow {
-        follow.judge_at(moment);
+        follow.judge_at(now, aged);
     }
     frame(source, run).map(|(_, frame)| frame)
 }
@@ -218,7 +222,7 @@ fn without_times(form: Form, text: String) -> String {
     }
 }
 
-/// What of an answer is new: `still` and `before` are told as of one moment, `text` as of now.
+/// What of an answer is new: ages in `still` and `before` are told from one moment, those in `text` from now.
 fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
     match form {
         // Strings in JSON hold no line breaks.

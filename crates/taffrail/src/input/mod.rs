@@ -8,7 +8,7 @@ pub(crate) use chunks::{Chunk, Chunks, Shape};
 pub(crate) use files::{Source, sources};
 pub(crate) use parse::{Parsed, each, json, tree};
 
-use crate::cli::InputFormat;
+use crate::commands::status::InputFormat;
 
 impl InputFormat {
     /// The shape this stands for, or `None` where the input itself must tell.

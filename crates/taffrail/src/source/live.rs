@@ -1,6 +1,6 @@
 //! Live clusters: all at once, each with its own deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use futures::future::{join_all, join3};
 use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Scope, ScopeError, ServedKind, Snapshot,
-    Target, next_reads, wanted_elsewhere,
+    Target, dependents_elsewhere, next_reads, wanted_elsewhere,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
@@ -21,6 +21,8 @@ use taffrail_status::{Choosing, Rules, Taffrail};
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
+
+use super::reading;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -242,19 +244,24 @@ pub(super) fn fleet(
     let lives = finish(&runtime, members.into_iter().map(first).collect());
     let lives = lives.and_then(|lives| {
         let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
+        let mut dependents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         if asked.follow {
             let clusters: Vec<_> = lives.iter().map(|(snapshot, _)| snapshot as &dyn Objects).collect();
             wanted = wanted_elsewhere(&clusters);
+            dependents = dependents_elsewhere(&clusters, &asked.dependents);
         }
         for ((snapshot, _), namespace) in lives.iter().zip(&namespaces) {
             wanted.entry(snapshot.name().to_owned()).or_default().extend(more(snapshot, namespace));
         }
         let second = |(mut snapshot, cluster): (Snapshot, Option<Cluster>)| {
             let keys = wanted.remove(snapshot.name()).unwrap_or_default();
-            let asked = Asked { objects: [asked.objects.clone(), keys].concat(), ..(*asked).clone() };
+            let dependents_in = dependents.remove(snapshot.name()).unwrap_or_default();
+            let objects = [asked.objects.clone(), keys].concat();
+            let asked = Asked { objects, dependents_in, ..(*asked).clone() };
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
                     go_on(&mut snapshot, cluster, &asked, &rules).await;
+                    snapshot.set_reading(reading::once(cluster));
                 }
                 (snapshot, cluster)
             })

@@ -6,6 +6,7 @@ mod dump;
 mod follow;
 mod held;
 mod live;
+mod reading;
 mod requests;
 mod stopwatch;
 
@@ -57,6 +58,8 @@ pub(crate) struct Fleet {
     pub(crate) snapshots: Vec<Snapshot>,
     /// The time at which it is judged.
     pub(crate) now: Timestamp,
+    /// The time from which ages are told: another one only where answers of different times are compared.
+    pub(crate) aged: Timestamp,
     /// Who judges it.
     pub(crate) rules: Choosing<Taffrail>,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
@@ -88,6 +91,7 @@ impl Fleet {
         Ok(Fleet {
             snapshots,
             now,
+            aged: now,
             rules,
             complaints,
             labels,
@@ -133,5 +137,7 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     }
     let rules = Choosing::default();
     let labels = AppLabels::default();
-    Ok(Fleet { snapshots, now, rules, complaints, labels, _answering: Stopwatch::start(arguments.verbose) })
+    let aged = now;
+    let _answering = Stopwatch::start(arguments.verbose);
+    Ok(Fleet { snapshots, now, aged, rules, complaints, labels, _answering })
 }

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use taffrail_cluster::{Cluster, Protocol};
+use taffrail_cluster::Cluster;
+
+use super::reading::protocol;
 
 /// Tells of each cluster's requests on stderr: their sum; from 2 on each of them, from 3 on what it was for.
 ///
@@ -17,10 +19,7 @@ pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a
         let rounds = records.iter().map(|record| record.round).max().unwrap_or_default();
         let bytes: u64 = records.iter().map(|record| record.bytes).sum();
         let end = records.iter().map(|record| record.started + record.duration).max().unwrap_or_default();
-        let protocol = match cluster.protocol() {
-            Protocol::Http1 => "HTTP/1.1",
-            Protocol::Http2 => "HTTP/2",
-        };
+        let protocol = protocol(cluster);
         // Nobody is left to be told that stderr is closed.
         let _ = writeln!(
             stderr,

@@ -110,6 +110,18 @@ impl Apps {
     }
 }
 
+/// What changed before: what, of which kind and name, from what to what.
+fn changed(explanation: &Value) -> Vec<String> {
+    let changed = explanation["changed"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let told = changed.iter().map(|change| {
+        let object = &change["object"];
+        let [what, from, to] = [&change["what"], &change["from"], &change["to"]].map(text);
+        format!("{what} of {} {}: {from} > {to}", text(&object["kind"]), text(&object["name"]))
+    });
+    told.collect()
+}
+
 /// The kind and name of the last link of a chain: the cause.
 fn cause(explanation: &Value) -> (String, String, String) {
     let chain = explanation["chain"].as_array();
@@ -133,16 +145,30 @@ fn what_goes_wrong_first_is_explained_and_a_dark_cluster_is_unknown() {
         apps.0
     );
     assert!(apps.is("eu-1", "shop", "Current"), "{:#?}", apps.0);
-    let (kind, reason, message) = cause(&demo.explain("shop", "us-2"));
+    let shop = demo.explain("shop", "us-2");
+    let (kind, reason, message) = cause(&shop);
     assert_eq!((&*kind, &*reason), ("Pod", "ImagePullBackOff"), "{message}");
+    let before = changed(&shop);
+    let image = "image of Deployment web: ghcr.io/acme/shop/web:1.5.1 > ghcr.io/acme/shop/web:1.6.0";
+    assert_eq!(before[0], image, "{before:?}");
+    assert!(
+        before.iter().any(|it| it.starts_with("revision of Kustomization shop: wave-2@sha1:")),
+        "{before:?}"
+    );
     assert!(message.contains("ghcr.io/acme/shop/web:1.6.0"), "{message}");
     assert!(apps.is("eu-1", "payments", "Failed"), "{:#?}", apps.0);
-    let (kind, reason, message) = cause(&demo.explain("payments", "eu-1"));
+    let payments = demo.explain("payments", "eu-1");
+    let (kind, reason, message) = cause(&payments);
     assert_eq!((&*kind, &*reason), ("ReplicaSet", "FailedCreate"), "{message}");
+    let before = changed(&payments);
+    assert_eq!(before[0], "quota of ResourceQuota team: - > used: pods=6, limited: pods=6", "{before:?}");
+    assert!(before[1].starts_with("revision of Kustomization payments: wave-1@sha1:"), "{before:?}");
     assert!(message.contains("exceeded quota: team"), "{message}");
 
     // The cluster that is dark takes the words about its apps with it, wherever they are declared.
     assert!(apps.is("ap-2", "catalog-ap-2", "Unknown"), "{:#?}", apps.0);
+    let dark = demo.explain("catalog-ap-2", "ap-2");
+    assert_eq!(dark["next"], serde_json::json!(["kubectl get --raw /readyz --context ap-2"]));
     assert!(apps.is("ap-1", "catalog-ap-1", "Current"), "{:#?}", apps.0);
     let clusters = demo.ask(&["get", "clusters", "-o", "json"]).json();
     let clusters = clusters["items"].as_array().unwrap();
@@ -175,9 +201,18 @@ fn what_goes_wrong_later_is_explained_as_well() {
     assert_eq!(apps.get("ap-3", "gateway-ap-3").1, "OutOfSync", "{:#?}", apps.0);
     assert!(apps.is("ap-3", "gateway-ap-3", "Current"), "{:#?}", apps.0);
     // Its declaration is in another cluster.
-    let (kind, reason, _) = cause(&demo.explain("orders-ap-1", "ap-1"));
+    let orders = demo.explain("orders-ap-1", "ap-1");
+    let (kind, reason, _) = cause(&orders);
     assert_eq!((&*kind, &*reason), ("Node", "NodeStatusUnknown"));
+    assert_eq!(changed(&orders)[0], "node of Node node-2: Ready > NodeStatusUnknown");
     demo.end(Signal::TERM);
+
+    let mut demo = Demo::start(&["--skip", "160s", "--hold"]);
+    let cache = demo.explain("cache", "us-1");
+    let (kind, reason, message) = cause(&cache);
+    assert_eq!((&*kind, &*reason), ("HelmRelease", "UpgradeFailed"), "{message}");
+    assert_eq!(changed(&cache), ["revision of HelmRelease cache: 0.9.2 > 0.10.0"]);
+    demo.end(Signal::INT);
 
     let mut demo = Demo::start(&["--skip", "225s", "--hold"]);
     let apps = demo.apps();

@@ -25,6 +25,9 @@ Cause
   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web(888e5b71-15b9-4e22-8000-60815ee92a4c)
   - container web ended with exit code 1 (Error)
 
+What changed before
+  at that time: Deployment web/web, image of container web: ghcr.io/acme/web:1.4.2 → ghcr.io/acme/web:1.5.0
+
 How it shows
   Deployment web/web  Failed: Updated: 1/2
   └ ReplicaSet web/web-rh4wc9sqk  Failed: Available: 0/1
@@ -233,4 +236,67 @@ fn an_app_among_the_objects_of_another_is_as_its_own_row_says() {
     // Argo CD takes no child's health for that of the parent, and neither does the roll-up.
     let root = &of(&["app", "argocd/root"])["items"][0]["app"];
     assert_eq!((&root["health"], &root["counts"]["Failed"]), (&"Current".into(), &1.into()));
+}
+
+/// A Deployment whose rollout crashes after somebody wrote its image, its arguments and its ConfigMap.
+pub(crate) const CHANGED: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web, generation: 2, creationTimestamp: "2026-02-01T00:00:00Z",
+  annotations: {deployment.kubernetes.io/revision: "2"}}
+spec: {replicas: 1}
+status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1,
+  conditions: [{type: Available, status: "False", lastTransitionTime: "2026-03-01T11:50:00Z"}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-a, namespace: shop, uid: u-a, creationTimestamp: "2026-02-01T00:00:00Z", annotations: {deployment.kubernetes.io/revision: "1"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 0, template: {spec: {containers: [{name: app, image: "web:1", args: [--fast]}]}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-b, namespace: shop, uid: u-b, creationTimestamp: "2026-03-01T11:47:00Z", annotations: {deployment.kubernetes.io/revision: "2"},
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 1, template: {spec: {containers: [{name: app, image: "web:2", args: [--password, s3cr3t]}]}}}
+status: {replicas: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-b-1, namespace: shop, uid: u-p, creationTimestamp: "2026-03-01T11:47:00Z",
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-b, uid: u-b, controller: true}]}
+spec: {containers: [{name: app, image: "web:2", envFrom: [{configMapRef: {name: settings}}]}]}
+status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-03-01T11:50:00Z"}],
+  containerStatuses: [{name: app, restartCount: 5, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop, creationTimestamp: "2026-02-01T00:00:00Z",
+  managedFields: [{manager: kubectl-edit, operation: Update, time: "2026-03-01T11:49:30Z", fieldsV1: {"f:data": {"f:key": {}}}}]}
+data: {key: value}
+"#;
+
+#[test]
+fn what_changed_before_is_told_without_values() {
+    let explain = |form: &[&str]| {
+        let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"];
+        taffrail(&[&now[..], form].concat(), CHANGED).stdout
+    };
+    let text = explain(&[]);
+    let section = "\
+What changed before
+  30 s before: ConfigMap shop/settings, contents, by kubectl-edit
+  3 min before: Deployment shop/web, image of container app: web:1 → web:2
+  3 min before: Deployment shop/web, how its Pods are made: args of container app
+
+How it shows
+";
+    assert!(text.contains(section), "{text}");
+    let json = explain(&["-o", "json"]);
+    assert!(!text.contains("s3cr3t") && !json.contains("s3cr3t"), "{json}");
+    let pod = taffrail(
+        &["explain", "po/web-b-1", "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"],
+        CHANGED,
+    );
+    assert!(pod.stdout.contains("image of container app: web:1 → web:2"), "{}", pod.stdout);
 }

@@ -55,6 +55,39 @@ fn served() -> Served {
     Served { runtime, _fleet: fleet, clusters, _folder: folder, kubeconfig }
 }
 
+/// The first answer of `get clusters -w -o json` for somebody who may see nothing.
+pub(crate) fn forbidden_everything() -> String {
+    let served = served();
+    let user = served.clusters[0].add_user("nobody", &[]);
+    std::fs::write(&served.kubeconfig, served.clusters[0].kubeconfig_for(&user)).unwrap();
+    Going::start(&served, &["get", "clusters", "-w", "-o", "json"]).until(|_| true)
+}
+
+#[test]
+fn how_a_cluster_is_followed_is_told_and_stays_true() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "clusters", "-w", "-o", "wide"]);
+    let header = going.until(|line| line.starts_with("CLUSTER"));
+    for column in ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"] {
+        assert!(header.contains(column), "{header}");
+    }
+    let line = going.until(|line| line.starts_with("one "));
+    assert!(line.contains(", HTTP/2 ") && line.contains(" KB "), "{line}");
+    let quiet = going.seen.len();
+    // That bytes come is no news, what they say is.
+    served.clusters[0].apply(app(1, 1)).unwrap();
+    let line = going.until(|line| line.starts_with("one "));
+    assert!(line.contains(" InProgress "), "{line}");
+    assert!(going.seen[quiet..].iter().all(|line| !line.starts_with("one ") || line.contains("InProgress")));
+
+    let nobody: Value = serde_json::from_str(&forbidden_everything()).unwrap();
+    let reading = &nobody["items"][0]["reading"];
+    let not_live = reading["notLive"].as_array().unwrap();
+    let secrets =
+        not_live.iter().find(|scope| scope["scope"] == "/Secret").unwrap_or_else(|| panic!("{reading}"));
+    assert_eq!(secrets["state"], "Forbidden", "{secrets}");
+}
+
 /// A command that goes on.
 struct Going {
     child: Child,
@@ -121,6 +154,70 @@ fn rows_are_added_as_they_change() {
         news.iter().all(|line| line.starts_with("one ")),
         "what did not change is not told again: {news:#?}"
     );
+}
+
+/// What the Deployment of [`app`] rolled out: a ReplicaSet and its one Pod, in this state.
+fn made(pod: &Value) -> [Value; 2] {
+    let owner = |kind: &str, name: &str, uid: &Value| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web-a", "namespace": "shop", "uid": "u-set", "ownerReferences": owner("Deployment", "web", &json!("u-web"))},
+        "spec": {"replicas": 1}, "status": {"replicas": 1}});
+    let mut one = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web-a-1", "namespace": "shop", "uid": "u-pod", "ownerReferences": owner("ReplicaSet", "web-a", &json!("u-set"))},
+        "spec": {"containers": [{"name": "c", "image": "web:2"}]}});
+    one["status"] = pod.clone();
+    [set, one]
+}
+
+/// A Deployment that rolls out, with a UID that is known.
+fn rolling() -> Value {
+    let mut rolling = app(2, 1);
+    rolling["metadata"]["uid"] = json!("u-web");
+    rolling
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": reason, "message": message}}}]})
+}
+
+#[test]
+fn a_pod_that_fails_changes_its_app_at_once() {
+    let served = served();
+    let one = &served.clusters[0];
+    one.delete("apps/v1", "Deployment", "shop", "web");
+    one.apply(rolling()).unwrap();
+    made(&waiting("ContainerCreating", "")).into_iter().for_each(|object| one.apply(object).unwrap());
+    let mut going = Going::start(&served, &["get", "apps", "-w"]);
+    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let quiet = going.seen.len();
+
+    // Nobody writes the Deployment: the one event is about the Pod.
+    let [_, failing] = made(&waiting("ImagePullBackOff", "no such image: web:2"));
+    one.apply(failing).unwrap();
+    let line = going.until(|line| line.starts_with("one "));
+    assert_eq!(words(&line)[4], "Failed", "{line}");
+    assert!(line.contains("no such image: web:2"), "{line}");
+    assert_eq!(going.seen.len(), quiet + 1, "nothing was shown in between: {:#?}", going.seen);
+}
+
+#[test]
+fn time_alone_turns_an_app_red() {
+    let served = served();
+    let one = &served.clusters[0];
+    one.delete("apps/v1", "Deployment", "shop", "web");
+    one.apply(rolling()).unwrap();
+    // Nobody fails to be scheduled before 15 s are over: it is of now, and nothing more happens to it.
+    let unschedulable = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available: 3 Insufficient cpu.", "lastTransitionTime": jiff::Timestamp::now().to_string()}]});
+    made(&unschedulable).into_iter().for_each(|object| one.apply(object).unwrap());
+    let written = one.resource_version();
+    let mut going = Going::start(&served, &["get", "apps", "-w"]);
+    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
+    let line = going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Failed"]));
+    assert!(line.contains("Insufficient cpu"), "{line}");
+    assert_eq!(one.resource_version(), written, "nothing came but time");
 }
 
 #[test]

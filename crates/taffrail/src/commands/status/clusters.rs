@@ -8,9 +8,9 @@ use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadE
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status, Verdict};
 
+use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
 use super::print::Printer;
-use crate::cli::StatusArguments;
 use crate::complaint::{Complaint, Exit, chain};
 use crate::reasons;
 use crate::source::{self, Failure, Live, Members};

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use taffrail_status::json::Parser;
 use taffrail_status::{Object, Rules, Status, Verdict, augment};
 
+use super::arguments::{StatusArguments, StatusOutput};
 use super::line::write_line;
 use super::now;
-use crate::cli::{StatusArguments, StatusOutput};
 use crate::input::{self, Chunk, Parsed, Shape};
 
 /// What the answers to a chunk consist of.

@@ -4,6 +4,7 @@
 //! the answers come in the order of the input. However long the input is, only a few chunks are in
 //! memory at a time.
 
+mod arguments;
 mod clusters;
 mod judge;
 mod line;
@@ -15,9 +16,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use jiff::Timestamp;
 use taffrail_status::{Fork, Kstatus, Rules, Taffrail};
 
-use crate::cli::{KstatusFork, RuleSet, StatusArguments, StatusOutput};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
+pub(crate) use arguments::{InputFormat, StatusArguments, StatusOutput};
+use arguments::{KstatusFork, RuleSet};
 use judge::{Answers, Judge};
 use print::Printer;
 

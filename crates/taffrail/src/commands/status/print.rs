@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};
-use crate::cli::{StatusArguments, StatusOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, style};

@@ -1,0 +1,325 @@
+//! What changed before something was no longer well.
+//!
+//! Only times, names and images are told: what stands in ConfigMaps, Secrets and environments is nobody's business here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::assess::Link;
+use crate::assess::edges::references;
+use crate::assess::evidence::{Evidence, ObjectName, controller, time};
+use crate::assess::workloads::{is_replica_set, previous_and_current};
+use crate::json::Value;
+use crate::object::Object;
+
+/// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
+/// a changed ConfigMap its time to restart.
+const SPAN: SignedDuration = SignedDuration::from_hours(1);
+
+/// Times are in whole seconds, and written by several clocks.
+const SLACK: SignedDuration = SignedDuration::from_secs(1);
+
+/// How many fields of a template are named.
+const MOST_FIELDS: usize = 10;
+
+/// How far owners are followed: Pod, ReplicaSet, Deployment.
+const ABOVE: usize = 3;
+
+/// What sort of thing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// The image of a container.
+    Image,
+    /// Something else of the Pods that a workload makes.
+    Template,
+    /// A workload was made that was not there before.
+    Created,
+    /// What is wanted of an object, such as its replicas.
+    Spec,
+    /// A ConfigMap or Secret that the Pods use.
+    Config,
+    /// A node that was well.
+    Node,
+    /// A quota that is used up.
+    Quota,
+    /// The revision that is delivered.
+    Revision,
+}
+
+impl ChangeKind {
+    /// The name used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChangeKind::Image => "image",
+            ChangeKind::Template => "template",
+            ChangeKind::Created => "created",
+            ChangeKind::Spec => "spec",
+            ChangeKind::Config => "config",
+            ChangeKind::Node => "node",
+            ChangeKind::Quota => "quota",
+            ChangeKind::Revision => "revision",
+        }
+    }
+}
+
+/// Something that changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// When.
+    pub when: Timestamp,
+    /// What sort of thing.
+    pub what: ChangeKind,
+    /// Of which object.
+    pub object: ObjectName,
+    /// Of an image: the container.
+    pub container: Option<String>,
+    /// Of a template: the names of the fields that differ, never what stands in them.
+    pub fields: Vec<String>,
+    /// What it was.
+    pub from: Option<String>,
+    /// What it is.
+    pub to: Option<String>,
+    /// Who wrote it, by the name of the field manager.
+    pub by: Option<String>,
+}
+
+impl Change {
+    /// That something of `object` changed, with nothing more known.
+    pub fn new(when: Timestamp, what: ChangeKind, object: ObjectName) -> Change {
+        Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
+    }
+}
+
+/// Whether something that happened then may have to do with a turn to red.
+fn is_before(when: Timestamp, turn: Timestamp) -> bool {
+    let before = turn.duration_since(when);
+    -SLACK <= before && before <= SPAN
+}
+
+/// What changed before something turned red, the nearest first: `chain` leads from what turned at `turn` to the cause.
+///
+/// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
+/// transitions of conditions.
+pub fn changes(chain: &[Link], turn: Timestamp, evidence: &dyn Evidence) -> Vec<Change> {
+    let there =
+        |name: &ObjectName| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+    let mut objects: Vec<Object<'_>> = chain.iter().filter_map(|link| there(&link.object)).collect();
+    // Who asks about a Pod wants to hear of its Deployment's rollout.
+    let mut above = objects.first().and_then(|first| owner(first));
+    for _ in 0..ABOVE {
+        let Some(object) = above.as_ref().and_then(there) else { break };
+        above = owner(&object);
+        objects.insert(0, object);
+    }
+    let mut found = Vec::new();
+    for object in &objects {
+        match (object.group(), object.kind()) {
+            ("apps" | "extensions", "Deployment") => {
+                rollout(object, evidence, &mut found);
+                spec(object, &mut found);
+            }
+            ("apps" | "extensions", "StatefulSet" | "DaemonSet") | ("batch", "CronJob") => {
+                created(object, &mut found);
+                spec(object, &mut found);
+            }
+            ("batch", "Job") if owner(object).is_none() => created(object, &mut found),
+            ("", "Pod") => config(object, &objects, evidence, &mut found),
+            _ => {}
+        }
+    }
+    found.extend(chain.iter().filter_map(node));
+    found.extend(chain.last().and_then(|cause| quota(cause, turn, evidence)));
+    nearest(found, turn)
+}
+
+/// Those that may have to do with the turn, the nearest first, each once.
+pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
+    changes.retain(|change| is_before(change.when, turn));
+    changes.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
+    changes.dedup();
+    changes
+}
+
+/// The controller of an object, taken to be in its namespace.
+fn owner(object: &Object<'_>) -> Option<ObjectName> {
+    let owner = controller(object)?;
+    let text = |key| owner.get(key).and_then(Value::as_str);
+    let version = text("apiVersion")?;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let (kind, name) = (text("kind")?, text("name")?);
+    // A static Pod belongs to its node.
+    let namespace = if kind == "Node" { "".into() } else { object.namespace() };
+    Some(ObjectName::new(group, &kind, &namespace, &name))
+}
+
+fn created_at(object: &Object<'_>) -> Option<Timestamp> {
+    time(object.at(&["metadata", "creationTimestamp"]))
+}
+
+fn created(object: &Object<'_>, found: &mut Vec<Change>) {
+    let change = |when| Change::new(when, ChangeKind::Created, ObjectName::of(object));
+    found.extend(created_at(object).map(change));
+}
+
+/// What the newest ReplicaSet of a Deployment has that the one before had not.
+fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Change>) {
+    let uid = deployment.text(&["metadata", "uid"]);
+    if uid.is_empty() {
+        return;
+    }
+    let sets: Vec<Object<'_>> = evidence.owned(&uid).filter(is_replica_set).collect();
+    let (previous, current) = previous_and_current(deployment, &sets);
+    let Some(current) = current else { return };
+    let Some(previous) = previous else { return created(deployment, found) };
+    let Some(when) = created_at(current) else { return };
+    // One that was made before the other was taken up again: when, it does not say.
+    if created_at(previous).is_some_and(|before| before > when) {
+        return;
+    }
+    let object = ObjectName::of(deployment);
+    for (container, from, to) in images(previous, current) {
+        let change = Change::new(when, ChangeKind::Image, object.clone());
+        found.push(Change { container: Some(container), from, to, ..change });
+    }
+    let fields = differing(previous, current);
+    if !fields.is_empty() {
+        found.push(Change { fields, ..Change::new(when, ChangeKind::Template, object) });
+    }
+}
+
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+type Fields<'a> = BTreeMap<String, Value<'a>>;
+
+/// The containers of the Pods that a ReplicaSet makes, by name.
+fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
+    let lists = CONTAINERS.into_iter().filter_map(|key| set.at(&["spec", "template", "spec", key])?.items());
+    lists.flatten().filter_map(|it| Some((it.get("name")?.as_str()?.into_owned(), it))).collect()
+}
+
+/// The containers whose images differ, with both images; one of them is missing where the container is new or gone.
+fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<String>, Option<String>)> {
+    let (before, after) = (containers(previous), containers(current));
+    let image = |containers: &Fields<'_>, name: &str| {
+        Some(containers.get(name)?.get("image")?.as_str()?.into_owned())
+    };
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let both = names.into_iter().map(|name| (name.clone(), image(&before, name), image(&after, name)));
+    both.filter(|(_, from, to)| from != to).collect()
+}
+
+/// The names of the fields besides images that differ between the Pods that two ReplicaSets make.
+fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
+    let mut fields = Vec::new();
+    let before = containers(previous);
+    for (name, container) in containers(current) {
+        let Some(old) = before.get(&name) else { continue };
+        let keys = keys_that_differ(Some(*old), Some(container)).into_iter();
+        fields.extend(keys.filter(|key| key != "image").map(|key| format!("{key} of container {name}")));
+    }
+    let pods = [previous, current].map(|set| set.at(&["spec", "template", "spec"]));
+    let own = keys_that_differ(pods[0], pods[1]);
+    fields.extend(own.into_iter().filter(|key| !CONTAINERS.contains(&&**key)));
+    for (key, called) in [("annotations", "annotation"), ("labels", "label")] {
+        let pods = [previous, current].map(|set| set.at(&["spec", "template", "metadata", key]));
+        let differ = keys_that_differ(pods[0], pods[1]).into_iter();
+        fields.extend(differ.filter(|key| key != "pod-template-hash").map(|key| format!("{called} {key}")));
+    }
+    fields.truncate(MOST_FIELDS);
+    fields
+}
+
+fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<String> {
+    fn members<'a>(value: Option<Value<'a>>) -> Fields<'a> {
+        let members = value.and_then(Value::members).into_iter().flatten();
+        members.map(|(key, value)| (key.into_owned(), value)).collect()
+    }
+    let (one, other) = (members(one), members(other));
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differ = |key: &&String| match (one.get(*key), other.get(*key)) {
+        (Some(one), Some(other)) => !is_same(*one, *other),
+        _ => true,
+    };
+    keys.into_iter().filter(differ).cloned().collect()
+}
+
+/// One server writes the same in the same way.
+fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
+    match (one.text(), other.text()) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.kind() == other.kind() && one.as_str() == other.as_str() && one.as_i64() == other.as_i64(),
+    }
+}
+
+/// The newest time at which a field manager wrote one of these parts of an object, and who it was. The status has managers
+/// of its own.
+fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, String)> {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
+    let entries = managers.filter_map(|entry| {
+        let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
+        let fields = entry.get("fieldsV1")?;
+        let is_meant = !is_of_status && parts.iter().any(|part| fields.get(part).is_some());
+        let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default().into_owned();
+        is_meant.then_some((time(entry.get("time"))?, manager))
+    });
+    entries.max()
+}
+
+/// Who wrote last what is wanted of an object that was there before.
+fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
+    let Some((when, by)) = written(object, &["f:spec"]) else { return };
+    let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
+    // What became of it in the ReplicaSets is told already, and better.
+    let is_told = found.iter().any(|change| {
+        change.object == ObjectName::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
+    });
+    if !is_made && !is_told {
+        let change = Change::new(when, ChangeKind::Spec, ObjectName::of(object));
+        found.push(Change { by: Some(by).filter(|by| !by.is_empty()), ..change });
+    }
+}
+
+/// The ConfigMaps and Secrets that a Pod uses and that were written after what makes the Pod was there.
+fn config(pod: &Object<'_>, above: &[Object<'_>], evidence: &dyn Evidence, found: &mut Vec<Change>) {
+    let installed = above.iter().filter_map(created_at).min();
+    let named = references(pod).into_iter().map(|reference| reference.to);
+    for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
+        // Every namespace has this one, and nobody changes it.
+        if name.name == "kube-root-ca.crt" {
+            continue;
+        }
+        let Some(object) = evidence.get("", &name.kind, &name.namespace, &name.name).found() else {
+            continue;
+        };
+        let Some((when, by)) = written(&object, &["f:data", "f:binaryData"]) else { continue };
+        if installed.is_none_or(|installed| when > installed) {
+            let change = Change::new(when, ChangeKind::Config, name);
+            found.push(Change { by: Some(by).filter(|by| !by.is_empty()), ..change });
+        }
+    }
+}
+
+/// A node on the way to the cause.
+fn node(link: &Link) -> Option<Change> {
+    let is_node = link.object.group.is_empty() && link.object.kind == "Node";
+    let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());
+    let to = Some(link.reason.clone()).filter(|reason| !reason.is_empty());
+    Some(Change { from: Some("Ready".to_owned()), to, ..change })
+}
+
+/// The quota that a refusal names: when it was changed last, else when it was found to be used up.
+fn quota(cause: &Link, turn: Timestamp, evidence: &dyn Evidence) -> Option<Change> {
+    let (_, rest) = cause.message.split_once("exceeded quota: ")?;
+    let (name, rest) = rest.split_once(',')?;
+    let object = ObjectName::new("", "ResourceQuota", &cause.object.namespace, name.trim());
+    let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
+    let quota = evidence.get("", "ResourceQuota", &object.namespace, &object.name).found();
+    let changed =
+        quota.and_then(|quota| written(&quota, &["f:spec"])).filter(|(when, _)| is_before(*when, turn));
+    let (when, by) = match changed {
+        Some((when, by)) => (when, Some(by).filter(|by| !by.is_empty())),
+        None => (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None),
+    };
+    Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
+}

@@ -1,0 +1,113 @@
+//! The words of `taffrail status`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::SourceArguments;
+
+/// Show the status of objects from files, stdin or clusters.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail status deploy/web svc/web -n shop     of two objects in the cluster
+  taffrail status deploy,sts -A -l team=blue     of all Deployments and StatefulSets with a label
+  kubectl get deploy -A -o json | taffrail status -f -
+  taffrail status -f manifests/ -R -o wide
+  taffrail status -f pods.jsonl --input jsonl -o jsonl --rules kstatus
+
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
+something could not be read or judged (the rest is still shown).")]
+pub(crate) struct StatusArguments {
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
+    pub(crate) objects: Vec<String>,
+
+    /// File, folder or - for stdin; may be given more than once
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Only objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
+    pub(crate) selector: Option<String>,
+
+    /// The namespace of the objects [default: that of the context]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
+    pub(crate) namespace: Option<String>,
+
+    /// Objects of all namespaces
+    #[arg(short = 'A', long, requires = "objects")]
+    pub(crate) all_namespaces: bool,
+
+    /// Read the folders inside folders too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+
+    /// Form of the input
+    #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
+    pub(crate) input: InputFormat,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
+    pub(crate) output: StatusOutput,
+
+    /// Whose rules decide: Taffrail's, or kstatus' to the letter
+    #[arg(long, value_enum, default_value_t = RuleSet::Taffrail)]
+    pub(crate) rules: RuleSet,
+
+    /// Which kstatus, where the two differ
+    #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
+    pub(crate) kstatus_fork: KstatusFork,
+
+    /// Print the objects themselves with the standard conditions added (json, jsonl or yaml)
+    #[arg(long)]
+    pub(crate) augment: bool,
+
+    /// Exit with 1 when something is not ready
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    /// How many threads judge objects [default: one per processor]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// Look at the first bytes
+    Auto,
+    /// YAML documents
+    Yaml,
+    /// JSON values one after the other
+    Json,
+    /// One JSON object a line; each line gets one answer
+    Jsonl,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusOutput {
+    Table,
+    Wide,
+    Json,
+    Jsonl,
+    Yaml,
+    Name,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleSet {
+    Taffrail,
+    Kstatus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KstatusFork {
+    /// github.com/fluxcd/cli-utils
+    Flux,
+    /// sigs.k8s.io/cli-utils
+    KubernetesSigs,
+}

@@ -1,0 +1,260 @@
+//! What comes of followed clusters, and what becomes of it.
+
+use std::time::Duration;
+
+use futures::{Stream, stream};
+use jiff::Timestamp;
+use taffrail_apps::{
+    Answer, Freshness, FreshnessState, ObjectKey, Read, Scope, ScopeError, Snapshot, Target,
+};
+use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Inbox, ScopeState};
+use tokio::time::Instant;
+
+use super::super::live::{Failure, catalog, take};
+use super::plan::get;
+use super::{Connected, Event, Follow};
+
+/// How often a cluster that cannot be connected to is tried again.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
+/// questions, and how many there are at most. Each pause is twice the one before.
+const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
+const DISCOVERY_QUESTIONS: u32 = 7;
+
+impl Follow {
+    pub(super) fn take(&mut self, event: Event) -> bool {
+        match event {
+            Event::Connected(at, outcome) => self.connected(at, *outcome),
+            Event::Discovered(at, discovery) => {
+                let following = &mut self.clusters[at];
+                let coming = &mut following.coming;
+                if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
+                    let pause = DISCOVERY_PAUSE * 2_u32.pow(coming.asked);
+                    coming.asked += 1;
+                    coming.due = Some(Instant::now() + pause);
+                }
+                // Who could not say it now is asked again later.
+                let Ok(discovery) = discovery else { return false };
+                self.fleet.snapshots[at].set_kinds(catalog(&discovery));
+                following.discovery = Some(discovery);
+                following.changed = true;
+                true
+            }
+            Event::Got(at, read, outcome) => {
+                let following = &mut self.clusters[at];
+                following.under_way -= 1;
+                following.changed = true;
+                let snapshot = &mut self.fleet.snapshots[at];
+                snapshot.retract(&read.scope());
+                take(snapshot, &read, outcome);
+                true
+            }
+        }
+    }
+
+    fn connected(&mut self, at: usize, outcome: Result<Connected, Failure>) -> bool {
+        let following = &mut self.clusters[at];
+        following.connecting = false;
+        let Connected { cluster, version, discovery } = match outcome {
+            Ok(connected) => connected,
+            Err(Failure { reason, message }) => {
+                self.fleet.snapshots[at] = Snapshot::lost(&*following.member.name, reason, message);
+                if following.member.context.is_ok() {
+                    self.connect(at, RETRY);
+                }
+                return true;
+            }
+        };
+        let mut snapshot = Snapshot::live(&*following.member.name, Timestamp::now());
+        snapshot.add_server(cluster.server());
+        if let Some(version) = version {
+            snapshot.set_version(version);
+        }
+        if let Some(ahead) = cluster.clock_ahead() {
+            snapshot.set_clock_ahead(ahead);
+        }
+        match discovery {
+            Ok(discovery) => {
+                snapshot.set_kinds(catalog(&discovery));
+                following.discovery = Some(discovery);
+            }
+            Err(error) => {
+                let Failure { reason, message } = Failure::new(error.reason(), &error, error.hint());
+                snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+            }
+        }
+        self.fleet.snapshots[at] = snapshot;
+        let context = following.member.context.as_deref().ok().cloned();
+        let _inside = self.runtime.enter();
+        let (feeds, inbox) = Feeds::start(cluster, context, FeedSettings::default());
+        following.feeds = Some(feeds);
+        following.discovered = Instant::now();
+        following.patience = Instant::now() + self.timeout;
+        following.changed = true;
+        self.inboxes.push(Box::pin(deliveries(at, inbox)));
+        true
+    }
+
+    /// Takes a delivery in; true where it may change what is shown.
+    pub(super) fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
+        let following = &mut self.clusters[at];
+        let snapshot = &mut self.fleet.snapshots[at];
+        let coming = &mut following.coming;
+        let delivery = match delivery {
+            Delivery::State(id, state) if coming.scopes.contains(&id) => {
+                let is_definitions = coming.scopes.first() == Some(&id);
+                coming.is_blind = match state {
+                    ScopeState::Forbidden { .. } | ScopeState::Absent if is_definitions => true,
+                    ScopeState::Live if is_definitions => false,
+                    _ => coming.is_blind,
+                };
+                return false;
+            }
+            Delivery::Batch(batch) if coming.scopes.contains(&batch.scope()) => {
+                let mut moved = false;
+                batch.read(&mut self.parser, |change| {
+                    moved |= matches!(change, Change::Upsert(_) | Change::Remove(_));
+                });
+                if moved {
+                    coming.due = Some(Instant::now());
+                    coming.asked = 0;
+                    // What was there before may be there again.
+                    following.feeds.iter().for_each(Feeds::try_now);
+                }
+                return moved;
+            }
+            delivery => delivery,
+        };
+        match delivery {
+            Delivery::Began(id) => {
+                if let Some(followed) = following.scopes.get_mut(&id) {
+                    followed.unseen = followed.keys.clone();
+                }
+                false
+            }
+            Delivery::Contact(contact) => {
+                let now = Timestamp::now();
+                match contact {
+                    Contact::Live => {
+                        snapshot.set_freshness(Freshness::live(now));
+                        snapshot.retract(&Scope::Cluster);
+                    }
+                    Contact::Lost { silent, reason, message } => {
+                        let at = now.checked_sub(silent).ok();
+                        snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: at });
+                        snapshot.retract(&Scope::Cluster);
+                        let (scope, reason) = (Scope::Cluster, reason.to_owned());
+                        snapshot.report(ScopeError { scope, reason, message });
+                    }
+                    Contact::WentBack { .. } => {}
+                }
+                true
+            }
+            Delivery::State(id, state) => {
+                let Some(followed) = following.scopes.get_mut(&id) else { return false };
+                if followed.state.0 != state {
+                    followed.state = (state.clone(), Timestamp::now());
+                }
+                let answer = match state {
+                    ScopeState::CatchingUp => return false,
+                    // Its list was complete before, and was answered then.
+                    ScopeState::Live if followed.answered => Answer::Objects(Vec::new()),
+                    ScopeState::Live => return false,
+                    ScopeState::Forbidden { message } => Answer::Forbidden { message },
+                    ScopeState::Absent => Answer::NotFound,
+                    // What was known goes on to be shown while it is tried again.
+                    ScopeState::Broken { reason, message } if followed.answered => {
+                        followed.broken.get_or_insert((Instant::now(), reason, message));
+                        return false;
+                    }
+                    ScopeState::Broken { reason, message } => {
+                        Answer::Failed { reason: reason.to_owned(), message }
+                    }
+                };
+                followed.answered = true;
+                followed.broken = None;
+                following.changed = true;
+                snapshot.retract(&followed.read.scope());
+                snapshot.answer(&followed.read, answer);
+                true
+            }
+            Delivery::Batch(batch) => {
+                let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
+                let mut again: Vec<Read> = Vec::new();
+                let (mut changed, planned) = (false, &following.planned);
+                batch.read(&mut self.parser, |change| match change {
+                    Change::Upsert(object) => {
+                        let Some(text) = object.root().text() else { return };
+                        let document = match followed.read.document(text) {
+                            Ok(document) => document,
+                            Err(_) => return,
+                        };
+                        let read = &followed.read;
+                        let key =
+                            ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
+                        let secret = key.kind == "Secret" && key.group.is_empty();
+                        if snapshot.insert(document, read.body).is_ok() {
+                            changed = true;
+                            followed.unseen.remove(&key);
+                            if secret {
+                                again.extend(planned.iter().filter(|read| names(read, &key)).cloned());
+                            }
+                            followed.keys.insert(key);
+                        }
+                    }
+                    Change::Remove(object) => {
+                        let read = &followed.read;
+                        let key =
+                            ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
+                        snapshot.remove(&key);
+                        followed.keys.remove(&key);
+                        followed.unseen.remove(&key);
+                        changed = true;
+                    }
+                    Change::Malformed(item) => {
+                        let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
+                        let message = format!("{name}: {}", item.reason);
+                        let (scope, reason) = (followed.read.scope(), "Malformed".to_owned());
+                        snapshot.report(ScopeError { scope, reason, message });
+                        changed = true;
+                    }
+                    Change::Complete => {
+                        for key in std::mem::take(&mut followed.unseen) {
+                            snapshot.remove(&key);
+                            followed.keys.remove(&key);
+                        }
+                        followed.answered = true;
+                        followed.broken = None;
+                        snapshot.retract(&followed.read.scope());
+                        snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
+                        changed = true;
+                    }
+                });
+                following.changed |= changed;
+                if let Some(feeds) = &following.feeds {
+                    for read in again {
+                        following.under_way += 1;
+                        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+                    }
+                }
+                changed
+            }
+        }
+    }
+}
+
+fn deliveries(at: usize, inbox: Inbox) -> impl Stream<Item = (usize, Delivery)> + Send {
+    stream::unfold(inbox, move |mut inbox| async move {
+        let delivery = inbox.next().await?;
+        Some(((at, delivery), inbox))
+    })
+}
+
+/// Whether a read is of just this object, by its name.
+fn names(read: &Read, key: &ObjectKey) -> bool {
+    matches!(&read.target, Target::Object(name) if *name == key.name)
+        && read.kind == key.kind
+        && read.group == key.group
+        && read.namespace.as_deref().unwrap_or_default() == key.namespace
+}

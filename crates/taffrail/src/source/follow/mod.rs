@@ -1,0 +1,397 @@
+//! Live clusters, followed: what was read once is watched from then on.
+//!
+//! The plan of reads is that of [`super::live`]; each read becomes a scope that lists and then watches. What changes goes
+//! into the same [`Snapshot`]s, so a view cannot tell a followed fleet from one that was read just now.
+
+mod intake;
+mod plan;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, SelectAll};
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use taffrail_apps::wait::Selection;
+use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading, Snapshot};
+use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, ReadError, ScopeId, ScopeState};
+use taffrail_status::json::Parser;
+use taffrail_status::{Choosing, Taffrail};
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use super::live::{Failure, Member, Outcome, runtime};
+use super::reading::following;
+use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
+use crate::cli::{SourceArguments, ViewArguments};
+use crate::complaint::Complaint;
+
+/// What comes together is shown together.
+const GATHERING: Duration = Duration::from_millis(60);
+
+/// The longest that a stream of changes may keep what has changed from being shown.
+const AT_MOST: Duration = Duration::from_millis(300);
+
+/// How long a change may be kept back until what stands behind it is known too.
+const UNNOTICED: Duration = Duration::from_millis(400);
+
+/// What comes together is judged together, where somebody waits for it.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// A cluster and what was said when it was connected to.
+struct Connected {
+    cluster: Cluster,
+    version: Option<String>,
+    discovery: Result<Discovery, ReadError>,
+}
+
+/// What a task of ours brings, besides deliveries.
+enum Event {
+    Connected(usize, Box<Result<Connected, Failure>>),
+    Discovered(usize, Result<Discovery, ReadError>),
+    /// An object whose kind is followed by metadata alone was read whole.
+    Got(usize, Box<Read>, Outcome),
+}
+
+type Inboxes = SelectAll<Pin<Box<dyn Stream<Item = (usize, Delivery)> + Send>>>;
+type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
+
+/// A scope that is followed.
+struct Followed {
+    read: Read,
+    /// What it holds.
+    keys: HashSet<ObjectKey>,
+    /// What it held before a list that is under way.
+    unseen: HashSet<ObjectKey>,
+    /// It has been answered, one way or the other.
+    answered: bool,
+    /// It was known, and cannot be read for now; since when, and why.
+    broken: Option<(Instant, &'static str, String)>,
+    /// How well it is known now, and since when.
+    state: (ScopeState, Timestamp),
+}
+
+impl Followed {
+    fn new(read: Read) -> Followed {
+        let state = (ScopeState::CatchingUp, Timestamp::now());
+        Followed { read, keys: HashSet::new(), unseen: HashSet::new(), answered: false, broken: None, state }
+    }
+
+    /// How it is known, where it is not live.
+    fn not_live(&self) -> Option<NotLive> {
+        let (state, message) = match &self.state.0 {
+            ScopeState::Live => return None,
+            ScopeState::CatchingUp => (taffrail_apps::ScopeState::CatchingUp, ""),
+            ScopeState::Forbidden { message } => (taffrail_apps::ScopeState::Forbidden, &**message),
+            ScopeState::Absent => (taffrail_apps::ScopeState::Absent, ""),
+            ScopeState::Broken { message, .. } => (taffrail_apps::ScopeState::Broken, &**message),
+        };
+        let message = message.to_owned();
+        Some(NotLive { scope: self.read.scope(), state, message, since: self.state.1 })
+    }
+}
+
+/// One cluster that is followed.
+struct Following {
+    member: Member,
+    feeds: Option<Feeds>,
+    scopes: HashMap<ScopeId, Followed>,
+    /// All reads so far, those of values that are read once among them.
+    planned: HashSet<Read>,
+    /// Single objects under way.
+    under_way: usize,
+    /// What is wanted besides what was asked.
+    more: BTreeSet<ObjectKey>,
+    /// Where what controllers made of that is wanted too.
+    dependents_in: BTreeSet<String>,
+    /// When the answers must have come that are waited for at first.
+    patience: Instant,
+    connecting: bool,
+    discovered: Instant,
+    /// Something changed since the plan was made last.
+    changed: bool,
+    /// All that was wanted has been answered.
+    is_settled: bool,
+    /// Since when all of it has been live.
+    live_since: Option<Timestamp>,
+    selections: BTreeSet<Selection>,
+    /// What the server said of its kinds.
+    discovery: Option<Discovery>,
+    coming: Coming,
+}
+
+impl Following {
+    /// How it is read now.
+    fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<Reading> {
+        let mut not_live: Vec<NotLive> = self.scopes.values().filter_map(Followed::not_live).collect();
+        not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
+        let has_gap = |scope: &NotLive| {
+            matches!(scope.state, taffrail_apps::ScopeState::CatchingUp | taffrail_apps::ScopeState::Broken)
+        };
+        let is_live = freshness == FreshnessState::Live && self.is_settled && !not_live.iter().any(has_gap);
+        self.live_since = if is_live { self.live_since.or(Some(now)) } else { None };
+        let followed =
+            taffrail_apps::Following { live_since: self.live_since, scopes: self.scopes.len(), not_live };
+        self.feeds.as_ref().map(|feeds| following(feeds, followed))
+    }
+}
+
+/// Kinds that are waited for.
+#[derive(Default)]
+struct Coming {
+    is_wanted: bool,
+    /// What tells of them; of definitions first.
+    scopes: Vec<ScopeId>,
+    /// Nobody lets us watch definitions.
+    is_blind: bool,
+    /// When the server is to be asked again, and how often it was since a definition changed.
+    due: Option<Instant>,
+    asked: u32,
+    under_way: bool,
+}
+
+/// What is wanted of one cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) objects: Vec<ObjectKey>,
+    pub(crate) selections: Vec<Selection>,
+    /// Whether something is of a kind that the server does not have.
+    pub(crate) kinds: bool,
+}
+
+/// Clusters that are followed, as a fleet.
+pub(crate) struct Follow {
+    runtime: Runtime,
+    fleet: Fleet,
+    clusters: Vec<Following>,
+    inboxes: Inboxes,
+    events: Events,
+    parser: Parser,
+    asked: Asked,
+    timeout: Duration,
+    /// The times at which it is judged, and from which ages are told.
+    judged_at: Option<(Timestamp, Timestamp)>,
+    /// Somebody has seen it.
+    shown: bool,
+}
+
+impl Follow {
+    /// Begins to follow what `asked` needs of the clusters that the arguments name; nothing is known yet.
+    pub(crate) fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
+        Follow::judging(&arguments.source, arguments.rules(), asked)
+    }
+
+    /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
+    pub(crate) fn judging(
+        source: &SourceArguments,
+        rules: Choosing<Taffrail>,
+        asked: &Asked,
+    ) -> Result<Follow, Complaint> {
+        let Members { members, complaints } = members(source)?;
+        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
+        let runtime = runtime()?;
+        let now = Timestamp::now();
+        let snapshots =
+            members.iter().map(|member| Snapshot::lost(&*member.name, "Connecting", "not connected yet"));
+        let fleet = Fleet {
+            _answering: None,
+            snapshots: snapshots.collect(),
+            now,
+            aged: now,
+            rules,
+            complaints,
+            labels: asked.app_labels.clone(),
+        };
+        let patience = runtime.block_on(async { Instant::now() }) + source.timeout;
+        let clusters = members.into_iter().map(|member| Following {
+            member,
+            feeds: None,
+            scopes: HashMap::new(),
+            planned: HashSet::new(),
+            under_way: 0,
+            more: BTreeSet::new(),
+            dependents_in: BTreeSet::new(),
+            patience,
+            connecting: false,
+            discovered: patience,
+            changed: false,
+            is_settled: false,
+            live_since: None,
+            selections: BTreeSet::new(),
+            discovery: None,
+            coming: Coming::default(),
+        });
+        let mut follow = Follow {
+            clusters: clusters.collect(),
+            runtime,
+            fleet,
+            inboxes: SelectAll::new(),
+            events: FuturesUnordered::new(),
+            parser: Parser::new(),
+            asked,
+            timeout: source.timeout,
+            judged_at: None,
+            shown: false,
+        };
+        for at in 0..follow.clusters.len() {
+            follow.connect(at, Duration::ZERO);
+        }
+        Ok(follow)
+    }
+
+    /// What is known now.
+    pub(crate) fn fleet(&mut self) -> &Fleet {
+        let now = Timestamp::now();
+        let (judged, aged) = self.judged_at.unwrap_or((now, now));
+        for snapshot in &mut self.fleet.snapshots {
+            if snapshot.freshness().state == FreshnessState::Live {
+                snapshot.set_freshness(Freshness::live(aged));
+            }
+        }
+        let is_compared = judged != aged;
+        for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
+            if let Some(reading) = following.reading(now, snapshot.freshness().state) {
+                snapshot.set_reading(Reading { cost: reading.cost.filter(|_| !is_compared), ..reading });
+            }
+        }
+        (self.fleet.now, self.fleet.aged) = (judged, aged);
+        &self.fleet
+    }
+
+    /// The connection to the cluster of this name, where there is one, for requests of one's own.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Cluster> {
+        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
+        let feeds = self.clusters.get(at)?.feeds.as_ref()?;
+        Some(feeds.cluster().with_timeout(self.timeout))
+    }
+
+    /// Does something with connections of [`Follow::cluster`], and waits for it.
+    pub(crate) fn finish<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Judges by the time `now` and tells ages from `aged`. What differs between two answers that tell them from one time
+    /// has changed, be it by time alone.
+    pub(crate) fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
+        self.judged_at = Some((now, aged));
+    }
+
+    /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
+    /// looks does not notice. What is not known by then is shown as it comes.
+    pub(crate) fn settle(&mut self, more: More<'_>) {
+        let patience = if std::mem::replace(&mut self.shown, true) { UNNOTICED } else { self.timeout };
+        let until = std::time::Instant::now() + patience;
+        // With time other evidence may be wanted, though nothing came.
+        self.clusters.iter_mut().for_each(|following| following.changed = true);
+        loop {
+            let waits = self.plan(more);
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            if !waits || left.is_zero() {
+                return;
+            }
+            self.receive(left.min(Duration::from_millis(500)), Duration::ZERO);
+        }
+    }
+
+    /// Waits for changes, for `at_most`; true when there were some.
+    pub(crate) fn next(&mut self, at_most: Duration) -> bool {
+        self.receive(at_most, GATHERING)
+    }
+
+    /// Takes in what comes: the first within `at_most`, and what follows it within `gathering`.
+    fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
+        enum Came {
+            Delivery(usize, Delivery),
+            Event(Event),
+        }
+        let mut wait = at_most;
+        let mut first_change = None;
+        loop {
+            let Follow { runtime, inboxes, events, .. } = self;
+            let came = runtime.block_on(async {
+                let next = async {
+                    tokio::select! {
+                        Some((at, delivery)) = inboxes.next() => Came::Delivery(at, delivery),
+                        Some(event) = events.next() => Came::Event(event),
+                        // Where nothing can come, the time passes.
+                        else => std::future::pending().await,
+                    }
+                };
+                tokio::time::timeout(wait, next).await.ok()
+            });
+            let Some(came) = came else { return first_change.is_some() };
+            let changed = match came {
+                Came::Delivery(at, delivery) => self.deliver(at, delivery),
+                Came::Event(event) => self.take(event),
+            };
+            if changed || first_change.is_some() {
+                let first = *first_change.get_or_insert_with(std::time::Instant::now);
+                wait = gathering.min(AT_MOST.saturating_sub(first.elapsed()));
+            }
+        }
+    }
+
+    /// As [`Follow::next`], for who wants to know at once.
+    pub(crate) fn soon(&mut self, at_most: Duration) -> bool {
+        self.receive(at_most, TOGETHER)
+    }
+
+    /// Follows what else is wanted of a cluster; nothing that was wanted is forgotten.
+    pub(crate) fn want(&mut self, at: usize, wanted: Wanted) {
+        let Some(following) = self.clusters.get_mut(at) else { return };
+        for key in wanted.objects {
+            following.changed |= following.more.insert(key);
+        }
+        for selection in wanted.selections {
+            following.changed |= following.selections.insert(selection);
+        }
+        following.coming.is_wanted = wanted.kinds;
+    }
+
+    /// Asks for what is wanted and was not asked for yet.
+    pub(crate) fn ask(&mut self) {
+        self.plan(NOTHING_MORE);
+    }
+
+    /// Whether all that is wanted of a cluster was answered, as far as is known what that is.
+    pub(crate) fn is_settled(&self, at: usize) -> bool {
+        self.clusters.get(at).is_some_and(|following| following.is_settled)
+    }
+
+    /// Whether a cluster can never be asked: its context makes no sense.
+    pub(crate) fn is_lost(&self, at: usize) -> bool {
+        self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
+    }
+
+    /// Whether something is to be asked in a moment.
+    pub(crate) fn is_restless(&self) -> bool {
+        self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
+    }
+
+    /// The kinds of a cluster, where it has told them.
+    pub(crate) fn discovery(&self, at: usize) -> Option<&Discovery> {
+        self.clusters.get(at)?.discovery.as_ref()
+    }
+
+    /// The namespace of a cluster's context.
+    pub(crate) fn namespace(&self, at: usize) -> &str {
+        let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
+        context.map_or("default", |context| context.namespace())
+    }
+
+    /// Tells on stderr what was asked of the clusters, in as much detail as `verbose` says.
+    pub(crate) fn tell_requests(&self, verbose: u8) {
+        let clusters: Vec<Cluster> =
+            self.clusters.iter().filter_map(|it| Some(it.feeds.as_ref()?.cluster())).collect();
+        print_requests(verbose, clusters.iter());
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        // Feeds end within the runtime that they began in.
+        let _inside = self.runtime.enter();
+        self.clusters.clear();
+    }
+}
