@@ -28,7 +28,7 @@ const OPENINGS: usize = 64;
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Enough for the deepest expression that the bounds let through, in bytes; what is not used costs nothing.
-const STACK: usize = 256 << 20;
+const STACK: usize = 64 << 20;
 
 /// What is told of a value, at most, in characters.
 const TOLD: usize = 200;

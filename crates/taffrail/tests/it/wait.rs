@@ -133,6 +133,11 @@ fn stuck(name: &str) -> Value {
     stuck
 }
 
+fn annotated(mut object: Value) -> Value {
+    object["metadata"]["annotations"] = json!({"done": "yes"});
+    object
+}
+
 fn map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"key": value}})
 }
@@ -220,6 +225,18 @@ fn each_condition_is_waited_for() {
             "deployment/web Met",
         ),
         (vec!["deploy/web"], "deployment/web Failed", deployment("web", 2), "deployment/web Ready"),
+        (
+            vec!["deploy/web", "--for", "cel=object.status.readyReplicas < object.spec.replicas"],
+            "object.status.readyReplicas < object.spec.replicas is not true yet",
+            deployment("web", 1),
+            "object.status.readyReplicas < object.spec.replicas is true",
+        ),
+        (
+            vec!["deploy/web", "--for=cel=object.metadata.annotations.done == 'yes'"],
+            "there is no 'annotations' yet",
+            annotated(deployment("web", 1)),
+            "deployment/web Met",
+        ),
     ] {
         let mut going = served.start(&[&arguments[..], &["-n", "shop", "--fail-fast=false"]].concat());
         going.until(waiting);
@@ -227,6 +244,34 @@ fn each_condition_is_waited_for() {
         going.until(met);
         assert_eq!(going.end(), Some(0), "{arguments:?}");
     }
+}
+
+#[test]
+fn an_expression_that_is_no_question_ends_with_an_error() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 2)).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "shop"},
+            "data": {"key": "c2VjcmV0"}}))
+        .unwrap();
+    for (expression, said) in [
+        ("object.metadata.name", "it is a string, neither true nor false"),
+        ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
+        ("status.readyReplicas == 2", "write object.status"),
+        ("object.status.readyReplicas ==", "is no expression in CEL"),
+        (&"(".repeat(300), "more than 64 brackets"),
+    ] {
+        let answer = served.wait(&["deploy/web", "-n", "shop", "--for", &format!("cel={expression}")]);
+        assert_eq!(answer.code, 2, "{expression}: {}{}", answer.stdout, answer.stderr);
+        assert!(answer.stderr.contains(said), "{expression}: {}", answer.stderr);
+    }
+    let hidden = ["secret/key", "-n", "shop", "--timeout", "1s", "--for", "cel=!has(object.data)"];
+    let answer = served.wait(&hidden);
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("values of Secrets"), "{}", answer.stdout);
+    let named = ["secret/key", "-n", "shop", "--for", "cel=object.metadata.name == 'key'"];
+    assert_eq!(served.wait(&named).code, 0);
 }
 
 #[test]
