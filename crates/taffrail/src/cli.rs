@@ -106,9 +106,9 @@ impl Command {
             | Command::Tree(TreeArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
+            Command::Status(status) => status.watch,
             Command::Wait(_) | Command::Demo(_) => true,
-            Command::Status(_)
-            | Command::Reconcile(_)
+            Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
             | Command::Config(_)
@@ -135,7 +135,7 @@ impl Command {
 }
 
 /// Where objects come from; the same for every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct SourceArguments {
     /// Ask the cluster of this context; may be given more than once [default: the current context]
@@ -733,6 +733,10 @@ pub(crate) struct StatusArguments {
     /// Exit with 1 when something is not ready
     #[arg(long)]
     pub(crate) exit_status: bool,
+
+    /// Go on, and show what changes as it changes, until Ctrl-C
+    #[arg(short, long, requires = "objects", conflicts_with_all = ["from", "now", "exit_status"])]
+    pub(crate) watch: bool,
 
     /// How many threads judge objects [default: one per processor]
     #[arg(short, long, value_name = "N")]

@@ -13,18 +13,20 @@ use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
     Answer, Asked, Body, Freshness, FreshnessState, ObjectKey, Objects, Read, Scope, ScopeError, Snapshot,
-    Target, next_reads, wanted_elsewhere,
+    next_reads, wanted_elsewhere,
 };
 use taffrail_cluster::{
-    Change, Cluster, Contact, Deadline, Delivery, Discovery, FeedSettings, Feeds, Form, Inbox, ReadError,
-    Reason, ScopeId, ScopeState,
+    Change, Cluster, Contact, Deadline, Delivery, Discovery, FeedSettings, Feeds, Inbox, ReadError, Reason,
+    ScopeId, ScopeState,
 };
 use taffrail_status::json::Parser;
 use taffrail_status::{Choosing, Taffrail};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
+use super::again::{Again, once_more};
 use super::live::{Failure, Member, catalog, read_one, runtime, take};
+use super::scopes::{KINDS_OF_KINDS, definitions, named, names, scope_of};
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
@@ -47,12 +49,6 @@ const REDISCOVER: Duration = Duration::from_secs(15);
 /// What comes together is judged together, where somebody waits for it.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// What tells of kinds that come: group, version, kind, plural.
-const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
-];
-
 /// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
 /// questions, and how many there are at most. Each pause is twice the one before.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
@@ -74,6 +70,8 @@ enum Event {
     Discovered(usize, Result<Discovery, ReadError>),
     /// An object whose kind is followed by metadata alone was read whole.
     Got(usize, Box<Read>, super::live::Outcome),
+    /// An object that cannot be watched was read.
+    Again(usize, ScopeId, super::live::Outcome),
 }
 
 type Inboxes = SelectAll<Pin<Box<dyn Stream<Item = (usize, Delivery)> + Send>>>;
@@ -121,6 +119,7 @@ struct Following {
     /// What the server said of its kinds.
     discovery: Option<Discovery>,
     coming: Coming,
+    again: Again,
 }
 
 /// Kinds that are waited for.
@@ -203,6 +202,7 @@ impl Follow {
             selections: BTreeSet::new(),
             discovery: None,
             coming: Coming::default(),
+            again: Again::default(),
         });
         let mut follow = Follow {
             clusters: clusters.collect(),
@@ -341,6 +341,18 @@ impl Follow {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
+    /// What people should know of how it is followed.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
+        clusters.collect()
+    }
+
+    /// Whether a cluster may yet answer for the first time.
+    pub(crate) fn is_connecting(&self, at: usize) -> bool {
+        let snapshot = self.fleet.snapshots.get(at);
+        self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
+    }
+
     /// The kinds of a cluster, where it has told them.
     pub(crate) fn discovery(&self, at: usize) -> Option<&Discovery> {
         self.clusters.get(at)?.discovery.as_ref()
@@ -415,7 +427,29 @@ impl Follow {
                 take(snapshot, &read, outcome);
                 true
             }
+            Event::Again(at, id, outcome) => {
+                let following = &mut self.clusters[at];
+                let Some(came) = following.again.take(id, &mut self.fleet.snapshots[at], outcome) else {
+                    return false;
+                };
+                if let Some(followed) = following.scopes.get_mut(&id) {
+                    followed.answered = true;
+                }
+                following.changed |= came.is_news;
+                if came.goes_on {
+                    self.read_again(at, id, false);
+                }
+                came.is_news
+            }
         }
+    }
+
+    /// Reads an object that cannot be watched.
+    fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
+        let following = &self.clusters[at];
+        let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
+        let reading = once_more(feeds.cluster().with_timeout(self.timeout), read, is_first);
+        self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
     }
 
     fn connected(&mut self, at: usize, outcome: Result<Connected, Failure>) -> bool {
@@ -630,6 +664,16 @@ impl Follow {
             }
             Delivery::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
+                if let ScopeState::Forbidden { message } = &state
+                    && let Some(key) = named(&followed.read)
+                    && (self.asked.objects.contains(&key) || following.more.contains(&key))
+                {
+                    // Who may not watch what was asked for by name may well be let read it.
+                    if following.again.begin(id, &followed.read, key, message.clone()) {
+                        self.read_again(at, id, true);
+                    }
+                    return false;
+                }
                 let answer = match state {
                     ScopeState::CatchingUp => return false,
                     // Its list was complete before, and was answered then.
@@ -655,6 +699,7 @@ impl Follow {
             }
             Delivery::Batch(batch) => {
                 let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
+                following.again.end(batch.scope());
                 let mut again: Vec<Read> = Vec::new();
                 let (mut changed, planned) = (false, &following.planned);
                 batch.read(&mut self.parser, |change| match change {
@@ -738,46 +783,9 @@ fn deliveries(at: usize, inbox: Inbox) -> impl Stream<Item = (usize, Delivery)> 
     })
 }
 
-/// Whether a read is of just this object, by its name.
-fn names(read: &Read, key: &ObjectKey) -> bool {
-    matches!(&read.target, Target::Object(name) if *name == key.name)
-        && read.kind == key.kind
-        && read.group == key.group
-        && read.namespace.as_deref().unwrap_or_default() == key.namespace
-}
-
 fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future<Output = Event> + Send>> {
     Box::pin(async move {
         let outcome = read_one(&cluster, &read).await;
         Event::Got(at, Box::new(read), outcome)
     })
-}
-
-/// All objects of a kind that tells of kinds, as little of each as says that it changed.
-fn definitions((group, version, kind, plural): (&str, &str, &str, &str)) -> taffrail_cluster::Scope {
-    let resource = taffrail_cluster::ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-        namespaced: false,
-    };
-    taffrail_cluster::Scope { form: Form::Metadata, ..taffrail_cluster::Scope::all(resource) }
-}
-
-fn scope_of(read: &Read) -> taffrail_cluster::Scope {
-    let (labels, fields) = match &read.target {
-        Target::List { labels, fields } => (labels.clone(), fields.clone()),
-        Target::Object(name) => (None, Some(format!("metadata.name={name}"))),
-    };
-    taffrail_cluster::Scope {
-        resource: super::live::resource(read),
-        namespace: read.namespace.clone(),
-        form: match read.body {
-            Body::Whole => Form::Body,
-            Body::Metadata => Form::Metadata,
-        },
-        labels,
-        fields,
-    }
 }

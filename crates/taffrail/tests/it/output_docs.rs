@@ -127,6 +127,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     for names in [&["cronjob/night"][..], &["cronjob/night", "cronjob/noon"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), &suspended));
     }
+    super::verbs::samples().into_iter().for_each(&mut compare);
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));
     let objects = "\
 apiVersion: apps/v1
@@ -139,7 +140,6 @@ status: {observedGeneration: 1}
     for line in lines.lines() {
         page.compare("Verdict", &serde_json::from_str(line).unwrap(), "line", &mut met);
     }
-    super::verbs::samples().into_iter().for_each(&mut compare);
     for line in super::wait::sample().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let kind = line["kind"].as_str().unwrap().to_owned();

@@ -541,6 +541,50 @@ fn nothing_is_asked_but_the_watches() {
 }
 
 #[test]
+fn what_may_be_read_but_not_watched_is_read_again() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 1)).unwrap();
+    let alice = cluster.add_user("alice", &[]);
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "look", "namespace": "shop"},
+            "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]}))
+        .unwrap();
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": "look", "namespace": "shop"},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}]}))
+        .unwrap();
+    let file = served.folder.path().join("alice");
+    std::fs::write(&file, cluster.kubeconfig_for(&alice)).unwrap();
+    let file = file.to_str().unwrap();
+    let mut child = command(&["wait", "deploy/web", "-n", "shop", "--kubeconfig", file])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("deployment/web InProgress")));
+    cluster.apply(deployment("web", 2)).unwrap();
+    assert!(lines.any(|line| line.unwrap().contains("1 of 1 ready")));
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let note = "Deployment shop/web may be read but not watched, so it is read again every 5 s";
+    assert_eq!(told.matches(note).count(), 1, "{told}");
+
+    // One that is not there is waited for in the same way, and what may not be read is told as before.
+    let absent = ["wait", "deploy/none", "-n", "shop", "--for", "deleted", "--kubeconfig", file];
+    assert_eq!(taffrail(&absent, "").code, 0);
+    let hidden = ["wait", "svc/web", "-n", "shop", "--timeout", "1s", "--kubeconfig", file];
+    let answer = taffrail(&hidden, "");
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("forbidden"), "{}", answer.stdout);
+}
+
+#[test]
 fn what_makes_no_sense_is_told_at_once() {
     for (arguments, said) in [
         (vec!["deploy/web", "--for", "happiness"], "nothing to wait for"),

@@ -120,6 +120,7 @@ impl Question {
             follow.ask();
             let settled: Vec<(bool, bool)> =
                 (0..members).map(|at| (follow.is_settled(at), follow.is_lost(at))).collect();
+            output.note(follow.notes());
             let fleet = follow.fleet();
             let seen: Vec<Seen<'_>> = fleet
                 .snapshots
