@@ -735,7 +735,7 @@ pub(crate) struct StatusArguments {
     pub(crate) exit_status: bool,
 
     /// Go on, and show what changes as it changes, until Ctrl-C
-    #[arg(short, long, requires = "objects", conflicts_with_all = ["from", "now", "exit_status"])]
+    #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
     pub(crate) watch: bool,
 
     /// How many threads judge objects [default: one per processor]
