@@ -99,10 +99,10 @@ impl Again {
     }
 }
 
-/// Reads an object, at once or after the interval.
-pub(super) async fn once_more(cluster: Cluster, read: Read, is_first: bool) -> Outcome {
+/// Reads an object, at once or after the interval, and gives up `timeout` after that.
+pub(super) async fn once_more(cluster: Cluster, timeout: Duration, read: Read, is_first: bool) -> Outcome {
     if !is_first {
         tokio::time::sleep(INTERVAL).await;
     }
-    read_one(&cluster, &read).await
+    read_one(&cluster.with_timeout(timeout), &read).await
 }

@@ -448,7 +448,7 @@ impl Follow {
     fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
-        let reading = once_more(feeds.cluster().with_timeout(self.timeout), read, is_first);
+        let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
         self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
     }
 
