@@ -69,6 +69,8 @@ pub struct Asked {
     pub liveness: bool,
     /// Whether what controls [`Asked::objects`] is wanted too.
     pub owners: bool,
+    /// Whether what stands behind objects that are not well is wanted.
+    pub evidence: bool,
     /// Whether few objects of a kind and namespace are read one by one, each by its name, and not their kind: who waits
     /// for one wants to hear of no others.
     pub by_name: bool,
@@ -121,6 +123,7 @@ impl Default for Asked {
             events: false,
             liveness: false,
             owners: false,
+            evidence: true,
             by_name: false,
             whole: false,
             selections: Vec::new(),
@@ -318,7 +321,9 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     if reads.is_empty() {
         reads = plan.widened(catalog, &found, &[Delivery::Label]);
         reads.extend(plan.left(catalog, &found));
-        reads.extend(plan.evidence(catalog, &found, rules));
+        if asked.evidence {
+            reads.extend(plan.evidence(catalog, &found, rules));
+        }
     }
     if reads.is_empty() {
         reads = plan.dependents(catalog, &found);

@@ -106,9 +106,9 @@ impl Command {
             | Command::Tree(TreeArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
+            Command::Status(status) => status.watch,
             Command::Wait(_) | Command::Demo(_) => true,
-            Command::Status(_)
-            | Command::Reconcile(_)
+            Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
             | Command::Config(_)
@@ -135,7 +135,7 @@ impl Command {
 }
 
 /// Where objects come from; the same for every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct SourceArguments {
     /// Ask the cluster of this context; may be given more than once [default: the current context]

@@ -68,6 +68,11 @@ impl Complaint {
 
     /// Tells it on stderr.
     pub(crate) fn print(&self) {
+        crate::output::answer::tell(self.text());
+    }
+
+    /// As it is told.
+    pub(crate) fn text(&self) -> String {
         let (word, colour) = match self.exit {
             Exit::Yes => ("warning", anstyle::AnsiColor::Yellow),
             _ => ("error", anstyle::AnsiColor::Red),
@@ -77,7 +82,7 @@ impl Complaint {
         if let Some(hint) = &self.hint {
             text.push_str(&hinted(hint));
         }
-        crate::output::answer::tell(text);
+        text
     }
 }
 

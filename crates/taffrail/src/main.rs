@@ -1,5 +1,6 @@
 //! The Taffrail command line: what runs in your clusters, and why not where it does not.
 
+mod cel;
 mod cli;
 mod commands;
 mod complaint;

@@ -14,6 +14,30 @@ use super::state::{KUBECONFIG_MARK, Member};
 /// The annotation of Pods whose kubelet has stopped: nobody writes their status or ends them any more.
 pub(super) const STOPPED: &str = "taffrail.dev/kubelet=stopped";
 
+/// Where an API server that is audited notes its requests, a JSON object a line.
+pub const AUDIT_LOG: &str = "audit.log";
+
+/// All requests, without their bodies; those that last are noted when they begin.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+";
+
+/// What makes an API server note all requests; writes the file that says which.
+pub(super) fn audit(folder: &Path) -> Result<Vec<String>> {
+    let policy = folder.join("audit-policy.yaml");
+    fs::write(&policy, AUDIT_POLICY).with_context(|| format!("cannot write {}", policy.display()))?;
+    Ok(vec![
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", folder.join(AUDIT_LOG).display()),
+        // Written at once, or a reader would wait for the next batch.
+        "--audit-log-mode=blocking".to_owned(),
+    ])
+}
+
 /// The tokens of one cluster's users.
 pub(super) struct Tokens {
     /// Of the administrator, who may do all.

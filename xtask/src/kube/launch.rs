@@ -148,8 +148,10 @@ impl<'a> Launcher<'a> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         certificates::write(&folder, context)?;
         let tokens = Tokens::write(&folder.join("tokens.csv"))?;
+        let audit = if self.options.audited { cluster::audit(&folder)? } else { Vec::new() };
         let ports = self.listen(context, "kube-apiserver", 1, |ports| {
-            cluster::apiserver(&folder, context, etcd, ports[0])
+            let arguments = cluster::apiserver(&folder, context, etcd, ports[0]);
+            [arguments, audit.clone()].concat()
         })?;
         let member = Member {
             context: context.to_owned(),

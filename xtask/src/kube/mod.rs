@@ -31,6 +31,7 @@ use std::process::Child;
 
 use anyhow::{Context, Result, bail};
 
+pub use cluster::AUDIT_LOG;
 use launch::Launcher;
 pub use programs::Programs;
 pub use programs::cache;
@@ -55,6 +56,8 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// The data that its store begins with: a folder that [`ControlPlane::save_store`] wrote.
     pub store: Option<PathBuf>,
+    /// Whether each API server notes all requests, in [`AUDIT_LOG`] in the folder of its [`Member`].
+    pub audited: bool,
 }
 
 impl Default for Options {
@@ -67,6 +70,7 @@ impl Default for Options {
             flux_crds: true,
             kubeconfig: None,
             store: None,
+            audited: false,
         }
     }
 }

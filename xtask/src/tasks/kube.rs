@@ -147,6 +147,7 @@ impl Up {
             nodes: self.nodes.into(),
             flux_crds: !self.no_flux_crds,
             kubeconfig: self.kubeconfig.map(std::path::absolute).transpose()?,
+            audited: false,
             store: None,
         })?;
         let name = plane.name();

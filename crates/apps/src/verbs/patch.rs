@@ -65,8 +65,13 @@ impl Patch {
         self.changes == other.changes
     }
 
-    /// A JSON merge patch.
+    /// A JSON merge patch, as the API server is sent it.
     pub fn body(&self) -> Vec<u8> {
+        self.tree().to_string().into_bytes()
+    }
+
+    /// The same, as a tree.
+    pub fn tree(&self) -> Value {
         let mut body = Map::new();
         for change in &self.changes {
             set(&mut body, &change.path, change.after.clone().unwrap_or_default());
@@ -74,7 +79,7 @@ impl Patch {
         if let Some(version) = &self.based_on {
             set(&mut body, &["metadata".to_owned(), "resourceVersion".to_owned()], json!(version));
         }
-        Value::Object(body).to_string().into_bytes()
+        Value::Object(body)
     }
 
     /// The fields that the server did not take over into `object`, joined by dots: it drops what it does not know.

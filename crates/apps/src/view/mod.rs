@@ -2,6 +2,7 @@
 //!
 //! Command line, terminal UI and page read these and nothing else, so that they cannot drift apart.
 
+mod actions;
 mod apps;
 mod clusters;
 mod command;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use taffrail_status::Status;
 use taffrail_status::{assess, rollup};
 
+pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppList, AppRow, SourceView, SyncView};
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};

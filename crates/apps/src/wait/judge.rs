@@ -7,7 +7,8 @@ use taffrail_status::assess::Link;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status};
 
-use super::jsonpath::Field;
+use super::expression::{Answer, Question};
+use super::jsonpath::{Field, JsonPath};
 use super::{Judgement, Selection, Subject, Target, Until, Verdict};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::filter::LabelSelector;
@@ -15,13 +16,19 @@ use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
 use crate::identity::ObjectKey;
 use crate::inventory;
-use crate::objects::{Lookup, Objects, Observed, Scope};
+use crate::objects::{Body, Lookup, Objects, Observed, Scope};
 use crate::reads::Target as ReadTarget;
 use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 
 /// The reason of what is not there.
 const NOT_FOUND: &str = "NotFound";
+
+/// The reason of what an expression has no answer for, though the object is there: see [`Answer::Fault`].
+pub const EXPRESSION_FAULT: &str = "ExpressionFault";
+
+/// Why a field that is not known may be there nevertheless.
+const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not looked at";
 
 /// A verdict and why.
 struct Opinion {
@@ -250,6 +257,18 @@ impl Bench<'_> {
             true => Opinion { why: format!("{}; {}", opinion.why, resource.message), ..opinion },
             false => opinion,
         };
+        let of_tree = |look: &dyn Fn(&serde_json::Value) -> Opinion| {
+            let Ok(tree) = object.root().to_tree() else {
+                return Opinion::unobserved("the object is nested too deeply");
+            };
+            let opinion = look(&tree);
+            match (opinion.verdict, finished(object)) {
+                (Verdict::Waiting, Some(Ended { how, .. })) => {
+                    Opinion::hopeless(format!("{}, and {how}", opinion.why))
+                }
+                _ => with_cause(opinion),
+            }
+        };
         // The message is in the words of the cause.
         let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
@@ -286,32 +305,8 @@ impl Bench<'_> {
                     _ => with_cause(opinion),
                 }
             }
-            Until::JsonPath(path) => {
-                let Ok(tree) = object.root().to_tree() else {
-                    return Opinion::unobserved("the object is nested too deeply");
-                };
-                let is_left_out = observed.body != crate::objects::Body::Whole;
-                let name = path.path();
-                let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
-                let opinion = match path.look(&tree) {
-                    Field::Met => Opinion::met(match path.wanted() {
-                        Some(wanted) => format!("{name} is {wanted}"),
-                        None => format!("{name} is there"),
-                    }),
-                    Field::Missing if is_left_out => {
-                        Opinion::unobserved("values of Secrets, and what was not let read, are not looked at")
-                    }
-                    Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
-                    Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
-                    Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
-                };
-                match (opinion.verdict, finished(object)) {
-                    (Verdict::Waiting, Some(Ended { how, .. })) => {
-                        Opinion::hopeless(format!("{}, and {how}", opinion.why))
-                    }
-                    _ => with_cause(opinion),
-                }
-            }
+            Until::JsonPath(path) => of_tree(&|tree| of_field(path, tree, observed.body)),
+            Until::Cel(question) => of_tree(&|tree| of_expression(question, tree, observed.body)),
             Until::Revision(_) => Opinion::hopeless("only apps have revisions: write app/NAME"),
         }
     }
@@ -367,7 +362,7 @@ impl Bench<'_> {
                 (_, SyncState::Failed) => Opinion::met(&*app.said),
                 _ => Opinion::waiting("it has not failed so far"),
             },
-            Until::Condition { .. } | Until::JsonPath(_) => match &app.declaring {
+            Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_) => match &app.declaring {
                 Some(key) => {
                     let own = home.objects([key]).into_iter().next();
                     let Some(own) = own else {
@@ -489,6 +484,40 @@ pub(super) fn apps(
         judgements.push(first.said(Subject::Named(format!("app/{query}")), Some(Status::NotFound), opinion));
     }
     judgements
+}
+
+/// How a field stands to the value that is wanted.
+fn of_field(path: &JsonPath, tree: &serde_json::Value, body: Body) -> Opinion {
+    let name = path.path();
+    let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
+    match path.look(tree) {
+        Field::Met => Opinion::met(match path.wanted() {
+            Some(wanted) => format!("{name} is {wanted}"),
+            None => format!("{name} is there"),
+        }),
+        Field::Missing if body != Body::Whole => Opinion::unobserved(LEFT_OUT),
+        Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
+        Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
+        Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
+    }
+}
+
+/// What an expression says of an object.
+fn of_expression(question: &Question, tree: &serde_json::Value, body: Body) -> Opinion {
+    // What was left out must not make `!has(object.data.key)` true.
+    if body != Body::Whole && !question.asks_for_metadata_only() {
+        return Opinion::unobserved(LEFT_OUT);
+    }
+    let text = question.text();
+    match question.ask(tree) {
+        Answer::True => Opinion::met(format!("{text} is true")),
+        Answer::False => Opinion::waiting(format!("{text} is not true yet")),
+        Answer::Missing(what) => Opinion::waiting(format!("{text} is not true yet: {what}")),
+        Answer::Fault(why) => {
+            let opinion = Opinion { with_cause: false, ..Opinion::hopeless(format!("{text}: {why}")) };
+            opinion.because(EXPRESSION_FAULT)
+        }
+    }
 }
 
 /// How a condition stands to the value that is wanted.

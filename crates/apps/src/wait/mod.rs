@@ -9,6 +9,7 @@
 //! * What has failed is [`Verdict::Hopeless`]: when only that and what is met are left, waiting longer is a waste of time
 //!   unless somebody repairs it ([`Options::fail_fast`]).
 
+mod expression;
 mod jsonpath;
 mod judge;
 mod revision;
@@ -29,7 +30,9 @@ use crate::identity::{AppRef, GroupKind, ObjectKey};
 use crate::objects::{Lookup, Objects};
 use crate::snapshot::Snapshot;
 
+pub use expression::{Answer, Expression, Question};
 pub use jsonpath::JsonPath;
+pub use judge::EXPRESSION_FAULT;
 pub use revision::Revision;
 pub use until::{InvalidUntil, Until};
 

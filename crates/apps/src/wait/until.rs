@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::expression::Question;
 use super::jsonpath::JsonPath;
 use super::revision::Revision;
 
@@ -26,6 +27,8 @@ pub enum Until {
     },
     /// A field has a value, or is there.
     JsonPath(JsonPath),
+    /// An expression in CEL is true of it.
+    Cel(Question),
     /// The app has applied a revision, and its objects are well at that.
     Revision(Revision),
 }
@@ -36,7 +39,7 @@ pub enum InvalidUntil {
     /// None of the words.
     #[error(
         "'{0}' is nothing to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
-         jsonpath='{{.status.field}}'[=VALUE] or revision=REVISION"
+         jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
     /// The part behind the word is missing.
@@ -50,12 +53,34 @@ pub enum InvalidUntil {
         /// What is wrong with it.
         why: String,
     },
+    /// No expression.
+    #[error("'{expression}' is no expression in CEL: {why}")]
+    Cel {
+        /// What was written.
+        expression: String,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
+/// Without CEL, which [`Until::read`] knows.
 impl FromStr for Until {
     type Err = InvalidUntil;
 
     fn from_str(text: &str) -> Result<Until, InvalidUntil> {
+        Until::read(text, |_| Err("expressions are not read here".to_owned()))
+    }
+}
+
+impl Until {
+    /// What `text` asks for; `cel` makes an expression of its text, or says why that is none.
+    ///
+    /// # Errors
+    /// When that is nothing to wait for.
+    pub fn read(
+        text: &str,
+        cel: impl FnOnce(&str) -> Result<Question, String>,
+    ) -> Result<Until, InvalidUntil> {
         let (word, rest) = text.split_once('=').map_or((text, None), |(word, rest)| (word, Some(rest)));
         let word = word.trim().to_ascii_lowercase();
         let behind = |word: &'static str| match rest.map(str::trim) {
@@ -76,6 +101,13 @@ impl FromStr for Until {
                 Until::Condition { name: name.to_owned(), value: value.to_owned() }
             }
             ("jsonpath", _) => Until::JsonPath(behind("jsonpath")?.parse()?),
+            ("cel", _) => {
+                let expression = behind("cel")?;
+                Until::Cel(cel(expression).map_err(|why| InvalidUntil::Cel {
+                    expression: expression.chars().take(200).collect(),
+                    why,
+                })?)
+            }
             ("revision", _) => Until::Revision(Revision::new(behind("revision")?)),
             _ => return Err(InvalidUntil::Unknown(text.to_owned())),
         })
@@ -91,6 +123,7 @@ impl fmt::Display for Until {
             Until::Failed => f.write_str("failed"),
             Until::Condition { name, value } => write!(f, "condition={name}={value}"),
             Until::JsonPath(path) => write!(f, "jsonpath={path}"),
+            Until::Cel(question) => write!(f, "cel={}", question.text()),
             Until::Revision(revision) => write!(f, "revision={revision}"),
         }
     }
@@ -104,6 +137,6 @@ impl Until {
 
     /// Whether an object has to be read whole, of whatever kind it is.
     pub fn needs_bodies(&self) -> bool {
-        matches!(self, Until::Condition { .. } | Until::JsonPath(_))
+        matches!(self, Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_))
     }
 }

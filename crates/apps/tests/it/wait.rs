@@ -171,6 +171,8 @@ fn what_cannot_be_waited_for_is_refused() {
     for text in ["current", "delete", "deleted", "create", "exists", "failed", "condition=A", "revision=v1"] {
         assert!(text.parse::<Until>().is_ok(), "{text}");
     }
+    assert!("cel=true".parse::<Until>().is_err(), "the language is brought by others");
+    assert!(Until::read("cel=", |_| Err(String::new())).is_err());
     let named = Target::UnknownKind { word: "deplyo".to_owned(), name: Some("web".to_owned()), why: None };
     let mut wait = wait("deleted", options(0, true));
     assert_eq!(

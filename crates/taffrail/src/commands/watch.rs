@@ -1,12 +1,13 @@
 //! `-w`: a view that goes on, in its place on a terminal, line by line elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_apps::Asked;
 
+use super::status::{StatusArguments, StatusOutput};
 use crate::cli::{
     AppArguments, AppOutput, EventsArguments, EventsOutput, ExplainArguments, ExplainOutput, GetArguments,
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
@@ -25,8 +26,12 @@ const REST: u32 = 10;
 /// The shape of an answer, which says what is new in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A row a thing: rows that are new or differ are shown again.
+    /// A row a thing: rows that are new or differ are shown again, and of one that is gone it is said.
     Rows,
+    /// A name a line: as rows.
+    Names,
+    /// As rows, but without a word of what is gone: they tell what happened, or are for programs.
+    Lines,
     /// Sections: shown again as a whole.
     Text,
     /// One document: shown again on one line.
@@ -60,6 +65,18 @@ impl Source for Following {
         }
         Ok(follow.fleet())
     }
+
+    fn followed(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+    ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
+        if self.follow.is_none() {
+            self.follow = Some(Follow::start(arguments, asked)?);
+        }
+        let held = self.held;
+        Ok(self.follow.as_mut().map(|follow| (follow, held)))
+    }
 }
 
 /// A view as it is asked for: once, or going on.
@@ -75,7 +92,7 @@ pub(crate) fn view(
     // What is wrong with the question is wrong with all answers.
     let (exit, first) = frame(&mut source, run)?;
     let screen = match form {
-        Form::Rows | Form::Text => Screen::open()
+        Form::Rows | Form::Names | Form::Lines | Form::Text => Screen::open()
             .map_err(|error| Complaint::unreadable("cannot use the terminal").because(&error))?,
         Form::Json | Form::Yaml => None,
     };
@@ -97,7 +114,9 @@ fn frame(
 ) -> Result<(Exit, Frame), Complaint> {
     answer::keep();
     let exit = run(source);
-    let (text, told) = answer::kept();
+    let (text, mut told) = answer::kept();
+    let notes = source.follow.as_ref().map(Follow::notes).unwrap_or_default();
+    told.extend(notes.into_iter().map(|note| Complaint::unreadable(note).harmless().text()));
     let text = String::from_utf8_lossy(&text).into_owned();
     exit.map(|exit| (exit, Frame { text, told }))
 }
@@ -214,7 +233,7 @@ fn written_or_gone(result: std::io::Result<()>) -> Result<bool, Complaint> {
 /// Programs are told when everything was observed; that it was observed again is no news.
 fn without_times(form: Form, text: String) -> String {
     match form {
-        Form::Rows | Form::Text => text,
+        Form::Rows | Form::Names | Form::Lines | Form::Text => text,
         Form::Json | Form::Yaml => {
             let time = |line: &&str| !line.trim_start().trim_start_matches('"').starts_with("observedAt");
             text.lines().filter(time).collect::<Vec<_>>().join("\n")
@@ -231,7 +250,7 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
         Form::Yaml => format!("---\n{text}"),
         Form::Text if before.is_none() => text.to_owned(),
         Form::Text => format!("\n{text}"),
-        Form::Rows => {
+        Form::Rows | Form::Names | Form::Lines => {
             let Some(before) = before else { return text.to_owned() };
             let mut known: BTreeMap<String, usize> = BTreeMap::new();
             for line in before.lines() {
@@ -248,9 +267,41 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
                     }
                 }
             }
+            for gone in gone(form, before, still) {
+                fresh.push_str(&gone);
+                fresh.push('\n');
+            }
             fresh
         }
     }
+}
+
+/// Before which column stands what a row is about.
+const STATUS: &str = "STATUS";
+
+/// Of each thing that had a row and has none any more, a row that says so.
+fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
+    let left: BTreeSet<String> = subjects(form, still).iter().map(|subject| plain(subject)).collect();
+    let mut told = BTreeSet::new();
+    let mut gone = subjects(form, before);
+    gone.retain(|subject| !left.contains(&plain(subject)) && told.insert(plain(subject)));
+    gone.into_iter().map(|subject| format!("{subject}  Gone")).collect()
+}
+
+/// What each row is about, as far as that can be told from its status.
+fn subjects(form: Form, text: &str) -> Vec<String> {
+    let text = anstream::adapter::strip_str(text).to_string();
+    let mut lines = text.lines();
+    let width = match form {
+        Form::Names => None,
+        Form::Rows => match lines.next().and_then(|header| header.find(STATUS)) {
+            Some(width) if width > 0 => Some(width),
+            _ => return Vec::new(),
+        },
+        Form::Lines | Form::Text | Form::Json | Form::Yaml => return Vec::new(),
+    };
+    let subject = |line: &str| line.chars().take(width.unwrap_or(usize::MAX)).collect::<String>();
+    lines.map(|line| subject(line).trim_end().to_owned()).filter(|subject| !subject.is_empty()).collect()
 }
 
 /// Columns grow and shrink with what stands in other rows.
@@ -261,7 +312,8 @@ fn plain(line: &str) -> String {
 impl From<ListOutput> for Form {
     fn from(output: ListOutput) -> Form {
         match output {
-            ListOutput::Table | ListOutput::Wide | ListOutput::Name => Form::Rows,
+            ListOutput::Table | ListOutput::Wide => Form::Rows,
+            ListOutput::Name => Form::Names,
             ListOutput::Json => Form::Json,
             ListOutput::Yaml => Form::Yaml,
         }
@@ -311,8 +363,21 @@ impl EventsArguments {
     /// The shape of its answer.
     pub(crate) fn form(&self) -> Form {
         match self.output {
-            EventsOutput::Table => Form::Rows,
+            EventsOutput::Table => Form::Lines,
             EventsOutput::Json => Form::Json,
+        }
+    }
+}
+
+impl StatusArguments {
+    /// The shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            StatusOutput::Table | StatusOutput::Wide => Form::Rows,
+            StatusOutput::Name => Form::Names,
+            StatusOutput::Jsonl => Form::Lines,
+            StatusOutput::Json => Form::Json,
+            StatusOutput::Yaml => Form::Yaml,
         }
     }
 }
@@ -322,9 +387,33 @@ impl TrustArguments {
     pub(crate) fn form(&self) -> Form {
         match self.output {
             TrustOutput::Table | TrustOutput::Wide => Form::Text,
-            TrustOutput::Name => Form::Rows,
+            TrustOutput::Name => Form::Names,
             TrustOutput::Json => Form::Json,
             TrustOutput::Yaml => Form::Yaml,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_said_once() {
+        let before = "NAMESPACE  NAME  STATUS   MESSAGE\nshop       web   Ready    3/3\nshop       api   Ready    1/1\n";
+        let after = "NAMESPACE  NAME       STATUS      MESSAGE\nshop       api-longer InProgress  0/1\nshop       web        Failed      3/3\n";
+        assert_eq!(gone(Form::Rows, before, after), ["shop       api  Gone"]);
+        let fresh = news(Form::Rows, Some(before), after, after);
+        assert!(fresh.ends_with("Failed      3/3\nshop       api  Gone\n"), "{fresh}");
+        assert!(!news(Form::Lines, Some(before), after, after).contains("Gone"));
+        assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api  Gone"]);
+        assert_eq!(gone(Form::Rows, after, after), Vec::<String>::new());
+        assert_eq!(gone(Form::Rows, before, ""), ["shop       web  Gone", "shop       api  Gone"]);
+        let columns = ["NAME  AGE\nweb   1m\n", "NAME  AGE\nweb   2m\n"];
+        assert_eq!(
+            gone(Form::Rows, columns[0], columns[1]),
+            Vec::<String>::new(),
+            "nobody knows what it is about"
+        );
     }
 }

@@ -31,6 +31,17 @@ pub(crate) trait Source {
     /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
     fn read(&mut self, arguments: &ViewArguments, asked: &Asked, more: More<'_>)
     -> Result<&Fleet, Complaint>;
+
+    /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
+    /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
+    fn followed(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+    ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
+        let _ = (arguments, asked);
+        Ok(None)
+    }
 }
 
 /// Wants nothing more.

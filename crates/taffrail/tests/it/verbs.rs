@@ -255,6 +255,57 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(cluster.resource_version(), before);
 }
 
+/// Answers for programs: one that is given up, one that is refused beside another, one that somebody else will undo.
+pub(super) fn samples() -> Vec<Answer> {
+    let served = served(&["one"]);
+    let parent = json!({"apiVersion": FLUX, "kind": "Kustomization", "metadata": {"namespace": "flux-system", "name": "fleet"},
+        "spec": {"path": "./", "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {"lastAppliedRevision": "main@sha1:1", "inventory": {"entries": [
+            {"id": "flux-system_shop_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}]}, "conditions": [
+            {"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied revision: main@sha1:1"}]}});
+    served.clusters[0].apply(parent).unwrap();
+    vec![
+        served.ask(&["reconcile", "shop", "--timeout", "300ms", "-o", "json"]),
+        served.ask(&["reconcile", "shop", "api", "--sync", "--wait=false", "-o", "json"]),
+        served.ask(&["suspend", "shop", "--dry-run=client", "-o", "json"]),
+    ]
+}
+
+#[test]
+fn programs_are_told_in_one_document() {
+    let served = served(&["old"]);
+    let dry = served.ask(&["suspend", "shop", "--dry-run=server", "-o", "json"]).json();
+    let item = &dry["items"][0];
+    assert_eq!((&dry["verb"], &dry["dryRun"]), (&json!("suspend"), &json!("server")));
+    assert_eq!((&item["result"], &item["name"]), (&json!("Accepted"), &json!("shop")));
+    let (patch, written) = (&item["patches"][0]["patch"], &item["patches"][0]["written"]);
+    assert_eq!((patch, written), (&json!({"spec": {"suspend": true}}), &json!(false)));
+
+    // The field that an old Argo CD has not was tried first.
+    let item = served.ask(&["suspend", "api", "-o", "json"]).json()["items"][0].clone();
+    assert_eq!(item["result"], "Suspended");
+    let written: Vec<&Value> = item["patches"].as_array().unwrap().iter().map(|it| &it["written"]).collect();
+    assert_eq!(written, [false, true], "{item}");
+    assert_eq!(served.ask(&["suspend", "api", "-o", "json"]).json()["items"][0]["result"], "Unchanged");
+
+    let answer = played(&served, &["reconcile", "shop", "-o", "json"], |cluster| {
+        let object = until(cluster, shop, |object| requested(object).is_some());
+        handle(cluster, object, "True", "ReconciliationSucceeded");
+    });
+    let item = &answer.json()["items"][0];
+    assert_eq!(item["result"], "Ready", "{item}");
+    assert!(item["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{item}");
+    assert_eq!(item["message"], "ReconciliationSucceeded says Flux");
+
+    let answer = served.ask(&["reconcile", "shop", "api", "--sync", "--wait=false", "-o", "json"]);
+    assert_eq!(answer.code, 2, "{}{}", answer.stdout, answer.stderr);
+    let mut results: Vec<String> = Vec::new();
+    for item in answer.json()["items"].as_array().unwrap() {
+        results.push(format!("{} {}", item["name"].as_str().unwrap(), item["result"].as_str().unwrap()));
+    }
+    assert_eq!(results, ["api Requested", "shop Refused"]);
+}
+
 #[test]
 fn suspended_apps_are_resumed() {
     let served = served(&["one", "two"]);

@@ -133,6 +133,11 @@ fn stuck(name: &str) -> Value {
     stuck
 }
 
+fn annotated(mut object: Value) -> Value {
+    object["metadata"]["annotations"] = json!({"done": "yes"});
+    object
+}
+
 fn map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"key": value}})
 }
@@ -220,6 +225,18 @@ fn each_condition_is_waited_for() {
             "deployment/web Met",
         ),
         (vec!["deploy/web"], "deployment/web Failed", deployment("web", 2), "deployment/web Ready"),
+        (
+            vec!["deploy/web", "--for", "cel=object.status.readyReplicas < object.spec.replicas"],
+            "object.status.readyReplicas < object.spec.replicas is not true yet",
+            deployment("web", 1),
+            "object.status.readyReplicas < object.spec.replicas is true",
+        ),
+        (
+            vec!["deploy/web", "--for=cel=object.metadata.annotations.done == 'yes'"],
+            "there is no 'annotations' yet",
+            annotated(deployment("web", 1)),
+            "deployment/web Met",
+        ),
     ] {
         let mut going = served.start(&[&arguments[..], &["-n", "shop", "--fail-fast=false"]].concat());
         going.until(waiting);
@@ -227,6 +244,34 @@ fn each_condition_is_waited_for() {
         going.until(met);
         assert_eq!(going.end(), Some(0), "{arguments:?}");
     }
+}
+
+#[test]
+fn an_expression_that_is_no_question_ends_with_an_error() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 2)).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "shop"},
+            "data": {"key": "c2VjcmV0"}}))
+        .unwrap();
+    for (expression, said) in [
+        ("object.metadata.name", "it is a string, neither true nor false"),
+        ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
+        ("status.readyReplicas == 2", "write object.status"),
+        ("object.status.readyReplicas ==", "is no expression in CEL"),
+        (&"(".repeat(300), "more than 64 brackets"),
+    ] {
+        let answer = served.wait(&["deploy/web", "-n", "shop", "--for", &format!("cel={expression}")]);
+        assert_eq!(answer.code, 2, "{expression}: {}{}", answer.stdout, answer.stderr);
+        assert!(answer.stderr.contains(said), "{expression}: {}", answer.stderr);
+    }
+    let hidden = ["secret/key", "-n", "shop", "--timeout", "1s", "--for", "cel=!has(object.data)"];
+    let answer = served.wait(&hidden);
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("values of Secrets"), "{}", answer.stdout);
+    let named = ["secret/key", "-n", "shop", "--for", "cel=object.metadata.name == 'key'"];
+    assert_eq!(served.wait(&named).code, 0);
 }
 
 #[test]
@@ -493,6 +538,50 @@ fn nothing_is_asked_but_the_watches() {
         asked.iter().all(|path| !path.contains("/deployments?") || path.contains("metadata.name")),
         "{asked:#?}"
     );
+}
+
+#[test]
+fn what_may_be_read_but_not_watched_is_read_again() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    cluster.apply(deployment("web", 1)).unwrap();
+    let alice = cluster.add_user("alice", &[]);
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "look", "namespace": "shop"},
+            "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]}))
+        .unwrap();
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": "look", "namespace": "shop"},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}]}))
+        .unwrap();
+    let file = served.folder.path().join("alice");
+    std::fs::write(&file, cluster.kubeconfig_for(&alice)).unwrap();
+    let file = file.to_str().unwrap();
+    let mut child = command(&["wait", "deploy/web", "-n", "shop", "--kubeconfig", file])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("deployment/web InProgress")));
+    cluster.apply(deployment("web", 2)).unwrap();
+    assert!(lines.any(|line| line.unwrap().contains("1 of 1 ready")));
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let note = "Deployment shop/web may be read but not watched, so it is read again every 5 s";
+    assert_eq!(told.matches(note).count(), 1, "{told}");
+
+    // One that is not there is waited for in the same way, and what may not be read is told as before.
+    let absent = ["wait", "deploy/none", "-n", "shop", "--for", "deleted", "--kubeconfig", file];
+    assert_eq!(taffrail(&absent, "").code, 0);
+    let hidden = ["wait", "svc/web", "-n", "shop", "--timeout", "1s", "--kubeconfig", file];
+    let answer = taffrail(&hidden, "");
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("forbidden"), "{}", answer.stdout);
 }
 
 #[test]

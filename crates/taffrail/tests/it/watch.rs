@@ -221,6 +221,57 @@ fn time_alone_turns_an_app_red() {
 }
 
 #[test]
+fn of_what_is_gone_it_is_said() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "apps", "-w"]);
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
+    going.until(|line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
+    served.clusters[1].apply(app(1, 2)).unwrap();
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut names = Going::start(&served, &["get", "apps", "-w", "-o", "name"]);
+    names.until(|line| line.contains("shop"));
+}
+
+#[test]
+fn statuses_of_objects_go_on() {
+    let served = served();
+    let cluster = &served.clusters[0];
+    let mut named = Going::start(&served, &["status", "deploy/web", "deploy/late", "-n", "shop", "-w"]);
+    let row = |line: &str, wanted: [&str; 5]| words(line).starts_with(&wanted);
+    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "Ready"]));
+    named.until(|line| row(line, ["two", "shop", "Deployment", "web", "Ready"]));
+    cluster.apply(app(1, 1)).unwrap();
+    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
+    let mut late = app(1, 2);
+    late["metadata"]["name"] = json!("late");
+    cluster.apply(late.clone()).unwrap();
+    named.until(|line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
+
+    let mut all = Going::start(&served, &["status", "deploy", "-n", "shop", "-w"]);
+    let mut lines = Going::start(&served, &["status", "deploy", "-n", "shop", "-w", "-o", "jsonl"]);
+    all.until(|line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
+    lines.until(|line| line.contains("\"late\""));
+    cluster.delete("apps/v1", "Deployment", "shop", "late");
+    all.until(|line| words(line) == ["one", "shop", "Deployment", "late", "Gone"]);
+    named.until(|line| row(line, ["one", "shop", "Deployment", "late", "NotFound"]));
+    lines.until(|line| line.contains("\"late\"") && line.contains("NotFound"));
+
+    let away = served.runtime.block_on(async { cluster.trouble(Trouble::Blackhole) });
+    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "Unknown"]));
+    cluster.heal(away);
+    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
+
+    for (arguments, said) in
+        [(vec!["status", "-w", "-f", "-"], "cannot be used"), (vec!["status", "-w"], "required")]
+    {
+        let answer = taffrail(&arguments, "");
+        assert_eq!(answer.code, 2, "{arguments:?}");
+        assert!(answer.stderr.contains(said) || answer.stderr.contains("required"), "{}", answer.stderr);
+    }
+}
+
+#[test]
 fn programs_get_a_document_a_line() {
     let served = served();
     let mut going = Going::start(&served, &["get", "apps", "-w", "-o", "json"]);

@@ -68,6 +68,10 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
+    /// Go on, and show what changes as it changes, until Ctrl-C
+    #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
+    pub(crate) watch: bool,
+
     /// How many threads judge objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,

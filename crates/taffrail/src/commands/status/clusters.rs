@@ -17,17 +17,17 @@ use crate::source::{self, Failure, Live, Members};
 
 /// A kind, and the name of one object of it or of none: all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
-    kind: String,
-    name: Option<String>,
+pub(super) struct Wanted {
+    pub(super) kind: String,
+    pub(super) name: Option<String>,
 }
 
 /// What was asked for, for every cluster the same.
-struct Asked {
-    wanted: Vec<Wanted>,
+pub(super) struct Asked {
+    pub(super) wanted: Vec<Wanted>,
     namespace: Option<String>,
-    all_namespaces: bool,
-    selector: Option<String>,
+    pub(super) all_namespaces: bool,
+    pub(super) selector: Option<String>,
 }
 
 /// What one cluster answered.
@@ -38,19 +38,34 @@ struct Found {
     failures: Vec<Failure>,
 }
 
-pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
-    let wanted = wanted(&arguments.objects)?;
-    if arguments.selector.is_some() && wanted.iter().any(|wanted| wanted.name.is_some()) {
-        return Err(Complaint::usage(
-            "-l chooses among all objects of a kind, so names make no sense beside it",
-        ));
+impl Asked {
+    pub(super) fn read(arguments: &StatusArguments) -> Result<Asked, Complaint> {
+        let wanted = wanted(&arguments.objects)?;
+        if arguments.selector.is_some() && wanted.iter().any(|wanted| wanted.name.is_some()) {
+            return Err(Complaint::usage(
+                "-l chooses among all objects of a kind, so names make no sense beside it",
+            ));
+        }
+        Ok(Asked {
+            wanted,
+            namespace: arguments.namespace.clone(),
+            all_namespaces: arguments.all_namespaces,
+            selector: arguments.selector.clone(),
+        })
     }
-    let asked = Asked {
-        wanted,
-        namespace: arguments.namespace.clone(),
-        all_namespaces: arguments.all_namespaces,
-        selector: arguments.selector.clone(),
-    };
+
+    /// The namespace in which objects of a kind are meant, where the context has this one; nothing for all of them.
+    pub(super) fn place<'a>(&'a self, resource: &ApiResource, own: &'a str) -> Option<&'a str> {
+        match &self.namespace {
+            _ if self.all_namespaces || !resource.namespaced => None,
+            Some(namespace) => Some(namespace.as_str()),
+            None => Some(own),
+        }
+    }
+}
+
+pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
+    let asked = Asked::read(arguments)?;
     if !arguments.source.from.is_empty() {
         return of_dumps(arguments, judge, &asked);
     }
@@ -173,11 +188,7 @@ async fn one(
     let Some(resource) = discovery.resolve(&wanted.kind) else {
         return Err(other(format!("the server has no kind called {}", wanted.kind)));
     };
-    let namespace = match &asked.namespace {
-        _ if asked.all_namespaces || !resource.namespaced => None,
-        Some(namespace) => Some(namespace.as_str()),
-        None => Some(cluster.namespace()),
-    };
+    let namespace = asked.place(&resource, cluster.namespace());
     let Some(name) = &wanted.name else {
         let request = ListRequest {
             namespace,
@@ -209,7 +220,7 @@ fn other(message: String) -> Failure {
     Failure { reason: String::new(), message }
 }
 
-fn not_found(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Row {
+pub(super) fn not_found(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Row {
     Row {
         cluster: String::new(),
         group: resource.group.clone(),

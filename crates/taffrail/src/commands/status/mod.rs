@@ -6,6 +6,7 @@
 
 mod arguments;
 mod clusters;
+mod follow;
 mod judge;
 mod line;
 mod print;
@@ -16,6 +17,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use jiff::Timestamp;
 use taffrail_status::{Fork, Kstatus, Rules, Taffrail};
 
+use super::watch;
+use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
 pub(crate) use arguments::{InputFormat, StatusArguments, StatusOutput};
@@ -36,6 +39,13 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
     let judge = Judge { rules: rules(arguments), now: arguments.source.now, form: arguments.into() };
+    if arguments.watch {
+        let view = ViewArguments { pdb: Pdb::Advisory, watch: true, source: arguments.source.clone() };
+        let mut seen = follow::Seen::default();
+        return watch::view(&view, arguments.form(), &mut |from| {
+            follow::look(arguments, &view, &judge, &mut seen, from)
+        });
+    }
     if !arguments.objects.is_empty() {
         return clusters::run(arguments, &judge);
     }

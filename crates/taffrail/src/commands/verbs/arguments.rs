@@ -141,6 +141,10 @@ pub(crate) struct ActingArguments {
     #[arg(long, value_enum, value_name = "BY", default_value_t = DryRun::None)]
     pub(crate) dry_run: DryRun,
 
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ActingOutput::Text)]
+    pub(crate) output: ActingOutput,
+
     /// Wait until the tool has handled it and the app is ready or has failed; --wait=false does not
     #[arg(
         long, value_name = "TRUTH", action = ArgAction::Set, default_value_t = true, default_missing_value = "true",
@@ -157,6 +161,14 @@ pub(crate) struct ActingArguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActingOutput {
+    /// What is written as it is written, and what comes of it
+    Text,
+    /// One document when all is done
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
     /// Write it
     None,
@@ -164,4 +176,14 @@ pub(crate) enum DryRun {
     Server,
     /// Nobody is asked
     Client,
+}
+
+impl DryRun {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            DryRun::None => "none",
+            DryRun::Server => "server",
+            DryRun::Client => "client",
+        }
+    }
 }

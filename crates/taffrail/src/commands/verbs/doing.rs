@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
+use taffrail_apps::view::{ActionList, ActionRow, PatchRow};
 use taffrail_apps::{
     App, AppList, AppRef, Delivery, FreshnessState, GroupKind, ObjectKey, Objects, Snapshot, SyncState,
     full_name,
@@ -15,6 +16,7 @@ use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError
 use taffrail_status::Object;
 use taffrail_status::json::OwnedDocument;
 
+use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};
 use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::progress::Progress;
@@ -42,6 +44,17 @@ struct Task {
     shown: bool,
     tries: usize,
     state: State,
+    /// What was shown so far.
+    patches: Vec<PatchRow>,
+    /// What came of it: a word, why, how to go on, and after how long where it was waited for.
+    outcome: Option<Outcome>,
+}
+
+struct Outcome {
+    result: &'static str,
+    message: String,
+    hint: Option<String>,
+    seconds: Option<f64>,
 }
 
 enum State {
@@ -66,6 +79,18 @@ impl Task {
         if self.otherwise { step.otherwise.as_ref() } else { Some(&step.patch) }
     }
 
+    fn row(&self) -> ActionRow {
+        let mut row = ActionRow::new(&self.app, "Error", "");
+        if let Some(Outcome { result, message, hint, seconds }) = &self.outcome {
+            row = ActionRow::new(&self.app, result, &**message);
+            row.hint.clone_from(hint);
+            row.seconds = *seconds;
+        }
+        row.patches.clone_from(&self.patches);
+        row.warnings.clone_from(&self.plan.warnings);
+        row
+    }
+
     fn is_pending(&self) -> bool {
         !matches!(self.state, State::Ended)
     }
@@ -83,13 +108,22 @@ pub(super) struct Doing<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
     tasks: Vec<Task>,
-    refusals: Vec<Complaint>,
+    refusals: Vec<(ActionRow, Complaint)>,
+    /// Rows of those that were refused.
+    refused: Vec<ActionRow>,
     exit: Exit,
 }
 
 impl<'a> Doing<'a> {
     pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> Doing<'a> {
-        Doing { verb, arguments, tasks: Vec::new(), refusals: Vec::new(), exit: Exit::Yes }
+        Doing {
+            verb,
+            arguments,
+            tasks: Vec::new(),
+            refusals: Vec::new(),
+            refused: Vec::new(),
+            exit: Exit::Yes,
+        }
     }
 
     /// Plans what is to be done with an app. What cannot be done with one of several is told later.
@@ -108,12 +142,26 @@ impl<'a> Doing<'a> {
             Ok(plan) => {
                 let state = if plan.steps.is_empty() { State::Ended } else { State::Writing };
                 let app = app.app.clone();
-                self.tasks.push(Task { app, plan, at: 0, otherwise: false, shown: false, tries: 0, state });
+                let (patches, outcome) = Default::default();
+                let task = Task {
+                    app,
+                    plan,
+                    at: 0,
+                    otherwise: false,
+                    shown: false,
+                    tries: 0,
+                    state,
+                    patches,
+                    outcome,
+                };
+                self.tasks.push(task);
             }
             Err(refusal) => {
                 let hint = refusal.hint.replace("taffrail ", &format!("{} ", program::name()));
                 let message = format!("{refusal} (in {})", app.app.home);
-                self.refusals.push(Complaint::usage(message).hint(hint));
+                let mut row = ActionRow::new(&app.app, "Refused", refusal.message);
+                row.hint = Some(hint.clone());
+                self.refusals.push((row, Complaint::usage(message).hint(hint)));
             }
         }
     }
@@ -128,16 +176,21 @@ impl<'a> Doing<'a> {
         let mut refusals = std::mem::take(&mut self.refusals);
         if self.tasks.is_empty() {
             let last = refusals.pop();
-            refusals.iter().for_each(Complaint::print);
-            return last.map_or(Ok(()), Err);
+            refusals.iter().for_each(|(_, refusal)| refusal.print());
+            return last.map_or(Ok(()), |(_, last)| Err(last));
         }
-        for refusal in refusals {
+        for (row, refusal) in refusals {
             refusal.print();
             self.exit = self.exit.max(refusal.exit);
+            self.refused.push(row);
         }
-        for task in self.tasks.iter().filter(|task| task.plan.steps.is_empty()) {
-            let why = task.plan.nothing.as_deref().unwrap_or("is as it should be");
-            self.say(task, why, Style::new())?;
+        for at in 0..self.tasks.len() {
+            let Plan { steps, nothing, .. } = &self.tasks[at].plan;
+            if steps.is_empty() {
+                let why = nothing.clone().unwrap_or_else(|| "is as it should be".to_owned());
+                self.end(at, "Unchanged", &why, None);
+                self.say(&self.tasks[at], &why, Style::new())?;
+            }
         }
         for task in &self.tasks {
             for warning in &task.plan.warnings {
@@ -150,15 +203,50 @@ impl<'a> Doing<'a> {
     /// Shows what would be written.
     pub(super) fn show(mut self) -> Result<Exit, Complaint> {
         self.begin()?;
-        for task in &self.tasks {
-            for step in &task.plan.steps {
-                written(print(task, step, &step.patch))?;
+        for at in 0..self.tasks.len() {
+            let steps = self.tasks[at].plan.steps.clone();
+            for step in &steps {
+                self.print(at, step, &step.patch)?;
+            }
+            if !steps.is_empty() {
+                self.end(at, "Planned", "", None);
             }
         }
-        if self.tasks.iter().any(|task| !task.plan.steps.is_empty()) {
+        if self.is_text() && self.tasks.iter().any(|task| !task.plan.steps.is_empty()) {
             written(writeln!(answer::people(), "nothing was sent (dry run)"))?;
         }
+        self.finish()
+    }
+
+    fn is_text(&self) -> bool {
+        self.arguments.output == ActingOutput::Text
+    }
+
+    /// Tells programs what came of all.
+    fn finish(self) -> Result<Exit, Complaint> {
+        if !self.is_text() {
+            let rows = self.tasks.iter().map(Task::row).chain(self.refused).collect();
+            let list = ActionList::new(self.verb, self.arguments.dry_run.as_str(), rows);
+            let mut out = answer::programs();
+            let text = serde_json::to_writer_pretty(&mut out, &list).map_err(io::Error::from);
+            written(text.and_then(|()| writeln!(out)).and_then(|()| out.flush()))?;
+        }
         Ok(self.exit)
+    }
+
+    /// Notes what came of an app, after that time where it was waited for.
+    fn end(&mut self, at: usize, result: &'static str, message: &str, begun: Option<Instant>) {
+        let seconds = begun.map(|begun| (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
+        let task = &mut self.tasks[at];
+        task.state = State::Ended;
+        task.outcome = Some(Outcome { result, message: message.to_owned(), hint: None, seconds });
+    }
+
+    /// Shows what a step changes.
+    fn print(&mut self, at: usize, step: &Step, patch: &Patch) -> Result<(), Complaint> {
+        let task = &mut self.tasks[at];
+        task.patches.push(PatchRow::new(&step.object, patch));
+        if self.is_text() { written(print(&self.tasks[at], step, patch)) } else { Ok(()) }
     }
 
     /// Writes, and follows what comes of it.
@@ -172,7 +260,7 @@ impl<'a> Doing<'a> {
                 self.write_all(follow)?;
             }
             if !self.tasks.iter().any(Task::is_pending) {
-                return Ok(self.exit);
+                return self.finish();
             }
             if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
                 // What the other one wrote is on its way.
@@ -213,11 +301,11 @@ impl<'a> Doing<'a> {
                 continue;
             }
             let shown = std::mem::replace(&mut task.shown, true);
-            let task = &self.tasks[at];
-            let (Some(step), Some(patch)) = (task.step(), task.patch()) else { continue };
+            let (Some(step), Some(patch)) = (task.step().cloned(), task.patch().cloned()) else { continue };
             if !shown {
-                written(print(task, step, patch))?;
+                self.print(at, &step, &patch)?;
             }
+            let task = &self.tasks[at];
             let cluster = follow.cluster(&task.app.home);
             let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &step.object));
             let (key, body) = (step.object.clone(), patch.body());
@@ -256,6 +344,9 @@ impl<'a> Doing<'a> {
                     return self.go_otherwise(at);
                 }
                 if dropped.is_empty() {
+                    if let Some(last) = task.patches.last_mut() {
+                        last.written = !dry_run;
+                    }
                     let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
                     if waits {
                         task.state = State::Handling(version.unwrap_or_default());
@@ -265,12 +356,13 @@ impl<'a> Doing<'a> {
                     if task.is_pending() {
                         return Ok(());
                     }
-                    let said = match (dry_run, self.verb) {
-                        (true, _) => "the server would take it; nothing was changed (dry run)",
-                        (false, Verb::Suspend) => "suspended",
-                        (false, Verb::Resume) => "resumed",
-                        (false, Verb::Reconcile(_)) => "requested",
+                    let (result, said) = match (dry_run, self.verb) {
+                        (true, _) => ("Accepted", "the server would take it; nothing was changed (dry run)"),
+                        (false, Verb::Suspend) => ("Suspended", "suspended"),
+                        (false, Verb::Resume) => ("Resumed", "resumed"),
+                        (false, Verb::Reconcile(_)) => ("Requested", "requested"),
                     };
+                    self.end(at, result, "", None);
                     return self.say(&self.tasks[at], said, Style::new());
                 }
                 let what = format!("{name}: the server did not keep {}", dropped.join(", "));
@@ -298,13 +390,16 @@ impl<'a> Doing<'a> {
         let task = &mut self.tasks[at];
         (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
         let text = "the tool does not know this field yet; instead:";
-        written(writeln!(answer::people(), "{text}"))
+        if self.is_text() { written(writeln!(answer::people(), "{text}")) } else { Ok(()) }
     }
 
     fn fail(&mut self, at: usize, complaint: &Complaint) {
         complaint.print();
         self.exit = self.exit.max(complaint.exit);
-        self.tasks[at].state = State::Ended;
+        self.end(at, "Error", &complaint.to_string(), None);
+        if let Some(outcome) = &mut self.tasks[at].outcome {
+            outcome.hint.clone_from(&complaint.hint);
+        }
     }
 
     /// Looks how far an app is; for what it waits, if it does.
@@ -362,7 +457,7 @@ impl<'a> Doing<'a> {
             }
             Reached::Waiting(why) => Ok(Some(why)),
             Reached::Failed(why) => {
-                task.state = State::Ended;
+                self.end(at, "Failed", &why, Some(begun));
                 let text = format!("failed after {}: {why}", seconds(begun));
                 let style = AnsiColor::Red.on_default();
                 self.exit = self.exit.max(Exit::No);
@@ -374,6 +469,7 @@ impl<'a> Doing<'a> {
                 let handled = self.verb == Verb::Suspend;
                 task.advance(if handled { State::Ended } else { State::Settling(Instant::now()) });
                 if handled {
+                    self.end(at, "Suspended", "", None);
                     self.say(&self.tasks[at], "suspended", Style::new())?;
                     return Ok(None);
                 }
@@ -381,7 +477,6 @@ impl<'a> Doing<'a> {
                 self.look(at, fleet, list, begun)
             }
             Reached::Done => {
-                task.state = State::Ended;
                 let app = app.map(|app| (app.said.clone(), app.sync.state));
                 let (said, sync) = app.unwrap_or((String::new(), SyncState::Unknown));
                 let said = taffrail_apps::view::text::revision(&said).into_owned();
@@ -392,6 +487,7 @@ impl<'a> Doing<'a> {
                 if !said.is_empty() {
                     text = format!("{text}: {said}");
                 }
+                self.end(at, "Ready", &said, Some(begun));
                 self.say(&self.tasks[at], &text, AnsiColor::Green.on_default())?;
                 if sync == SyncState::OutOfSync && self.tasks[at].app.delivery == Delivery::ArgoApplication {
                     let name = full_name(&self.tasks[at].app);
@@ -413,15 +509,12 @@ impl<'a> Doing<'a> {
         if !task.is_pending() {
             return Ok(());
         }
-        task.state = State::Ended;
         let app = list.apps.iter().find(|app| app.app == task.app);
         let is_observed = app.is_some_and(|app| app.freshness.state == FreshnessState::Live);
         self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
-        let text = format!(
-            "not ready within {}: {}",
-            span(self.arguments.deadline),
-            why.unwrap_or_else(|| "it is not known why".to_owned())
-        );
+        let why = why.unwrap_or_else(|| "it is not known why".to_owned());
+        self.end(at, "Timeout", &why, Some(begun));
+        let text = format!("not ready within {}: {why}", span(self.arguments.deadline));
         self.say(&self.tasks[at], &text, AnsiColor::Yellow.on_default())?;
         self.hint(at);
         Ok(())
@@ -434,6 +527,9 @@ impl<'a> Doing<'a> {
 
     /// Says what has become of an app.
     fn say(&self, task: &Task, text: &str, style: Style) -> Result<(), Complaint> {
+        if !self.is_text() {
+            return Ok(());
+        }
         let lead = match self.tasks.len() {
             1 if !task.plan.steps.is_empty() => String::new(),
             _ => format!("{} in {}: ", task.app, task.app.home),

@@ -1,11 +1,13 @@
 //! The words of `taffrail wait`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use taffrail_apps::wait::Until;
+use taffrail_apps::wait::{InvalidUntil, Question, Until};
 
+use crate::cel::Expression;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
 
 /// Wait until objects or apps are as they shall be, and say what stands in the way.
@@ -18,6 +20,7 @@ Examples:
   taffrail wait pod -l app=web -n shop --for deleted
   taffrail wait crd/widgets.example.com --for condition=Established
   taffrail wait pod/job-x7 --for jsonpath='{.status.phase}'=Succeeded
+  taffrail wait deploy/web --for cel='object.status.readyReplicas >= 2'
   taffrail wait -f manifests/ --timeout 10m --stable-for 30s -o junit > wait.xml
 
 Kinds and objects that are not there yet are waited for. All targets must be as they shall at the same time.
@@ -32,9 +35,9 @@ pub(crate) struct WaitArguments {
     )]
     pub(crate) targets: Vec<String>,
 
-    /// What to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE] or
-    /// revision=REVISION (of apps)
-    #[arg(long = "for", value_name = "WHAT", default_value = "current")]
+    /// What to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE],
+    /// cel='EXPRESSION' about `object`, or revision=REVISION (of apps)
+    #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
 
     /// The objects in a file, a folder, or - for stdin; may be given more than once
@@ -87,6 +90,14 @@ pub(crate) struct WaitArguments {
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
+}
+
+/// What is waited for, with expressions in CEL.
+fn until(text: &str) -> Result<Until, InvalidUntil> {
+    Until::read(text, |text| match Expression::read(text) {
+        Ok(expression) => Ok(Question::new(Arc::new(expression))),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 /// Which clusters are asked.

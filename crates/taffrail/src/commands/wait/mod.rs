@@ -9,7 +9,7 @@ mod targets;
 
 use std::time::{Duration, Instant};
 
-use taffrail_apps::wait::{End, Options, Seen, Target, Until, Wait};
+use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey};
 
 use crate::cli::ViewArguments;
@@ -120,6 +120,7 @@ impl Question {
             follow.ask();
             let settled: Vec<(bool, bool)> =
                 (0..members).map(|at| (follow.is_settled(at), follow.is_lost(at))).collect();
+            output.note(follow.notes());
             let fleet = follow.fleet();
             let seen: Vec<Seen<'_>> = fleet
                 .snapshots
@@ -137,6 +138,9 @@ impl Question {
             let changed = wait.look(&seen, &fleet.rules, fleet.now, at);
             let end = wait.end(at);
             let is_read = output.show(&wait, &changed, fleet.now, at, self.options)?;
+            if let Some(complaint) = fault(&wait) {
+                return Err(complaint);
+            }
             if let Some(end) = end {
                 output.finish(&wait, end, fleet.now, at)?;
                 follow.tell_requests(source.verbose);
@@ -149,6 +153,16 @@ impl Question {
             follow.soon(pause.min(wait.next_moment().saturating_sub(begun.elapsed())));
         }
     }
+}
+
+/// An expression that is no question to an object is wrong usage, whatever else is waited for.
+fn fault(wait: &Wait) -> Option<Complaint> {
+    let mut judgements = wait.rows().map(|row| &row.judgement);
+    let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
+    let what =
+        format!("cannot ask {} in {} by an expression: {}", faulty.subject, faulty.cluster, faulty.message);
+    let hint = "write a short expression that is true or false of the object, such as object.status.phase == 'Running'";
+    Some(Complaint::usage(what).hint(hint))
 }
 
 fn exit(end: End) -> Exit {

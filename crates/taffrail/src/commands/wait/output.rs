@@ -32,6 +32,8 @@ pub(super) struct Output {
     unseen: BTreeMap<(String, Subject), Duration>,
     /// When each target was met, for the report.
     met: BTreeMap<(String, Subject), Duration>,
+    /// What is told besides: how it is followed.
+    notes: Vec<String>,
 }
 
 enum Form {
@@ -63,8 +65,17 @@ impl Output {
             Some(WaitOutput::Jsonl) => Form::Jsonl,
             Some(WaitOutput::Junit) => Form::Junit,
         };
-        let (told, unseen, met) = Default::default();
-        Ok(Output { form, several, is_named, told, unseen, met })
+        let (told, unseen, met, notes) = Default::default();
+        Ok(Output { form, several, is_named, told, unseen, met, notes })
+    }
+
+    /// Tells besides how it is followed, each thing once.
+    pub(super) fn note(&mut self, notes: Vec<String>) {
+        if !matches!(self.form, Form::Screen(_)) {
+            let fresh = notes.iter().filter(|note| !self.notes.contains(note));
+            fresh.for_each(|note| Complaint::unreadable(note).harmless().print());
+        }
+        self.notes = notes;
     }
 
     /// Tells what changed; false where nobody listens any more.
@@ -86,6 +97,7 @@ impl Output {
             let mut lines = table(wait, self.several, Some((at, options)));
             lines.push(String::new());
             lines.push(progress(wait, at, options));
+            lines.extend(self.notes.iter().map(|note| output::printable(note).into_owned()));
             return written(screen.draw(&lines)).map(|()| true);
         }
         let mut fresh: Vec<Row> = Vec::new();

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::Timestamp;
-use taffrail_apps::{
-    Answer, Freshness, FreshnessState, ObjectKey, Read, Scope, ScopeError, Snapshot, Target,
-};
+use taffrail_apps::{Answer, Freshness, FreshnessState, ObjectKey, Read, Scope, ScopeError, Snapshot};
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Inbox, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, catalog, take};
 use super::plan::get;
+use super::scopes::{named, names};
 use super::{Connected, Event, Follow};
 
 /// How often a cluster that cannot be connected to is tried again.
@@ -49,6 +48,20 @@ impl Follow {
                 snapshot.retract(&read.scope());
                 take(snapshot, &read, outcome);
                 true
+            }
+            Event::Again(at, id, outcome) => {
+                let following = &mut self.clusters[at];
+                let Some(came) = following.again.take(id, &mut self.fleet.snapshots[at], outcome) else {
+                    return false;
+                };
+                if let Some(followed) = following.scopes.get_mut(&id) {
+                    followed.answered = true;
+                }
+                following.changed |= came.is_news;
+                if came.goes_on {
+                    self.read_again(at, id, false);
+                }
+                came.is_news
             }
         }
     }
@@ -156,6 +169,16 @@ impl Follow {
                 if followed.state.0 != state {
                     followed.state = (state.clone(), Timestamp::now());
                 }
+                if let ScopeState::Forbidden { message } = &state
+                    && let Some(key) = named(&followed.read)
+                    && (self.asked.objects.contains(&key) || following.more.contains(&key))
+                {
+                    // Who may not watch what was asked for by name may well be let read it.
+                    if following.again.begin(id, &followed.read, key, message.clone()) {
+                        self.read_again(at, id, true);
+                    }
+                    return false;
+                }
                 let answer = match state {
                     ScopeState::CatchingUp => return false,
                     // Its list was complete before, and was answered then.
@@ -181,6 +204,7 @@ impl Follow {
             }
             Delivery::Batch(batch) => {
                 let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
+                following.again.end(batch.scope());
                 let mut again: Vec<Read> = Vec::new();
                 let (mut changed, planned) = (false, &following.planned);
                 batch.read(&mut self.parser, |change| match change {
@@ -249,12 +273,4 @@ fn deliveries(at: usize, inbox: Inbox) -> impl Stream<Item = (usize, Delivery)> 
         let delivery = inbox.next().await?;
         Some(((at, delivery), inbox))
     })
-}
-
-/// Whether a read is of just this object, by its name.
-fn names(read: &Read, key: &ObjectKey) -> bool {
-    matches!(&read.target, Target::Object(name) if *name == key.name)
-        && read.kind == key.kind
-        && read.group == key.group
-        && read.namespace.as_deref().unwrap_or_default() == key.namespace
 }

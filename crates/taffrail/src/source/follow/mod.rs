@@ -3,8 +3,10 @@
 //! The plan of reads is that of [`super::live`]; each read becomes a scope that lists and then watches. What changes goes
 //! into the same [`Snapshot`]s, so a view cannot tell a followed fleet from one that was read just now.
 
+mod again;
 mod intake;
 mod plan;
+mod scopes;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
@@ -26,6 +28,8 @@ use super::reading::following;
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
+use again::Again;
+use plan::has_failed;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -52,6 +56,8 @@ enum Event {
     Discovered(usize, Result<Discovery, ReadError>),
     /// An object whose kind is followed by metadata alone was read whole.
     Got(usize, Box<Read>, Outcome),
+    /// An object that cannot be watched was read.
+    Again(usize, ScopeId, Outcome),
 }
 
 type Inboxes = SelectAll<Pin<Box<dyn Stream<Item = (usize, Delivery)> + Send>>>;
@@ -119,6 +125,7 @@ struct Following {
     /// What the server said of its kinds.
     discovery: Option<Discovery>,
     coming: Coming,
+    again: Again,
 }
 
 impl Following {
@@ -221,6 +228,7 @@ impl Follow {
             selections: BTreeSet::new(),
             discovery: None,
             coming: Coming::default(),
+            again: Again::default(),
         });
         let mut follow = Follow {
             clusters: clusters.collect(),
@@ -367,6 +375,18 @@ impl Follow {
     /// Whether something is to be asked in a moment.
     pub(crate) fn is_restless(&self) -> bool {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
+    }
+
+    /// What people should know of how it is followed.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
+        clusters.collect()
+    }
+
+    /// Whether a cluster may yet answer for the first time.
+    pub(crate) fn is_connecting(&self, at: usize) -> bool {
+        let snapshot = self.fleet.snapshots.get(at);
+        self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
     /// The kinds of a cluster, where it has told them.

@@ -5,24 +5,20 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, ObjectKey, Objects, Read, Scope, Snapshot, Target, dependents_elsewhere, next_reads,
+    Answer, Asked, Body, ObjectKey, Objects, Read, Scope, Snapshot, dependents_elsewhere, next_reads,
     wanted_elsewhere,
 };
-use taffrail_cluster::{Cluster, Deadline, Form, ReadError, Reason};
+use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId};
 use tokio::time::Instant;
 
 use super::super::More;
-use super::super::live::{Failure, read_one, resource};
+use super::super::live::{Failure, read_one};
+use super::again::once_more;
+use super::scopes::{KINDS_OF_KINDS, definitions, scope_of};
 use super::{Connected, Event, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
-
-/// What tells of kinds that come: group, version, kind, plural.
-const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
-];
 
 /// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
@@ -173,10 +169,18 @@ impl Follow {
         }
         pending(following)
     }
+
+    /// Reads an object that cannot be watched.
+    pub(super) fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
+        let following = &self.clusters[at];
+        let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
+        let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
+        self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
+    }
 }
 
 /// Whether a connection has failed already, so that nobody waits for it.
-fn has_failed(snapshot: &Snapshot) -> bool {
+pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
     snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
 }
 
@@ -185,33 +189,4 @@ pub(super) fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future
         let outcome = read_one(&cluster, &read).await;
         Event::Got(at, Box::new(read), outcome)
     })
-}
-
-/// All objects of a kind that tells of kinds, as little of each as says that it changed.
-fn definitions((group, version, kind, plural): (&str, &str, &str, &str)) -> taffrail_cluster::Scope {
-    let resource = taffrail_cluster::ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-        namespaced: false,
-    };
-    taffrail_cluster::Scope { form: Form::Metadata, ..taffrail_cluster::Scope::all(resource) }
-}
-
-fn scope_of(read: &Read) -> taffrail_cluster::Scope {
-    let (labels, fields) = match &read.target {
-        Target::List { labels, fields } => (labels.clone(), fields.clone()),
-        Target::Object(name) => (None, Some(format!("metadata.name={name}"))),
-    };
-    taffrail_cluster::Scope {
-        resource: resource(read),
-        namespace: read.namespace.clone(),
-        form: match read.body {
-            Body::Whole => Form::Body,
-            Body::Metadata => Form::Metadata,
-        },
-        labels,
-        fields,
-    }
 }

@@ -1,0 +1,346 @@
+//! How long after the last write of a status `taffrail wait` says that a rollout is complete, and what it asks for that.
+//!
+//! Managed fields know the time of a write to the second only. So a bare watch stands beside `taffrail wait` on the same API
+//! server, and what counts is how much later than an event came there the line about it came here. Requests are counted by
+//! the server's audit log, whatever the client believes to have asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use xtask::binary::{self, Profile};
+use xtask::kube::{ControlPlane, Options};
+
+/// Rollouts on a real control plane, and how soon `taffrail wait` says that they are complete.
+#[derive(Args)]
+pub(crate) struct Wait {
+    /// How many Deployments are rolled out at the same time.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    rollouts: u16,
+    /// A `taffrail` to measure in place of the one of this checkout.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<std::path::PathBuf>,
+}
+
+const CLUSTER: &str = "kube-1";
+const NAMESPACE: &str = "bench";
+
+/// The latest that a rollout may be reported, in milliseconds after its last write.
+const BAR: f64 = 100.0;
+
+/// The longest that any of it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// For how long nothing must have happened to a Deployment for its last write to have been the last.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// What came on a pipe, and when.
+struct Line {
+    at: Instant,
+    from: usize,
+    text: String,
+}
+
+/// A process of which each line counts from the moment that it is read.
+struct Listening(Child);
+
+impl Listening {
+    fn start(mut command: Command, from: usize, lines: &Sender<Line>) -> Result<Listening> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().context("a process without output")?;
+        let lines = lines.clone();
+        thread::spawn(move || {
+            for text in BufReader::new(output).lines().map_while(Result::ok) {
+                if lines.send(Line { at: Instant::now(), from, text }).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Listening(child))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The bare watch among those who tell lines.
+const BARE: usize = usize::MAX;
+
+/// A Deployment, as it was told of.
+#[derive(Debug, Default)]
+struct Rollout {
+    /// When its last change came at the bare watch.
+    written: Option<Instant>,
+    /// When the first of its versions came there with which kubectl would call it complete.
+    complete: Option<Instant>,
+    /// Whether it was told of before it was complete.
+    was_waited_for: bool,
+    /// When it was reported.
+    reported: Option<Instant>,
+}
+
+impl Wait {
+    pub(crate) fn run(self) -> Result<()> {
+        ensure!(self.rollouts > 0, "there must be at least one rollout");
+        let taffrail = match &self.binary {
+            Some(binary) => std::path::absolute(binary)?,
+            None => binary::build(Profile::Release)?,
+        };
+        let plane = ControlPlane::start(&Options {
+            name: format!("bench-wait-{}", std::process::id()),
+            flux_crds: false,
+            audited: true,
+            ..Options::default()
+        })?;
+        let names: Vec<String> = (1..=self.rollouts).map(|number| format!("web-{number:03}")).collect();
+        plane.create_namespace(CLUSTER, NAMESPACE)?;
+        println!("{} Deployments of 2 replicas; load {}", names.len(), load());
+        plane.apply(CLUSTER, &manifests(&names))?;
+        let all = ["--for=condition=Available", "deployment", "--all", "-n", NAMESPACE, "--timeout=300s"];
+        plane.wait(CLUSTER, &all)?;
+
+        let bench = Bench { plane: &plane, taffrail: &taffrail, names: &names };
+        let together = bench.round("one process for all", 2, std::slice::from_ref(&names))?;
+        let alone: Vec<Vec<String>> = names.iter().map(|name| vec![name.clone()]).collect();
+        let alone = bench.round("a process for each", 3, &alone)?;
+        ensure!(together && alone, "not within the bar, or more was asked than the watches");
+        Ok(())
+    }
+}
+
+struct Bench<'a> {
+    plane: &'a ControlPlane,
+    taffrail: &'a Path,
+    names: &'a [String],
+}
+
+impl Bench<'_> {
+    /// Rolls a new image out, and has each group of Deployments waited for by a process of its own; whether all is as was promised.
+    fn round(&self, title: &str, version: usize, groups: &[Vec<String>]) -> Result<bool> {
+        let (sender, lines) = channel();
+        let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments?watch=true");
+        let mut bare = self.plane.kubectl_command(CLUSTER);
+        bare.args(["get", "--raw", &path]);
+        let _bare = Listening::start(bare, BARE, &sender)?;
+        // What is there comes first.
+        let mut rollouts: BTreeMap<String, Rollout> = BTreeMap::new();
+        while rollouts.len() < self.names.len() {
+            let line = lines.recv_timeout(PATIENCE).context("the bare watch brings nothing")?;
+            rollouts.entry(deployment(&line.text)?.0).or_default();
+        }
+
+        let audited = self.audit()?.len();
+        let image = format!("web=registry.example/bench/web:{version}");
+        self.plane.kubectl(CLUSTER, &["set", "image", "deployment", "--all", &image, "-n", NAMESPACE])?;
+        let mut waiting = Vec::new();
+        for (from, group) in groups.iter().enumerate() {
+            let mut command = Command::new(self.taffrail);
+            command.arg("wait").args(group.iter().map(|name| format!("deployment/{name}")));
+            command.args(["-n", NAMESPACE, "--timeout", "5m", "-o", "jsonl"]);
+            command.env("KUBECONFIG", self.plane.kubeconfig());
+            waiting.push(Listening::start(command, from, &sender)?);
+        }
+        drop(sender);
+        let met = collect(&lines, &mut rollouts, groups.len())?;
+        ensure!(met == groups.len(), "{met} of {} processes saw all of theirs complete", groups.len());
+        for Listening(child) in &mut waiting {
+            let status = child.wait()?;
+            ensure!(status.success(), "`taffrail wait` ended with {status}");
+        }
+
+        println!("{title} (load {}):", load());
+        let of = |from: fn(&Rollout) -> Option<Instant>| -> Vec<f64> {
+            let later = |rollout: &Rollout| Some(milliseconds(from(rollout)?, rollout.reported?));
+            rollouts.values().filter_map(later).collect()
+        };
+        let waited = rollouts.values().filter(|rollout| rollout.was_waited_for).count();
+        let longest = show("after the last write", of(|rollout| rollout.written));
+        show("after the write that completed it", of(|rollout| rollout.complete));
+        println!("  {waited} of {} were seen before they were complete", rollouts.len());
+        let others = self.requests(audited)?;
+        Ok(longest <= BAR && others == 0 && waited == rollouts.len())
+    }
+
+    /// What the server noted of requests that were answered.
+    fn audit(&self) -> Result<Vec<Value>> {
+        let folder = &self.plane.members().first().context("no cluster")?.folder;
+        let path = folder.join(xtask::kube::AUDIT_LOG);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        // The last line may be half written.
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    /// Tells what `taffrail` asked since so many lines of the log; how much of it is neither a watch nor what comes before one.
+    fn requests(&self, since: usize) -> Result<usize> {
+        let mut counts: BTreeMap<(bool, String), usize> = BTreeMap::new();
+        let mut ids = BTreeSet::new();
+        for event in self.audit()?.iter().skip(since) {
+            let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("taffrail"));
+            let id = event["auditID"].as_str().unwrap_or_default().to_owned();
+            // A watch is noted when it begins and when it ends.
+            if !is_ours || !ids.insert(id) {
+                continue;
+            }
+            let (verb, uri) = (&event["verb"], event["requestURI"].as_str().unwrap_or_default());
+            let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+            let (is_first, what) = match verb.as_str().unwrap_or_default() {
+                "watch" => (true, format!("watch {}", resource(path))),
+                "get" if ["/api", "/apis", "/version"].contains(&path) => {
+                    (true, "which kinds there are".to_owned())
+                }
+                verb => (false, format!("{verb} {} {query}", resource(path))),
+            };
+            *counts.entry((is_first, what)).or_default() += 1;
+        }
+        ensure!(!counts.is_empty(), "the audit log knows nothing of `taffrail`");
+        let mut text = String::new();
+        for ((_, what), count) in counts.iter().rev() {
+            let _ = write!(text, "\n    {count:>4} × {what}");
+        }
+        println!("  requests, by the server's audit log:{text}");
+        Ok(counts.iter().filter(|((is_first, _), _)| !is_first).map(|(_, count)| count).sum())
+    }
+}
+
+/// Reads lines until each process has told how it ended and no more changes come; how many saw all complete.
+fn collect(
+    lines: &Receiver<Line>,
+    rollouts: &mut BTreeMap<String, Rollout>,
+    processes: usize,
+) -> Result<usize> {
+    let begun = Instant::now();
+    let (mut ended, mut met) = (0, 0);
+    loop {
+        let patience = if ended == processes { QUIET } else { PATIENCE.saturating_sub(begun.elapsed()) };
+        let Line { at, from, text } = match lines.recv_timeout(patience) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) if ended == processes => return Ok(met),
+            Err(_) => bail!("{ended} of {processes} processes have ended after {:?}", begun.elapsed()),
+        };
+        if from == BARE {
+            let (name, is_complete) = deployment(&text)?;
+            let rollout = rollouts.entry(name).or_default();
+            rollout.written = Some(at);
+            match (is_complete, rollout.complete) {
+                (true, None) => rollout.complete = Some(at),
+                (false, Some(_)) => rollout.complete = None,
+                _ => {}
+            }
+            continue;
+        }
+        let told: Value = serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
+        if told["kind"] == "WaitSummary" {
+            ended += 1;
+            met += usize::from(told["result"] == "Met");
+            continue;
+        }
+        let name = told["object"]["name"].as_str().unwrap_or_default();
+        let Some(rollout) = rollouts.get_mut(name) else { continue };
+        match &told["verdict"] {
+            verdict if *verdict == "Met" => rollout.reported = Some(at),
+            verdict if *verdict == "Waiting" => {
+                rollout.was_waited_for = true;
+                rollout.reported = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Of an event of the bare watch: which Deployment, and whether `kubectl rollout status` would call it complete.
+fn deployment(text: &str) -> Result<(String, bool)> {
+    let event: Value = serde_json::from_str(text).with_context(|| format!("no event: {text}"))?;
+    let object = &event["object"];
+    let name = object["metadata"]["name"].as_str().context("an event without a name")?.to_owned();
+    let (status, wanted) = (&object["status"], &object["spec"]["replicas"]);
+    let observed = status["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64();
+    let all =
+        ["replicas", "updatedReplicas", "availableReplicas"].iter().all(|field| status[*field] == *wanted);
+    Ok((name, observed && all))
+}
+
+/// Deployments whose Pods start at different moments of twelve seconds.
+fn manifests(names: &[String]) -> String {
+    let documents = names.iter().map(|name| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
+                "metadata": {"labels": {"app": name},
+                    "annotations": {"taffrail.dev/start-after": "2s", "taffrail.dev/start-before": "8s"}},
+                "spec": {"containers": [{"name": "web", "image": "registry.example/bench/web:1"}]}}}})
+        .to_string()
+    });
+    documents.collect::<Vec<_>>().join("\n---\n")
+}
+
+/// `deployments` of `/apis/apps/v1/namespaces/bench/deployments`.
+fn resource(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn milliseconds(from: Instant, to: Instant) -> f64 {
+    match to.checked_duration_since(from) {
+        Some(later) => later.as_secs_f64() * 1e3,
+        None => -from.duration_since(to).as_secs_f64() * 1e3,
+    }
+}
+
+/// Prints the middle, the 99th of a hundred and the longest; gives the last.
+fn show(what: &str, mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let at = |part: usize| {
+        let place = (figures.len() * part).div_ceil(100).saturating_sub(1);
+        figures.get(place).copied().unwrap_or(f64::NAN)
+    };
+    println!(
+        "  {:3} reported {what}: median {:.1} ms, p99 {:.1} ms, longest {:.1} ms (bar {BAR:.0} ms)",
+        figures.len(),
+        at(50),
+        at(99),
+        at(100)
+    );
+    at(100)
+}
+
+/// How busy the machine was of late.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollout_is_complete_when_kubectl_says_so() {
+        let event = |generation: u8, updated: u8, replicas: u8| {
+            json!({"type": "MODIFIED", "object": {"metadata": {"name": "web", "generation": generation},
+                "spec": {"replicas": 2}, "status": {"observedGeneration": 3, "replicas": replicas,
+                    "updatedReplicas": updated, "availableReplicas": 2}}})
+            .to_string()
+        };
+        for (text, is_complete) in [
+            (event(3, 2, 2), true),
+            (event(4, 2, 2), false),
+            (event(3, 1, 2), false),
+            (event(3, 2, 3), false),
+        ] {
+            assert_eq!(deployment(&text).unwrap(), ("web".to_owned(), is_complete), "{text}");
+        }
+        assert!(deployment("{}").is_err());
+    }
+}
