@@ -5,7 +5,6 @@
 //! the server's audit log, whatever the client believes to have asked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -183,36 +182,56 @@ impl Bench<'_> {
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// Tells what `taffrail` asked since so many lines of the log; how much of it is neither a watch nor what comes before one.
+    /// Tells what `taffrail` asked since so many lines of the log; how much of it is neither a watch nor what one begins with.
     fn requests(&self, since: usize) -> Result<usize> {
-        let mut counts: BTreeMap<(bool, String), usize> = BTreeMap::new();
-        let mut ids = BTreeSet::new();
-        for event in self.audit()?.iter().skip(since) {
-            let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("taffrail"));
-            let id = event["auditID"].as_str().unwrap_or_default().to_owned();
-            // A watch is noted when it begins and when it ends.
-            if !is_ours || !ids.insert(id) {
-                continue;
-            }
-            let (verb, uri) = (&event["verb"], event["requestURI"].as_str().unwrap_or_default());
-            let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-            let (is_first, what) = match verb.as_str().unwrap_or_default() {
-                "watch" => (true, format!("watch {}", resource(path))),
-                "get" if ["/api", "/apis", "/version"].contains(&path) => {
-                    (true, "which kinds there are".to_owned())
-                }
-                verb => (false, format!("{verb} {} {query}", resource(path))),
-            };
-            *counts.entry((is_first, what)).or_default() += 1;
-        }
+        let events = self.audit()?;
+        let (counts, others) = sort(events.get(since..).unwrap_or_default());
         ensure!(!counts.is_empty(), "the audit log knows nothing of `taffrail`");
-        let mut text = String::new();
-        for ((_, what), count) in counts.iter().rev() {
-            let _ = write!(text, "\n    {count:>4} × {what}");
-        }
-        println!("  requests, by the server's audit log:{text}");
-        Ok(counts.iter().filter(|((is_first, _), _)| !is_first).map(|(_, count)| count).sum())
+        let text: String = counts.iter().map(|(what, count)| format!("\n    {count:>4} × {what}")).collect();
+        println!(
+            "  requests, by the server's audit log ({others} besides watches and their beginning):{text}"
+        );
+        Ok(others)
     }
+}
+
+/// How often each thing was asked by `taffrail`, and how many requests there were besides watches, the list that each may begin
+/// with, and what the server is asked first: which kinds it has.
+fn sort(events: &[Value]) -> (BTreeMap<String, usize>, usize) {
+    const FIRST: [&str; 3] = ["/api", "/apis", "/version"];
+
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    // Lists and watches of the same objects.
+    let mut scopes: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut others = 0;
+    let mut ids = BTreeSet::new();
+    for event in events {
+        let text = |field: &str| event[field].as_str().unwrap_or_default();
+        // A watch is noted when it begins and when it ends.
+        if !text("userAgent").starts_with("taffrail") || !ids.insert(text("auditID").to_owned()) {
+            continue;
+        }
+        let (verb, uri) = (text("verb"), text("requestURI"));
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let resource = path.rsplit('/').next().unwrap_or(path);
+        let what = match verb {
+            "get" if FIRST.contains(&path) => "which kinds there are".to_owned(),
+            _ => format!("{verb} {resource}"),
+        };
+        *counts.entry(what).or_default() += 1;
+        let selectors =
+            query.split('&').filter(|it| it.starts_with("fieldSelector") || it.starts_with("labelSelector"));
+        let scope = scopes.entry(format!("{path}?{}", selectors.collect::<Vec<_>>().join("&"))).or_default();
+        match verb {
+            "watch" => scope.1 += 1,
+            // The second page of a list is no second list.
+            "list" if !query.contains("continue=") => scope.0 += 1,
+            "list" => {}
+            _ => others += usize::from(!FIRST.contains(&path)),
+        }
+    }
+    let lists: usize = scopes.values().map(|(lists, watches)| lists.saturating_sub(*watches)).sum();
+    (counts, others + lists)
 }
 
 /// Reads lines until each process has told how it ended and no more changes come; how many saw all complete.
@@ -286,11 +305,6 @@ fn manifests(names: &[String]) -> String {
     documents.collect::<Vec<_>>().join("\n---\n")
 }
 
-/// `deployments` of `/apis/apps/v1/namespaces/bench/deployments`.
-fn resource(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 fn milliseconds(from: Instant, to: Instant) -> f64 {
     match to.checked_duration_since(from) {
         Some(later) => later.as_secs_f64() * 1e3,
@@ -342,5 +356,30 @@ mod tests {
             assert_eq!(deployment(&text).unwrap(), ("web".to_owned(), is_complete), "{text}");
         }
         assert!(deployment("{}").is_err());
+    }
+
+    #[test]
+    fn what_is_asked_besides_watches_is_counted() {
+        let mut id = 0;
+        let mut event = |verb: &str, uri: &str| {
+            id += 1;
+            json!({"auditID": id.to_string(), "userAgent": "taffrail/1", "verb": verb, "requestURI": uri})
+        };
+        let pods = "/api/v1/pods";
+        let mut events = vec![
+            event("get", "/apis"),
+            event("list", &format!("{pods}?limit=500")),
+            event("list", &format!("{pods}?limit=500&continue=x")),
+            event("watch", &format!("{pods}?watch=true")),
+        ];
+        assert_eq!(sort(&events).1, 0);
+        events.push(events[3].clone());
+        assert_eq!(sort(&events).0["watch pods"], 1, "told when it ends too");
+        events.push(event("list", &format!("{pods}?limit=500")));
+        events.push(event("list", &format!("{pods}?limit=500&labelSelector=app%3Dweb")));
+        events.push(event("get", "/api/v1/namespaces/shop/pods/web"));
+        assert_eq!(sort(&events).1, 3);
+        events.push(json!({"auditID": "0", "userAgent": "kubectl/1", "verb": "get", "requestURI": pods}));
+        assert_eq!(sort(&events).1, 3);
     }
 }
