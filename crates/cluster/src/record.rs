@@ -49,6 +49,8 @@ pub(crate) struct Log {
     records: Mutex<Vec<RequestRecord>>,
     requests: AtomicU64,
     bytes: AtomicU64,
+    /// The shortest time from sending a request to its last byte, in microseconds.
+    shortest: AtomicU64,
 }
 
 impl Log {
@@ -60,6 +62,7 @@ impl Log {
             records: Mutex::new(Vec::new()),
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            shortest: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -69,7 +72,16 @@ impl Log {
         Cost { requests, bytes }
     }
 
+    /// The shortest time from sending a request to the last byte of its answer.
+    pub(crate) fn shortest(&self) -> Duration {
+        Duration::from_micros(self.shortest.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn push(&self, record: RequestRecord) {
+        if record.status.is_some() {
+            let took = u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX);
+            self.shortest.fetch_min(took, Ordering::Relaxed);
+        }
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
