@@ -13,6 +13,7 @@ mod dump;
 mod measure;
 mod objects;
 mod sim;
+mod soak;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -30,6 +31,7 @@ pub(crate) enum Bench {
     Dump(dump::Dump),
     Sim(sim::Sim),
     Cluster(cluster::Cluster),
+    Soak(soak::Soak),
 }
 
 impl Bench {
@@ -40,6 +42,7 @@ impl Bench {
             Bench::Dump(bench) => bench.run(),
             Bench::Sim(bench) => bench.run(),
             Bench::Cluster(bench) => bench.run(),
+            Bench::Soak(bench) => bench.run(),
         }
     }
 }
