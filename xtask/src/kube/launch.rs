@@ -250,17 +250,15 @@ impl<'a> Launcher<'a> {
     /// Starts a program and writes down that it was started.
     fn spawn(&self, context: &str, program: &str, arguments: &[String]) -> Result<u32> {
         let log = self.log(context, program);
-        let mut command = Command::new(self.programs.path(program));
-        // kwok would read a configuration in the home folder, and keep one there.
-        command.args(arguments).env("KWOK_WORKDIR", &self.folder).current_dir(&self.folder);
-        let child = process::spawn(&mut command, &log)?;
+        let child = start(self.programs, &self.folder, program, arguments, &log)?;
         let pid = child.id();
         let mut shared = self.shared();
         shared.children.push(child);
         if let Some(guard) = &mut shared.guard {
             guard.add(pid)?;
         }
-        let record = ProcessRecord { context: context.to_owned(), program: program.to_owned(), pid, log };
+        let (context, program) = (context.to_owned(), program.to_owned());
+        let record = ProcessRecord { context, program, pid, arguments: arguments.to_vec(), log };
         shared
             .state
             .processes
@@ -275,8 +273,22 @@ fn shown(context: &str) -> &str {
     if context.is_empty() { "the control plane" } else { context }
 }
 
+/// Starts a program of the control plane in `folder`.
+pub(super) fn start(
+    programs: &Programs,
+    folder: &Path,
+    program: &str,
+    arguments: &[String],
+    log: &Path,
+) -> Result<Child> {
+    let mut command = Command::new(programs.path(program));
+    // kwok would read a configuration in the home folder, and keep one there.
+    command.args(arguments).env("KWOK_WORKDIR", folder).current_dir(folder);
+    process::spawn(&mut command, log)
+}
+
 /// Tries until it is so, or until patience ends.
-fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
+pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {
         if started.elapsed() > PATIENCE {

@@ -18,6 +18,7 @@
 mod certificates;
 mod clients;
 mod cluster;
+mod crash;
 mod launch;
 mod ports;
 mod process;

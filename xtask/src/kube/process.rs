@@ -143,14 +143,19 @@ rm -rf -- "$1" "$1.lock"
 
     /// Puts a process under the guard.
     pub(super) fn add(&mut self, pid: u32) -> Result<()> {
-        let pipe = self.child.stdin.as_mut().context("the guard's pipe is closed")?;
-        writeln!(pipe, "{pid}").and_then(|()| pipe.flush()).context("the guard of the control plane has died")
+        watch_over(&mut self.child, pid)
     }
 
     /// The guard itself, to be ended last.
     pub(super) fn into_child(self) -> Child {
         self.child
     }
+}
+
+/// Puts a process under the guard that runs as `guard`.
+pub(super) fn watch_over(guard: &mut Child, pid: u32) -> Result<()> {
+    let pipe = guard.stdin.as_mut().context("the guard's pipe is closed")?;
+    writeln!(pipe, "{pid}").and_then(|()| pipe.flush()).context("the guard of the control plane has died")
 }
 
 /// The last lines of a text, for an error message.

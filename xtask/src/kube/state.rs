@@ -59,6 +59,9 @@ pub struct ProcessRecord {
     pub program: String,
     /// Its process id.
     pub pid: u32,
+    /// What it was started with.
+    #[serde(default)]
+    pub arguments: Vec<String>,
     /// Its output.
     pub log: PathBuf,
 }

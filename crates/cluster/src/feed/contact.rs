@@ -1,5 +1,6 @@
 //! Whether the server is there.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -55,9 +56,12 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             }
         }
         let silent_since = shared.heard();
+        let generation = shared.connection().generation;
+        let mut refused = false;
         let tell = match probe(&shared).await {
             Ok(version) => {
                 shared.hear();
+                shared.accept(generation);
                 pause.reset();
                 let back = std::mem::take(&mut lost);
                 if back {
@@ -66,7 +70,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                 let before = std::mem::replace(&mut last_version, version.clone());
                 match (before, version) {
                     (Some(from), Some(to)) if went_back(&from, &to) => {
-                        shared.epoch.send_modify(|moved| *moved += 1);
+                        shared.void();
                         shared.costs.relist();
                         Some(Contact::WentBack { from, to })
                     }
@@ -74,9 +78,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                 }
             }
             Err(error) => {
-                if error.reason() == Reason::Unauthorized {
-                    let _ = renew(&shared, shared.connection().generation).await;
-                }
+                refused = error.reason() == Reason::Unauthorized;
                 let first = !std::mem::replace(&mut lost, true);
                 let silent = silent_since.elapsed();
                 let (reason, message) = (error.reason().as_str(), error.to_string());
@@ -87,6 +89,10 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             && shared.outbox.send(Message::Delivery(Delivery::Contact(contact))).await.is_err()
         {
             return;
+        }
+        if refused {
+            // Told first: who gives credentials may take its time.
+            let _ = renew(&shared, generation).await;
         }
         if lost {
             // Short at first: who was away for a second is not to be shown as lost for ten.
@@ -120,20 +126,54 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     }
 }
 
-/// Gets new credentials and connects anew, unless somebody did since `generation`.
-pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
-    /// Programs that give credentials ask other servers.
-    const WITHIN: Duration = Duration::from_secs(30);
+/// How often credentials are got.
+#[derive(Debug)]
+pub(super) struct Renewals {
+    pause: Pause,
+    /// Until when they are not got again, and why.
+    refused: Option<(Instant, String)>,
+}
 
-    let _alone = shared.renewing.lock().await;
-    let connection = shared.connection();
-    if connection.generation != generation {
+impl Renewals {
+    pub(super) fn new(longest_pause: Duration) -> Renewals {
+        Renewals { pause: Pause::new(longest_pause), refused: None }
+    }
+
+    fn rest(&mut self, why: &str) {
+        self.refused = Some((Instant::now() + self.pause.next(), why.to_owned()));
+    }
+}
+
+/// Gets new credentials and connects anew, unless somebody did since the connection `generation` was made. Those who ask at
+/// the same time share what comes of it, and credentials that the server never takes are got less and less often.
+pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
+    let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
+    let mut renewals = shared.renewals.lock().await;
+    if shared.connection().generation != generation {
         return Ok(());
     }
-    let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
-    let deadline = Deadline::after(WITHIN);
-    let cluster = Cluster::connect(context, deadline).await.map_err(|error| error.to_string())?;
-    *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += connection.cluster.cost();
-    shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
-    Ok(())
+    // That it took them since they were got shows that getting them helps.
+    if shared.accepted.swap(0, Ordering::Relaxed) > generation {
+        renewals.pause.reset();
+        renewals.refused = None;
+    }
+    if let Some((until, why)) = &renewals.refused
+        && Instant::now() < *until
+    {
+        return Err(why.clone());
+    }
+    match Cluster::connect(context, Deadline::after(shared.settings.credentials_timeout)).await {
+        Ok(cluster) => {
+            let last = shared.connection().cluster.cost();
+            *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += last;
+            shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
+            renewals.rest("new credentials were refused as well");
+            Ok(())
+        }
+        Err(error) => {
+            let why = error.to_string();
+            renewals.rest(&why);
+            Err(why)
+        }
+    }
 }

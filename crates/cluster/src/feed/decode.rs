@@ -28,6 +28,7 @@ pub struct Batch {
     pub(super) followed: Arc<Followed>,
     pub(super) text: Vec<u8>,
     pub(super) form: Travelling,
+    pub(super) epoch: u64,
 }
 
 /// How objects travel.
@@ -104,8 +105,11 @@ impl Batch {
                 for line in self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
                     if !self.line(line, parser, &mut visit) {
                         // What follows damage is sent again.
-                        return;
+                        break;
                     }
+                }
+                if self.followed.progress().is_over() {
+                    self.followed.ended.notify_one();
                 }
             }
             Travelling::TooLong { limit } => {
@@ -183,6 +187,7 @@ impl Batch {
             return;
         }
         progress.resource_version = resource_version.unwrap_or_default();
+        self.followed.note(self.epoch, &progress.resource_version);
         progress.complete = continued.is_none();
         progress.continued = continued;
         let complete = progress.complete;
@@ -273,6 +278,7 @@ impl Batch {
             return false;
         }
         if progress.complete || end {
+            self.followed.note(self.epoch, version);
             progress.resource_version.clear();
             progress.resource_version.push_str(version);
         }

@@ -126,10 +126,14 @@ pub struct FeedSettings {
     pub probe_after: Duration,
     /// How long it may take to say so.
     pub probe_timeout: Duration,
+    /// How long a server may take to begin the answer to a list; to a watch, a third of it.
+    pub answer_timeout: Duration,
     /// The longest pause between attempts.
     pub longest_pause: Duration,
     /// After how long what was forbidden is tried again.
     pub forbidden_pause: Duration,
+    /// How long getting new credentials may take: programs that give them ask other servers.
+    pub credentials_timeout: Duration,
     /// The longest line that is read, in bytes; a longer one is skipped and told.
     pub longest_line: usize,
 }
@@ -142,8 +146,10 @@ impl Default for FeedSettings {
             silence: Duration::from_secs(90),
             probe_after: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_secs(30),
             longest_pause: Duration::from_secs(30),
             forbidden_pause: Duration::from_secs(30),
+            credentials_timeout: Duration::from_secs(30),
             longest_line: 16 << 20,
         }
     }
@@ -171,11 +177,15 @@ struct Shared {
     begun: Instant,
     /// Moves when what was watched so far is void: the server's state went back in time.
     epoch: watch::Sender<u64>,
+    /// The newest version that a scope of the server's own store has brought.
+    newest: Arc<Mutex<Newest>>,
     /// Moves when the server is there again: who waits for a pause to pass tries at once.
     returned: watch::Sender<u64>,
     /// Asks for a probe now.
     doubted: tokio::sync::Notify,
-    renewing: tokio::sync::Mutex<()>,
+    renewals: tokio::sync::Mutex<contact::Renewals>,
+    /// One more than the newest connection whose credentials the server took.
+    accepted: AtomicU64,
     /// The server refused to stream lists.
     no_streams: std::sync::atomic::AtomicBool,
 }
@@ -190,6 +200,18 @@ impl Shared {
         self.heard.store(now, Ordering::Relaxed);
     }
 
+    /// The server's state went back in time: everything is listed again.
+    fn void(&self) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        *newest = Newest { epoch: newest.epoch + 1, version: 0 };
+        self.epoch.send_replace(newest.epoch);
+    }
+
+    /// The server knows who we are on this connection.
+    fn accept(&self, generation: u64) {
+        self.accepted.fetch_max(generation + 1, Ordering::Relaxed);
+    }
+
     fn heard(&self) -> Instant {
         self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed))
     }
@@ -202,6 +224,10 @@ struct Followed {
     scope: Scope,
     api_version: String,
     progress: Mutex<Progress>,
+    /// The reader found that the watch cannot go on.
+    ended: tokio::sync::Notify,
+    /// Where the newest version of all is noted, if this scope's are among them.
+    newest: Option<Arc<Mutex<Newest>>>,
 }
 
 /// What the reader learnt from what it decoded.
@@ -221,7 +247,39 @@ struct Progress {
     unreadable: Option<String>,
 }
 
+impl Progress {
+    /// Whether a watch that brought this cannot go on.
+    fn is_over(&self) -> bool {
+        self.expired.is_some() || self.refused.is_some() || self.unreadable.is_some()
+    }
+}
+
+/// The newest version of an epoch; what still comes of an earlier one says nothing of it.
+#[derive(Debug, Default)]
+struct Newest {
+    epoch: u64,
+    version: u64,
+}
+
+/// Whether objects of a kind are, as a rule, in the same store as namespaces, and so counted with them. Events often are
+/// not, and what comes from a server behind the server is not.
+fn is_own(resource: &ApiResource) -> bool {
+    let group = &*resource.group;
+    resource.kind != "Event"
+        && (!group.contains('.') || group.ends_with(".k8s.io") && !group.contains("metrics"))
+}
+
 impl Followed {
+    /// Takes note of a version that came in this epoch.
+    fn note(&self, epoch: u64, version: &str) {
+        if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            if newest.epoch == epoch {
+                newest.version = newest.version.max(version);
+            }
+        }
+    }
+
     fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -266,9 +324,11 @@ impl Feeds {
             heard: AtomicU64::new(0),
             begun: Instant::now(),
             epoch: watch::Sender::new(0),
+            newest: Arc::default(),
             returned: watch::Sender::new(0),
             doubted: tokio::sync::Notify::new(),
-            renewing: tokio::sync::Mutex::new(()),
+            renewals: tokio::sync::Mutex::new(contact::Renewals::new(settings.longest_pause)),
+            accepted: AtomicU64::new(0),
             no_streams: std::sync::atomic::AtomicBool::new(false),
             settings,
         });
@@ -302,7 +362,10 @@ impl Feeds {
             scope.form = Form::Metadata;
         }
         let api_version = scope.resource.api_version();
-        let followed = Arc::new(Followed { id, scope, api_version, progress: Mutex::new(progress) });
+        let progress = Mutex::new(progress);
+        let ended = tokio::sync::Notify::new();
+        let newest = is_own(&scope.resource).then(|| self.shared.newest.clone());
+        let followed = Arc::new(Followed { id, scope, api_version, progress, ended, newest });
         let (shared, following) = (self.shared.clone(), followed.clone());
         let task = tokio::spawn(async move {
             // Without a reader there is nothing left to do.

@@ -1,14 +1,15 @@
 //! The task of one scope: list, watch, and begin again where that ends.
 
 use std::fmt::Write;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
 use taffrail_status::json::{Parser, Part};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::contact::renew;
 use super::decode::{Travelling, went_back};
@@ -19,8 +20,10 @@ use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, Form, METADATA, METADATA_LIST, WHOLE, path_of};
 use crate::request::{Ask, JSON};
 
-/// Objects in a page.
+/// Objects in a page; eight times as many after each time that the pages came too late, up to the most.
 const PAGE: u32 = 500;
+const LARGER: u32 = 8;
+const LARGEST: u32 = 32_000;
 
 /// A server nearer than this streams its lists: each further page would cost less than the compression of one.
 const NEAR: Duration = Duration::from_millis(15);
@@ -31,6 +34,12 @@ const CHUNK: usize = 512 << 10;
 /// Answers are kept whole; more than this is not a page of a list.
 const LARGEST_PAGE: usize = 1 << 30;
 
+/// A watch that ends by so much before its time was ended by something else.
+const ON_TIME: Duration = Duration::from_secs(10);
+
+/// A watch that ends sooner than this was none.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// The reader is gone.
 pub(super) struct Unread;
 
@@ -38,6 +47,11 @@ pub(super) struct Unread;
 enum Ended {
     /// As planned: the watch goes on from where it was.
     Closed,
+    /// Without a word, and long before it was asked to: perhaps the server ends, perhaps it ends every watch.
+    Early {
+        /// As soon as it began.
+        at_once: bool,
+    },
     /// It was silent for too long.
     Silent,
     /// What was known is void.
@@ -69,28 +83,61 @@ struct Task<'a> {
     state: Option<ScopeState>,
     /// The last watch did not end as planned: the server may be another one than it was.
     doubtful: bool,
+    /// How often the server's state had gone back when this began.
+    epoch: u64,
+    /// A list was at an earlier version than another scope before it: the two are in different stores.
+    is_foreign: bool,
+    /// How often in a row a list was too old before its last page was read.
+    outpaced: u32,
+    pause: Pause,
+    returned: watch::Receiver<u64>,
 }
 
 pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), Unread> {
-    let mut task = Task { shared, followed, what: what(&followed.scope), state: None, doubtful: false };
-    let mut pause = Pause::new(shared.settings.longest_pause);
+    let mut task = Task {
+        shared,
+        followed,
+        what: what(&followed.scope),
+        state: None,
+        doubtful: false,
+        epoch: 0,
+        is_foreign: followed.newest.is_none(),
+        outpaced: 0,
+        pause: Pause::new(shared.settings.longest_pause),
+        returned: shared.returned.subscribe(),
+    };
     let mut epoch = shared.epoch.subscribe();
-    let mut returned = shared.returned.subscribe();
     let mut listed_before = false;
-    let mut unreadable = 0;
+    // How often each happened since all was well for a while.
+    let (mut unreadable, mut early, mut expired) = (0, 0, 0);
     loop {
-        returned.mark_unchanged();
+        task.returned.mark_unchanged();
+        task.epoch = *epoch.borrow();
+        let begun = Instant::now();
         let ended = tokio::select! {
             // What became void during a pause is void.
             biased;
             _ = epoch.changed() => Ended::Expired,
             ended = task.round(&mut listed_before) => ended?,
         };
-        task.doubtful = matches!(ended, Ended::Silent | Ended::Failed(_));
+        if begun.elapsed() > shared.settings.longest_pause {
+            task.pause.reset();
+            (unreadable, early, expired) = (0, 0, 0);
+        }
+        task.doubtful = !matches!(ended, Ended::Closed | Ended::Expired);
         let refusal = match ended {
-            Ended::Closed => {
-                pause.reset();
-                unreadable = 0;
+            Ended::Closed => continue,
+            Ended::Early { at_once: false } => continue,
+            Ended::Early { at_once: true } => {
+                early += 1;
+                let problem = "the server ends the watch as soon as it begins".to_owned();
+                let error = ReadError::Unexpected { what: task.what.clone(), problem };
+                // Once is how a server says goodbye.
+                if early > 1 {
+                    let (reason, message) = (error.reason().as_str(), error.to_string());
+                    task.tell(ScopeState::Broken { reason, message }).await?;
+                }
+                task.rest(None).await;
                 continue;
             }
             Ended::Silent => {
@@ -99,37 +146,39 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 continue;
             }
             Ended::Expired => {
-                // What is still under way is of the state that is void.
-                task.read().await?;
-                task.forget();
+                task.expire(&mut expired).await?;
                 continue;
             }
             Ended::Failed(refusal) => refusal,
         };
         let reason = refusal.error.reason();
         let message = refusal.error.to_string();
-        let mut wait = pause.next();
+        let mut forbidden = None;
         match reason {
             // The version is no longer kept.
             Reason::Gone => {
-                task.forget();
+                task.expire(&mut expired).await?;
                 continue;
             }
             Reason::Forbidden => {
                 task.forget();
                 task.tell(ScopeState::Forbidden { message }).await?;
-                wait = shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64());
+                forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::NotFound => {
                 task.forget();
                 task.tell(ScopeState::Absent).await?;
-                wait = shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64());
+                forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::Unauthorized => {
-                let generation = shared.connection().generation;
-                let renewed = renew(shared, generation).await;
-                let message = renewed.err().map_or(message.clone(), |why| format!("{message}; {why}"));
-                task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
+                let reason = reason.as_str();
+                // Told first: who gives credentials may take its time.
+                task.tell(ScopeState::Broken { reason, message: message.clone() }).await?;
+                let generation = refusal.generation.unwrap_or_else(|| shared.connection().generation);
+                if let Err(why) = renew(shared, generation).await {
+                    let message = format!("{message}; {why}");
+                    task.tell(ScopeState::Broken { reason, message }).await?;
+                }
             }
             Reason::UnexpectedAnswer | Reason::NotJson => {
                 unreadable += 1;
@@ -145,17 +194,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
             }
         }
-        if let Some(asked) = refusal.retry_after {
-            wait = asked.max(wait);
-        }
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            // Nobody sends the server's return without its handle.
-            _ = returned.changed() => {
-                // Those who return together do not ask together.
-                tokio::time::sleep(Duration::from_millis(fastrand::u64(0..500))).await;
-            }
-        }
+        task.rest(refusal.retry_after.max(forbidden)).await;
     }
 }
 
@@ -195,7 +234,8 @@ impl Task<'_> {
     }
 
     async fn batch(&self, text: Vec<u8>, form: Travelling) -> Result<(), Unread> {
-        self.send(Delivery::Batch(Batch { followed: self.followed.clone(), text, form })).await
+        let (followed, epoch) = (self.followed.clone(), self.epoch);
+        self.send(Delivery::Batch(Batch { followed, text, form, epoch })).await
     }
 
     /// Waits until everything that was sent has been read.
@@ -210,6 +250,32 @@ impl Task<'_> {
         *self.followed.progress() = super::Progress::default();
     }
 
+    /// Waits before the next attempt: `least`, or for longer where it is not the first, or until the server is there again.
+    async fn rest(&mut self, least: Option<Duration>) {
+        let wait = self.pause.next().max(least.unwrap_or_default());
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            // Nobody sends the server's return without its handle.
+            _ = self.returned.changed() => {
+                // Those who return together do not ask together.
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(0..500))).await;
+            }
+        }
+    }
+
+    /// What was known is void. A server that says so again and again is not asked without end.
+    async fn expire(&mut self, before: &mut u32) -> Result<(), Unread> {
+        // What is still under way is of the state that is void.
+        self.read().await?;
+        self.forget();
+        self.tell(ScopeState::CatchingUp).await?;
+        *before += 1;
+        if *before > 1 {
+            self.rest(None).await;
+        }
+        Ok(())
+    }
+
     /// A list where there is none yet, and a watch.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, Unread> {
         let complete = self.followed.progress().complete;
@@ -219,14 +285,15 @@ impl Task<'_> {
             {
                 return Ok(ended);
             }
-            return self.watch(false).await;
+            return self.watch(false, "").await;
         }
         if std::mem::replace(listed_before, true) {
             self.shared.costs.relist();
         }
         self.forget();
+        let newest = self.newest();
         if streams(self.shared) {
-            let ended = self.watch(true).await?;
+            let ended = self.watch(true, &newest).await?;
             match &ended {
                 Ended::Failed(refusal) if refuses_streams(refusal) => {
                     self.shared.no_streams.store(true, Ordering::Relaxed);
@@ -235,7 +302,10 @@ impl Task<'_> {
             }
         }
         match self.list().await? {
-            Ended::Closed => self.watch(false).await,
+            Ended::Closed => {
+                self.compare(&newest);
+                self.watch(false, &newest).await
+            }
             ended => Ok(ended),
         }
     }
@@ -243,11 +313,15 @@ impl Task<'_> {
     /// Asks at which version the server is, before a watch goes on from a later one: a server that was restored from a
     /// backup does not say so, it is only silent until it has come as far again.
     async fn went_back(&mut self) -> Result<Option<Ended>, Unread> {
+        // As it was before the question: what comes afterwards may be newer than the answer.
+        let newest = self.newest();
         let scope = &self.followed.scope;
         let ask =
             Ask { what: self.what.clone(), path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
         let mut stream = match open(self.shared, &ask, Purpose::Probe, true).await {
             Ok(stream) => stream,
+            // Who may watch may perhaps not list.
+            Err(refusal) if refusal.error.reason() == Reason::Forbidden => return Ok(None),
             Err(refusal) => return Ok(Some(Ended::Failed(refusal))),
         };
         let mut page = Vec::new();
@@ -274,7 +348,28 @@ impl Task<'_> {
             return Ok(Some(ReadError::Unexpected { what: ask.what, problem }.into()));
         }
         let before = self.followed.progress().resource_version.clone();
-        Ok(found.filter(|found| went_back(&before, found)).map(|_| Ended::Expired))
+        let Some(found) = found else { return Ok(None) };
+        if self.is_foreign {
+            return Ok(went_back(&before, &found).then_some(Ended::Expired));
+        }
+        if went_back(&before, &found) || went_back(&newest, &found) {
+            self.shared.void();
+            // With the epoch this round ends.
+            return std::future::pending().await;
+        }
+        Ok(None)
+    }
+
+    /// The newest version of all that came so far, empty if there is none.
+    fn newest(&self) -> String {
+        let newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.version > 0 { newest.version.to_string() } else { String::new() }
+    }
+
+    /// Finds out whether a list that is complete is of another store than what was `newest` before it began.
+    fn compare(&mut self, newest: &str) {
+        let behind = went_back(newest, &self.followed.progress().resource_version);
+        self.is_foreign = behind || self.followed.newest.is_none();
     }
 
     /// Reads a list page by page.
@@ -285,7 +380,7 @@ impl Task<'_> {
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.form == Form::Metadata { METADATA_LIST } else { JSON };
-        let limit = PAGE.to_string();
+        let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
         let mut continued: Option<String> = None;
         loop {
             let mut parameters = vec![("limit", limit.as_str())];
@@ -295,7 +390,11 @@ impl Task<'_> {
             let ask = Ask { what: self.what.clone(), path: path(scope, &parameters), accept };
             let mut stream = match open(self.shared, &ask, Purpose::List, true).await {
                 Ok(stream) => stream,
-                Err(refusal) => return Ok(Ended::Failed(refusal)),
+                Err(refusal) => {
+                    let too_late = continued.is_some() && refusal.error.reason() == Reason::Gone;
+                    self.outpaced += u32::from(too_late);
+                    return Ok(Ended::Failed(refusal));
+                }
             };
             let mut page = Vec::new();
             loop {
@@ -335,14 +434,16 @@ impl Task<'_> {
                 Some(token) => continued = Some(token),
             }
         }
+        self.outpaced = 0;
         self.tell(ScopeState::Live).await?;
         Ok(Ended::Closed)
     }
 
     /// Watches until that ends; `initial` begins with everything that is there.
-    async fn watch(&mut self, initial: bool) -> Result<Ended, Unread> {
+    async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, Unread> {
         // So long that most end by other causes, and each a little different.
-        let seconds = (300 + fastrand::u32(0..300)).to_string();
+        let planned = 300 + fastrand::u32(0..300);
+        let seconds = planned.to_string();
         let version = self.followed.progress().resource_version.clone();
         let mut parameters =
             vec![("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", seconds.as_str())];
@@ -368,7 +469,8 @@ impl Task<'_> {
         } else {
             self.tell(ScopeState::Live).await?;
         }
-        let ended = self.lines(&mut stream, place).await?;
+        let begun = Instant::now();
+        let ended = self.lines(&mut stream, place, newest).await?;
         drop(stream);
         self.read().await?;
         let mut progress = self.followed.progress();
@@ -385,6 +487,11 @@ impl Task<'_> {
             let problem = "the server ended a list before it was complete".to_owned();
             return Ok(ReadError::Unexpected { what: ask.what, problem }.into());
         }
+        drop(progress);
+        let lived = begun.elapsed();
+        if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
+            return Ok(Ended::Early { at_once: lived < AT_ONCE });
+        }
         Ok(ended)
     }
 
@@ -393,16 +500,23 @@ impl Task<'_> {
         &mut self,
         stream: &mut Stream,
         mut place: Option<tokio::sync::SemaphorePermit<'_>>,
+        newest: &str,
     ) -> Result<Ended, Unread> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
         // Of a line that is too long, only its end is looked for.
         let mut skipping = false;
         loop {
-            let next = tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await;
-            let mut next = match next {
-                Ok(next) => next,
-                Err(_) => return Ok(Ended::Silent),
+            let mut next = tokio::select! {
+                next = stream.next(self.shared) => next,
+                // Nothing may come after what ended it.
+                () = self.followed.ended.notified() => {
+                    if self.followed.progress().is_over() {
+                        return Ok(Ended::Closed);
+                    }
+                    continue;
+                }
+                () = tokio::time::sleep(self.shared.settings.silence) => return Ok(Ended::Silent),
             };
             let mut ended = None;
             // What is here already goes in one batch.
@@ -432,11 +546,11 @@ impl Task<'_> {
                     self.read().await?;
                     if self.followed.progress().complete {
                         place = None;
+                        self.compare(newest);
                         self.tell(ScopeState::Live).await?;
                     }
                 }
-                let progress = self.followed.progress();
-                if progress.expired.is_some() || progress.refused.is_some() || progress.unreadable.is_some() {
+                if self.followed.progress().is_over() {
                     return Ok(Ended::Closed);
                 }
             } else if held.len() > longest {

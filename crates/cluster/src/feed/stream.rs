@@ -10,15 +10,10 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Shared;
 use super::pace::Purpose;
+use super::{Connection, Shared};
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
-
-/// How long a server may take to begin an answer. A list has to be read from etcd first; a watch begins at once, and what
-/// there is follows.
-const LIST_BEGINS: Duration = Duration::from_secs(30);
-const WATCH_BEGINS: Duration = Duration::from_secs(10);
 
 /// How much of an answer of refusal is read, and for how long.
 const REFUSAL: usize = 64 << 10;
@@ -29,11 +24,13 @@ const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Refusal {
     pub(super) error: ReadError,
     pub(super) retry_after: Option<Duration>,
+    /// Of which connection, where that is known: it may have been replaced meanwhile.
+    pub(super) generation: Option<u64>,
 }
 
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Refusal {
-        Refusal { error, retry_after: None }
+        Refusal { error, retry_after: None, generation: None }
     }
 }
 
@@ -52,7 +49,21 @@ pub(super) async fn open(
     purpose: Purpose,
     compressed: bool,
 ) -> Result<Stream, Refusal> {
-    let cluster = shared.connection().cluster;
+    let connection = shared.connection();
+    let generation = Some(connection.generation);
+    begin(shared, &connection, ask, purpose, compressed)
+        .await
+        .map_err(|refusal| Refusal { generation, ..refusal })
+}
+
+async fn begin(
+    shared: &Shared,
+    connection: &Connection,
+    ask: &Ask,
+    purpose: Purpose,
+    compressed: bool,
+) -> Result<Stream, Refusal> {
+    let cluster = &connection.cluster;
     let channels = &cluster.shared.channels;
     let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
     let (client, place) = match purpose {
@@ -69,7 +80,7 @@ pub(super) async fn open(
                 .clone()
                 .acquire_owned()
                 .await
-                .map_err(|_| timed_out(ask, Phase::Queue, purpose))?;
+                .map_err(|_| timed_out(shared, ask, Phase::Queue, purpose))?;
             (first.client.clone(), place)
         }
     };
@@ -85,15 +96,18 @@ pub(super) async fn open(
     shared.costs.stream();
     let mut returned = shared.returned.subscribe();
     let answer = tokio::select! {
-        answer = tokio::time::timeout(begins(purpose), client.send(request)) => answer,
+        answer = tokio::time::timeout(begins(shared, purpose), client.send(request)) => answer,
         // What was asked while the server was away is asked again, not waited for.
-        _ = returned.changed() => return Err(Refusal::from(timed_out(ask, Phase::Headers, purpose))),
+        _ = returned.changed() => return Err(Refusal::from(timed_out(shared, ask, Phase::Headers, purpose))),
     };
     let response = answer
-        .map_err(|_| timed_out(ask, Phase::Headers, purpose))?
+        .map_err(|_| timed_out(shared, ask, Phase::Headers, purpose))?
         .map_err(|error| transport(ask, error))?;
     shared.hear();
     let (head, body) = response.into_parts();
+    if head.status != StatusCode::UNAUTHORIZED {
+        shared.accept(connection.generation);
+    }
     let mut stream = Stream { what: ask.what.clone(), purpose, body, _place: place };
     if head.status.is_success() {
         return Ok(stream);
@@ -101,12 +115,14 @@ pub(super) async fn open(
     Err(stream.refusal(shared, ask, head.status, head.headers).await)
 }
 
-fn begins(purpose: Purpose) -> Duration {
-    if purpose == Purpose::Watch { WATCH_BEGINS } else { LIST_BEGINS }
+/// How long a server may take to begin an answer: a list has to be read from its store first, a watch begins at once.
+fn begins(shared: &Shared, purpose: Purpose) -> Duration {
+    let list = shared.settings.answer_timeout;
+    if purpose == Purpose::Watch { list / 3 } else { list }
 }
 
-fn timed_out(ask: &Ask, phase: Phase, purpose: Purpose) -> ReadError {
-    ReadError::Timeout { what: ask.what.clone(), phase, after: begins(purpose) }
+fn timed_out(shared: &Shared, ask: &Ask, phase: Phase, purpose: Purpose) -> ReadError {
+    ReadError::Timeout { what: ask.what.clone(), phase, after: begins(shared, purpose) }
 }
 
 fn transport(ask: &Ask, error: kube::Error) -> ReadError {
@@ -171,6 +187,7 @@ impl Stream {
         // What it says is a courtesy; that it refuses stands in the head.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
         let retry_after = retry_after(&headers);
-        Refusal { error: refused(ask, &Answer { status, headers, body }).error, retry_after }
+        let error = refused(ask, &Answer { status, headers, body }).error;
+        Refusal { error, retry_after, generation: None }
     }
 }

@@ -21,6 +21,7 @@
 
 mod cells;
 mod chunked;
+mod clock;
 mod contents;
 mod draft;
 mod events;

@@ -49,6 +49,8 @@ pub(super) struct Settling {
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
+    /// The time of the last settling, in milliseconds.
+    pub(super) newest: i64,
 }
 
 /// The key of all objects of a kind, in a namespace or wherever.
@@ -341,6 +343,7 @@ impl Index {
     /// [`publish`](Index::publish) does it, so that what follows from a change is told in the same batch.
     pub fn settle(&mut self, now: Timestamp) {
         let mut timely = self.settling.take_due(millis(now));
+        timely.extend(self.notice_time(millis(now)));
         for key in self.events.expire(&mut self.contents.events, now) {
             timely.extend(self.settling.listening(key));
         }

@@ -54,6 +54,9 @@ const SETTLED: Duration = Duration::from_millis(300);
 /// Kinds are asked for again after this time, for what changes without a definition: an upgrade, an extension server.
 const REDISCOVER: Duration = Duration::from_secs(600);
 
+/// No longer is slept until a deadline: a sleep ends when so much time has passed, and the clock may be set meanwhile.
+const CLOCK: Duration = Duration::from_secs(30);
+
 /// Discovery that failed is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -257,7 +260,7 @@ impl Owner {
                         let _ = found.send(cluster.discover().await).await;
                     });
                 }
-                () = tokio::time::sleep_until(due) => self.dirty = true,
+                () = tokio::time::sleep_until(due) => self.dirty |= self.index.is_due(Timestamp::now()),
             }
             if self.dirty && (self.loading == 0 || told.elapsed() >= LOADING) {
                 self.tell();
@@ -274,9 +277,9 @@ impl Owner {
         let now = Timestamp::now();
         let wait = self.index.next_deadline().map(|at| at.duration_since(now).unsigned_abs());
         let passed = self.index.next_deadline().is_some_and(|at| at <= now);
-        let wait = if passed { Duration::ZERO } else { wait.unwrap_or(REDISCOVER) };
+        let wait = if passed { Duration::ZERO } else { wait.unwrap_or(CLOCK) };
         // Not oftener than twenty times a second, whatever the deadlines say.
-        (Instant::now() + wait.min(REDISCOVER)).max(told + Duration::from_millis(50))
+        (Instant::now() + wait.min(CLOCK)).max(told + Duration::from_millis(50))
     }
 
     fn tell(&mut self) {

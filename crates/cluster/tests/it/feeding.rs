@@ -12,9 +12,9 @@ use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::json::Parser;
 
 /// Long enough for a busy machine; nothing waits for it that works.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-fn config_maps() -> ApiResource {
+pub(crate) fn config_maps() -> ApiResource {
     ApiResource {
         group: String::new(),
         version: "v1".to_owned(),
@@ -24,14 +24,14 @@ fn config_maps() -> ApiResource {
     }
 }
 
-fn context(kubeconfig: &str) -> Context {
+pub(crate) fn context(kubeconfig: &str) -> Context {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, kubeconfig).unwrap();
     Kubeconfig::load(Some(&path), None, None).unwrap().current().unwrap()
 }
 
-fn settings(lists: Lists) -> FeedSettings {
+pub(crate) fn settings(lists: Lists) -> FeedSettings {
     let mut settings = FeedSettings::default();
     settings.lists = lists;
     settings.probe_after = Duration::from_millis(300);
@@ -43,32 +43,36 @@ fn settings(lists: Lists) -> FeedSettings {
 
 /// What a reader of feeds knows.
 #[derive(Default)]
-struct Known {
-    objects: BTreeMap<(ScopeId, String), String>,
-    unseen: BTreeMap<ScopeId, BTreeSet<String>>,
-    states: BTreeMap<ScopeId, ScopeState>,
-    complete: usize,
-    malformed: Vec<String>,
-    contacts: Vec<Contact>,
-    said: Vec<ScopeState>,
+pub(crate) struct Known {
+    pub(crate) objects: BTreeMap<(ScopeId, String), String>,
+    pub(crate) unseen: BTreeMap<ScopeId, BTreeSet<String>>,
+    pub(crate) states: BTreeMap<ScopeId, ScopeState>,
+    pub(crate) complete: usize,
+    pub(crate) malformed: Vec<String>,
+    pub(crate) contacts: Vec<Contact>,
+    pub(crate) said: Vec<ScopeState>,
+    pub(crate) said_by: BTreeMap<ScopeId, Vec<ScopeState>>,
 }
 
-struct Reader {
-    feeds: Feeds,
-    inbox: Inbox,
-    parser: Parser,
-    known: Known,
+pub(crate) struct Reader {
+    pub(crate) feeds: Feeds,
+    pub(crate) inbox: Inbox,
+    pub(crate) parser: Parser,
+    pub(crate) known: Known,
 }
 
 impl Reader {
-    async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: FeedSettings) -> Reader {
-        let context = context(&fleet_cluster.kubeconfig());
+    pub(crate) async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: FeedSettings) -> Reader {
+        Reader::as_of(context(&fleet_cluster.kubeconfig()), settings).await
+    }
+
+    pub(crate) async fn as_of(context: Context, settings: FeedSettings) -> Reader {
         let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
         let (feeds, inbox) = Feeds::start(cluster, Some(context), settings);
         Reader { feeds, inbox, parser: Parser::new(), known: Known::default() }
     }
 
-    fn take(&mut self, delivery: Delivery) {
+    pub(crate) fn take(&mut self, delivery: Delivery) {
         let known = &mut self.known;
         match delivery {
             Delivery::Began(id) => {
@@ -102,6 +106,7 @@ impl Reader {
             }
             Delivery::State(id, state) => {
                 known.said.push(state.clone());
+                known.said_by.entry(id).or_default().push(state.clone());
                 known.states.insert(id, state);
             }
             Delivery::Contact(contact) => known.contacts.push(contact),
@@ -110,7 +115,11 @@ impl Reader {
 
     /// Reads until the reader knows what it should.
     #[track_caller]
-    fn until(&mut self, what: &'static str, holds: impl Fn(&Known) -> bool) -> impl Future<Output = ()> {
+    pub(crate) fn until(
+        &mut self,
+        what: &'static str,
+        holds: impl Fn(&Known) -> bool,
+    ) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
             let reading = async {
@@ -130,16 +139,16 @@ impl Reader {
         }
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.known.objects.keys().map(|(_, name)| name.clone()).collect()
     }
 }
 
-fn config_map(name: &str, value: &str) -> serde_json::Value {
+pub(crate) fn config_map(name: &str, value: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"v": value}})
 }
 
-async fn shop(fleet: &Fleet, count: usize) -> taffrail_sim::Cluster {
+pub(crate) async fn shop(fleet: &Fleet, count: usize) -> taffrail_sim::Cluster {
     let cluster = fleet.cluster("dublin").await.unwrap();
     cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
     cluster.seed((0..count).map(|at| config_map(&format!("c{at:04}"), "1"))).unwrap();
@@ -152,7 +161,7 @@ fn expected(cluster: &taffrail_sim::Cluster, names: impl IntoIterator<Item = Str
     names.into_iter().filter(there).map(|name| format!("shop/{name}")).collect()
 }
 
-fn in_shop() -> Scope {
+pub(crate) fn in_shop() -> Scope {
     Scope { namespace: Some("shop".to_owned()), ..Scope::all(config_maps()) }
 }
 

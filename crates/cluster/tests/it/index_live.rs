@@ -133,6 +133,46 @@ fn the_scheduler_has_fifteen_seconds() {
 }
 
 #[test]
+fn a_clock_that_is_set_forward_and_back_leaves_no_trace() {
+    let mut world = World::new(IndexSettings::default());
+    let start = world.now;
+    let mut pod = object("Pod", "shop", "web-a-1", 3, Some(2));
+    pod["metadata"]["creationTimestamp"] = json!(crate::index::NOW);
+    pod["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
+    world.apply(&pod);
+    let kind = world.kind_of(&pod);
+    world.index.publish(world.now);
+    world.pass(3600);
+    assert!(world.index.is_due(world.now));
+    world.index.set_scope(kind, None, ScopeState::Live, "", world.now);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/web-a-1"), Status::Failed);
+    assert!(!world.index.is_due(world.now));
+
+    // Clocks that are kept right go back a little now and then.
+    assert!(!world.index.is_due(world.now - jiff::SignedDuration::from_millis(500)));
+    world.now = start;
+    assert!(world.index.is_due(world.now));
+    let snapshot = world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/web-a-1"), Status::InProgress, "its fifteen seconds are not over");
+    let pod = snapshot.find("", "Pod", "shop", "web-a-1").unwrap();
+    assert!(pod.since().unwrap() <= start, "{:?}", pod.since());
+    assert!(pod.history().all(|it| it.since <= start));
+    assert!(snapshot.scopes().all(|(.., scope)| scope.since.unwrap() <= start));
+    assert!(!world.index.is_due(world.now));
+    world.pass(16);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/web-a-1"), Status::Failed);
+    // Before there was anything, and where no time is left.
+    for now in [jiff::Timestamp::MIN, jiff::Timestamp::MAX, start] {
+        world.index.is_due(now);
+        world.index.publish(now);
+    }
+    assert_eq!(status(&world, "/Pod/shop/web-a-1"), Status::InProgress);
+}
+
+#[test]
 fn what_events_say_counts_as_long_as_it_is_recent() {
     let mut world = World::new(IndexSettings::default());
     let mut pod = object("Pod", "shop", "web", 3, None);

@@ -31,7 +31,7 @@ fn settings() -> LiveSettings {
     LiveSettings { feeds, ..LiveSettings::default() }
 }
 
-async fn live(cluster: &taffrail_sim::Cluster) -> Live {
+pub(crate) async fn live(cluster: &taffrail_sim::Cluster) -> Live {
     let context = context(&cluster.kubeconfig());
     let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
     Live::start(connected, Some(context), settings()).await.unwrap()
@@ -39,7 +39,7 @@ async fn live(cluster: &taffrail_sim::Cluster) -> Live {
 
 /// Waits for a snapshot of which this holds.
 #[track_caller]
-fn until<'l>(
+pub(crate) fn until<'l>(
     live: &'l Live,
     what: &'static str,
     holds: impl Fn(&Snapshot) -> bool + 'l,
@@ -74,7 +74,7 @@ fn until<'l>(
     }
 }
 
-fn is_live(snapshot: &Snapshot) -> bool {
+pub(crate) fn is_live(snapshot: &Snapshot) -> bool {
     snapshot.scopes().count() > 30 && snapshot.scopes().all(|(.., scope)| scope.state == ScopeState::Live)
 }
 
@@ -180,6 +180,14 @@ async fn a_pod_that_fails_fails_its_deployment_in_the_same_batch() {
     assert!(web.message().contains("words of the kubelet"), "{}", web.message());
 }
 
+pub(crate) fn widgets() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
 #[tokio::test]
 async fn kinds_come_and_go_and_others_do_not_notice() {
     let fleet = Fleet::builder().start().await.unwrap();
@@ -187,12 +195,7 @@ async fn kinds_come_and_go_and_others_do_not_notice() {
     let live = live(&cluster).await;
     until(&live, "live", is_live).await;
     let before = live.costs().await;
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    cluster.apply(definition).unwrap();
+    cluster.apply(widgets()).unwrap();
     let known =
         |snapshot: &Snapshot| snapshot.find_kind("example.com", "Widget").is_some() && is_live(snapshot);
     until(&live, "known", known).await;

@@ -4,6 +4,7 @@
 
 mod connecting;
 mod discovering;
+mod faults;
 mod feeding;
 mod index;
 mod index_evidence;

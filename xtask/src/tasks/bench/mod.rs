@@ -13,6 +13,7 @@ mod dump;
 mod measure;
 mod objects;
 mod sim;
+mod soak;
 mod wait;
 
 use anyhow::Result;
@@ -32,6 +33,7 @@ pub(crate) enum Bench {
     Sim(sim::Sim),
     Cluster(cluster::Cluster),
     Wait(wait::Wait),
+    Soak(soak::Soak),
 }
 
 impl Bench {
@@ -43,6 +45,7 @@ impl Bench {
             Bench::Sim(bench) => bench.run(),
             Bench::Cluster(bench) => bench.run(),
             Bench::Wait(bench) => bench.run(),
+            Bench::Soak(bench) => bench.run(),
         }
     }
 }

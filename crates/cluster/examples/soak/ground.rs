@@ -1,0 +1,220 @@
+//! What is written, and what it is written to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_cluster::FeedSettings;
+
+use crate::Outcome;
+use crate::real::Real;
+use crate::simulated::Simulated;
+
+pub(crate) const NAMESPACE: &str = "soak";
+
+/// A write.
+pub(crate) enum Change {
+    /// This object is to be there, and so.
+    Apply(Value),
+    /// This one is to be gone.
+    Delete { api_version: &'static str, kind: &'static str, name: String },
+}
+
+impl Change {
+    pub(crate) fn random(random: &mut fastrand::Rng) -> Change {
+        let name = random.u64(0..250);
+        match random.u8(0..20) {
+            0..10 => Change::Apply(config_map(name, random.u64(..))),
+            10..12 => Change::Delete { api_version: "v1", kind: "ConfigMap", name: format!("map-{name}") },
+            12..14 => Change::Apply(widget(name, random.bool())),
+            14 => Change::Delete {
+                api_version: "example.com/v1",
+                kind: "Widget",
+                name: format!("widget-{name}"),
+            },
+            // Rollouts bring ten changes each; they are to be some of the writes.
+            15 if random.u8(0..10) == 0 => {
+                Change::Apply(deployment(random.u64(0..40), random.i64(0..4), random.u64(0..3)))
+            }
+            // What elections write again and again.
+            _ => Change::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "leader", "namespace": NAMESPACE, "annotations": {"renewed": random.u64(..).to_string()}}})),
+        }
+    }
+}
+
+fn config_map(name: u64, value: u64) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("map-{name}"), "namespace": NAMESPACE},
+        "data": {"value": value.to_string()}})
+}
+
+fn widget(name: u64, ready: bool) -> Value {
+    let status = if ready { "True" } else { "False" };
+    json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": format!("widget-{name}"), "namespace": NAMESPACE},
+        "status": {"conditions": [{"type": "Ready", "status": status, "reason": "Random", "message": "it fell so"}]}})
+}
+
+fn deployment(name: u64, replicas: i64, image: u64) -> Value {
+    let name = format!("web-{name}");
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "c", "image": format!("web:{image}")}]}}}})
+}
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+}
+
+fn definition() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
+/// How often each sort of trouble came.
+pub(crate) type Counts = BTreeMap<String, u64>;
+
+/// The server.
+pub(crate) enum Ground {
+    Simulated(Simulated),
+    Real(Real),
+}
+
+impl Ground {
+    /// Writes what is there from the beginning.
+    pub(crate) async fn furnish(&self, random: &mut fastrand::Rng) -> Outcome<()> {
+        for object in [namespace(), definition()] {
+            self.write_at_last(object).await?;
+        }
+        for name in 0..200 {
+            self.write_at_last(config_map(name, 0)).await?;
+        }
+        for name in 0..100 {
+            self.write_at_last(widget(name, random.bool())).await?;
+        }
+        for name in 0..40 {
+            self.write_at_last(deployment(name, 2, 0)).await?;
+        }
+        Ok(())
+    }
+
+    /// A kind that was just defined is not served for a moment.
+    async fn write_at_last(&self, object: Value) -> Outcome<()> {
+        let begun = Instant::now();
+        loop {
+            match self.write(Change::Apply(object.clone())).await {
+                Ok(()) => return Ok(()),
+                Err(error) if begun.elapsed() > crate::PATIENCE => return Err(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// The kubeconfig of who is followed through trouble.
+    pub(crate) fn followed(&self) -> &Path {
+        match self {
+            Ground::Simulated(own) => own.kubeconfig(),
+            Ground::Real(own) => own.followed(),
+        }
+    }
+
+    /// The kubeconfig by which the truth is read.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        match self {
+            Ground::Simulated(own) => own.kubeconfig(),
+            Ground::Real(own) => own.kubeconfig(),
+        }
+    }
+
+    /// Half an hour is to see what takes minutes elsewhere.
+    pub(crate) fn settings(&self) -> FeedSettings {
+        let mut feeds = FeedSettings::default();
+        feeds.probe_after = Duration::from_secs(2);
+        feeds.probe_timeout = Duration::from_secs(1);
+        feeds.longest_pause = Duration::from_secs(2);
+        feeds.answer_timeout = Duration::from_secs(6);
+        if let Ground::Simulated(_) = self {
+            feeds.silence = Duration::from_secs(4);
+        }
+        feeds
+    }
+
+    /// After what time it shows at the latest that a watch brings nothing any more, or a server has another state.
+    pub(crate) fn noticed_within(&self) -> Duration {
+        match self {
+            // Silence, a question that hangs, and the pauses after it.
+            Ground::Simulated(_) => self.settings().silence + self.settings().answer_timeout,
+            // A connection that is dead is found out by its pings.
+            Ground::Real(_) => Duration::from_secs(25),
+        }
+    }
+
+    /// How many write side by side.
+    pub(crate) fn writers(&self) -> u64 {
+        match self {
+            Ground::Simulated(_) => 1,
+            Ground::Real(_) => 16,
+        }
+    }
+
+    pub(crate) async fn write(&self, change: Change) -> Outcome<()> {
+        match self {
+            Ground::Simulated(own) => own.write(change),
+            Ground::Real(own) => own.write(change).await,
+        }
+    }
+
+    /// Something goes wrong; gives what.
+    pub(crate) async fn trouble(&self, random: &mut fastrand::Rng) -> Outcome<String> {
+        match self {
+            Ground::Simulated(own) => Ok(own.trouble(random)),
+            Ground::Real(own) => own.trouble(random).await,
+        }
+    }
+
+    /// The server says nothing from now on; gives how.
+    pub(crate) async fn darken(&self, random: &mut fastrand::Rng) -> Outcome<String> {
+        match self {
+            Ground::Simulated(own) => Ok(own.darken()),
+            Ground::Real(own) => own.darken(random).await,
+        }
+    }
+
+    /// It speaks again; it was made silent at `since`.
+    pub(crate) async fn lighten(&self, since: Instant) -> Outcome<()> {
+        match self {
+            Ground::Simulated(own) => own.lighten(),
+            Ground::Real(own) => own.lighten(since).await?,
+        }
+        Ok(())
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) async fn heal(&self) -> Outcome<()> {
+        match self {
+            Ground::Simulated(own) => own.heal(),
+            Ground::Real(own) => own.heal().await?,
+        }
+        Ok(())
+    }
+
+    /// What happens when all is still: now and then the server's state goes back.
+    pub(crate) async fn finish_round(&self, random: &mut fastrand::Rng) -> Outcome<Option<String>> {
+        match self {
+            Ground::Simulated(own) => own.finish_round(random),
+            Ground::Real(own) => own.finish_round(random).await,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        match self {
+            Ground::Simulated(own) => own.counts(),
+            Ground::Real(own) => own.counts(),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A line to the server that can be cut, slow or dead.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::Outcome;
+
+/// How the line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// What comes goes on.
+    Open,
+    /// So much later.
+    Slow(Duration),
+    /// Connections are taken, and nothing goes on; it goes on when the line is open again.
+    Dead,
+    /// Connections are closed as soon as they are made.
+    Closed,
+}
+
+/// A proxy on loopback; it lives as long as this process.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    line: watch::Sender<Line>,
+    /// Moves when all connections are to be cut.
+    cut: watch::Sender<u64>,
+    /// After so many more bytes the connection that has them is cut.
+    left: AtomicUsize,
+}
+
+impl Proxy {
+    pub(crate) async fn open(target: SocketAddr) -> Outcome<Proxy> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            line: watch::Sender::new(Line::Open),
+            cut: watch::Sender::new(0),
+            left: AtomicUsize::new(usize::MAX),
+        });
+        let serving = shared.clone();
+        tokio::spawn(async move {
+            loop {
+                // Out of files, as a rule: trying again at once would only burn time.
+                let Ok((near, _)) = listener.accept().await else {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                };
+                if *serving.line.borrow() != Line::Closed {
+                    tokio::spawn(connection(serving.clone(), near, target));
+                }
+            }
+        });
+        Ok(Proxy { address, shared })
+    }
+
+    pub(crate) fn set(&self, line: Line) {
+        self.shared.line.send_replace(line);
+        if line == Line::Closed {
+            self.cut();
+        }
+    }
+
+    pub(crate) fn cut(&self) {
+        self.shared.cut.send_modify(|moved| *moved += 1);
+    }
+
+    /// Cuts a connection in the middle of what it says.
+    pub(crate) fn cut_after(&self, bytes: usize) {
+        self.shared.left.store(bytes, Ordering::Relaxed);
+    }
+}
+
+async fn connection(shared: Arc<Shared>, near: TcpStream, target: SocketAddr) {
+    let mut cut = shared.cut.subscribe();
+    cut.mark_unchanged();
+    let passing = async {
+        // Behind a dead line nobody is reached.
+        opened(&shared, Line::Dead).await;
+        let Ok(far) = TcpStream::connect(target).await else { return };
+        let _ = near.set_nodelay(true);
+        let _ = far.set_nodelay(true);
+        let (near_reads, near_writes) = near.into_split();
+        let (far_reads, far_writes) = far.into_split();
+        tokio::select! {
+            () = pass(&shared, near_reads, far_writes, false) => {}
+            () = pass(&shared, far_reads, near_writes, true) => {}
+        }
+    };
+    tokio::select! {
+        () = passing => {}
+        _ = cut.changed() => {}
+    }
+}
+
+/// Waits while the line is so.
+async fn opened(shared: &Shared, not: Line) {
+    let mut line = shared.line.subscribe();
+    // The sender lives as long as what is shared.
+    let _ = line.wait_for(|line| *line != not).await;
+}
+
+/// Passes bytes on in one direction until its end.
+async fn pass(
+    shared: &Shared,
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    is_answer: bool,
+) {
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let Ok(read @ 1..) = from.read(&mut bytes).await else { return };
+        let line = *shared.line.borrow();
+        if let Line::Slow(time) = line {
+            tokio::time::sleep(time).await;
+        }
+        opened(shared, Line::Dead).await;
+        let left = if is_answer { shared.left.load(Ordering::Relaxed) } else { usize::MAX };
+        let kept = read.min(left);
+        if to.write_all(&bytes[..kept]).await.is_err() {
+            return;
+        }
+        if left != usize::MAX {
+            let rest = if left > read { left - read } else { usize::MAX };
+            shared.left.store(rest, Ordering::Relaxed);
+            if rest == usize::MAX {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What the server says there is, and where the index says something else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use serde_json::Value;
+use taffrail_cluster::index::{ObjectRef, ScopeState, Snapshot};
+use taffrail_cluster::{ApiResource, Cluster, Deadline, Form, Kubeconfig, ListRequest};
+use taffrail_status::assess::{Dump, Options, assess};
+use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Object, Status, Taffrail};
+
+use crate::Outcome;
+
+/// What is not followed, or changes all the time.
+const LEFT_OUT: [&str; 3] = ["Lease", "Event", "Endpoints"];
+
+/// How long a list may take: a server that was just killed takes no part.
+const LISTED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How many kubectl run at once.
+const AT_ONCE: usize = 3;
+
+/// Of how many kinds that are as they were kubectl is asked too, each time of others.
+const IN_TURN: usize = 4;
+
+/// Reads the truth, beside the one who is tried.
+pub(crate) struct Reader {
+    cluster: Cluster,
+    kubeconfig: PathBuf,
+    kubectl: Option<PathBuf>,
+    /// What each kind was when kubectl was asked last.
+    asked: HashMap<String, u64>,
+    /// What each was this time.
+    last: Vec<(String, u64)>,
+    turn: usize,
+}
+
+impl Reader {
+    pub(crate) async fn connect(kubeconfig: &Path, kubectl: Option<PathBuf>) -> Outcome<Reader> {
+        let context = Kubeconfig::load(Some(kubeconfig), None, None)?.current()?;
+        let cluster = Cluster::connect(&context, Deadline::after(crate::PATIENCE)).await?;
+        Ok(Reader {
+            cluster,
+            kubeconfig: kubeconfig.to_owned(),
+            kubectl,
+            asked: HashMap::new(),
+            last: Vec::new(),
+            turn: 0,
+        })
+    }
+
+    pub(crate) fn has_kubectl(&self) -> bool {
+        self.kubectl.is_some()
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        if self.has_kubectl() { "kubectl get --raw" } else { "a list of this process" }
+    }
+
+    async fn resources(&self) -> Outcome<Vec<ApiResource>> {
+        let discovery = self.cluster.with_timeout(LISTED_WITHIN).discover().await?;
+        let served = discovery.resources().iter();
+        // What cannot be watched is not followed.
+        let can_watch = |verbs: &[String]| verbs.iter().any(|verb| verb == "watch");
+        let served =
+            served.filter(|it| it.can_list() && can_watch(&it.verbs) && !LEFT_OUT.contains(&&*it.kind));
+        Ok(served.map(|served| served.preferred()).collect())
+    }
+
+    async fn listed(&self, resource: &ApiResource) -> Outcome<Vec<Box<[u8]>>> {
+        Ok(self.cluster.with_timeout(LISTED_WITHIN).list(&ListRequest::all(resource)).await?.objects)
+    }
+
+    /// A first look, which costs little.
+    pub(crate) async fn own(&self) -> Outcome<Truth> {
+        let mut truth = Truth::default();
+        for resource in self.resources().await? {
+            for text in self.listed(&resource).await? {
+                truth.add(text)?;
+            }
+        }
+        Ok(truth)
+    }
+
+    /// The look that counts: by kubectl, of every kind that is not as it was the last time, and of some others in turn.
+    pub(crate) async fn decisive(&mut self) -> Outcome<Truth> {
+        let Some(kubectl) = &self.kubectl else { return self.own().await };
+        let mut truth = Truth::default();
+        let resources = self.resources().await?;
+        let mut to_ask = Vec::new();
+        for (at, resource) in resources.iter().enumerate() {
+            let texts = self.listed(resource).await?;
+            let mut hasher = DefaultHasher::new();
+            texts.hash(&mut hasher);
+            let (name, now) = (resource.full_name(), hasher.finish());
+            let is_its_turn = (at + self.turn).is_multiple_of(resources.len().div_ceil(IN_TURN));
+            if is_its_turn || self.asked.get(&name) != Some(&now) {
+                to_ask.push((resource, name, now));
+            } else {
+                texts.into_iter().try_for_each(|text| truth.add(text))?;
+            }
+        }
+        let mut answers = futures::stream::iter(&to_ask)
+            .map(|(resource, ..)| self.raw(kubectl, resource))
+            .buffer_unordered(AT_ONCE);
+        while let Some(answer) = answers.next().await {
+            answer?.into_iter().try_for_each(|text| truth.add(text))?;
+        }
+        drop(answers);
+        self.last = to_ask.into_iter().map(|(_, name, now)| (name, now)).collect();
+        Ok(truth)
+    }
+
+    /// What was read last equalled what the index holds.
+    pub(crate) fn agreed(&mut self) {
+        self.turn += 1;
+        self.asked.extend(std::mem::take(&mut self.last));
+    }
+
+    async fn raw(&self, kubectl: &Path, resource: &ApiResource) -> Outcome<Vec<Box<[u8]>>> {
+        let base =
+            if resource.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", resource.group) };
+        let path = format!("{base}/{}/{}", resource.version, resource.plural);
+        let output = tokio::process::Command::new(kubectl)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(["get", "--raw", &path])
+            .env("KUBECACHEDIR", std::env::temp_dir().join("taffrail-soak-cache"))
+            .kill_on_drop(true)
+            .output();
+        let output = tokio::time::timeout(LISTED_WITHIN, output).await??;
+        if !output.status.success() {
+            return Err(format!("{path}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+        }
+        let mut list: Value = serde_json::from_slice(&output.stdout)?;
+        let Value::Array(items) = list["items"].take() else {
+            return Err(format!("{path}: no items").into());
+        };
+        let api_version = resource.api_version();
+        // Items of lists do not say what they are.
+        let typed = items.into_iter().map(|mut item| {
+            item["apiVersion"] = api_version.clone().into();
+            item["kind"] = resource.kind.clone().into();
+            item.to_string().into_bytes().into()
+        });
+        Ok(typed.collect())
+    }
+}
+
+/// Group, kind, namespace and name.
+type Key = (String, String, String, String);
+
+/// What the server says there is.
+#[derive(Default)]
+pub(crate) struct Truth {
+    objects: BTreeMap<Key, OwnedDocument>,
+}
+
+/// Where the index says something else.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    pub(crate) what: String,
+    /// Shown ready, and as known, while it is not.
+    pub(crate) green: bool,
+}
+
+impl Truth {
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    fn add(&mut self, text: Box<[u8]>) -> Outcome<()> {
+        let document = OwnedDocument::parse(text)?;
+        let object = Object::new(document.root())?;
+        let key = (
+            object.group().to_owned(),
+            object.kind().to_owned(),
+            object.namespace().into_owned(),
+            object.name().into_owned(),
+        );
+        self.objects.insert(key, document);
+        Ok(())
+    }
+
+    /// Where the index says something else than what was read between `before` and `snapshot`. Only what it said all the time can
+    /// be wrong: where it is newer by the end, the truth may be what is old.
+    pub(crate) fn compare(&self, before: &Snapshot, snapshot: &Snapshot) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        for (kind, namespace, scope) in snapshot.scopes() {
+            if scope.state != ScopeState::Live {
+                let kind = snapshot.resource(kind).map(|resource| resource.full_name()).unwrap_or_default();
+                let what = format!("{kind} {namespace:?} is {:?}: {}", scope.state, scope.reason);
+                differences.push(Difference { what, green: false });
+            }
+        }
+        let is_live = |group: &str, kind: &str, namespace: &str| {
+            let kind = snapshot.find_kind(group, kind);
+            kind.is_some_and(|kind| snapshot.scope(kind, namespace).state == ScopeState::Live)
+        };
+        let is_shown = |known: &ObjectRef<'_>| {
+            let it = known.object_name();
+            let earlier = before.find(&it.group, &it.kind, &it.namespace, &it.name);
+            earlier.is_some_and(|earlier| {
+                earlier.resource_version() == known.resource_version() && earlier.status() == Status::Current
+            }) && known.status() == Status::Current
+                && is_live(&it.group, &it.kind, &it.namespace)
+        };
+        let parsed = self.objects.values().filter_map(|document| Object::new(document.root()).ok());
+        let dump = Dump::new(parsed);
+        let now = Timestamp::now();
+        for ((group, kind, namespace, name), document) in &self.objects {
+            let Ok(object) = Object::new(document.root()) else { continue };
+            let named = format!("{group}/{kind}/{namespace}/{name}");
+            let Some(known) = snapshot.find(group, kind, namespace, name) else {
+                differences.push(Difference { what: format!("{named} is missing"), green: false });
+                continue;
+            };
+            let judged = kind != "Secret" && known.form() == Form::Body;
+            let right =
+                judged.then(|| assess(&object, &dump, &Taffrail, now, &Options::default()).verdict.status);
+            let wrong = right.filter(|right| known.status() != *right);
+            let shown = is_shown(&known);
+            let version = object.text(&["metadata", "resourceVersion"]);
+            if known.resource_version() != version {
+                let what = format!("{named} is of version {}, not {version}", known.resource_version());
+                differences.push(Difference { what, green: shown && wrong.is_some() });
+            } else if let Some(right) = wrong {
+                let what = format!("{named} is {}, not {right}, at version {version}", known.status());
+                differences.push(Difference { what, green: shown });
+            }
+        }
+        for object in snapshot.all() {
+            let it = object.object_name();
+            let key = (it.group.clone(), it.kind.clone(), it.namespace.clone(), it.name.clone());
+            if !self.objects.contains_key(&key) {
+                let shown = is_shown(&object);
+                let what = format!("{it} of version {} is gone", object.resource_version());
+                differences.push(Difference { what, green: shown });
+            }
+        }
+        differences
+    }
+}

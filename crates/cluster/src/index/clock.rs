@@ -1,0 +1,57 @@
+//! A wall clock that is set back.
+
+use jiff::Timestamp;
+
+use super::record::{flag, millis};
+use super::{Index, KindId};
+
+/// Clocks that are kept right go back by less than this, again and again.
+const SLEWED: i64 = 1_000;
+
+impl Index {
+    /// Whether [`settle`](Index::settle) has something to do although nothing changed: a deadline has passed, or the clock was
+    /// set back.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
+    }
+
+    fn was_set_back(&self, now: i64) -> bool {
+        self.settling.newest.saturating_sub(now) > SLEWED
+    }
+
+    /// Takes note of the time. Where the clock was set back, nothing is since a time to come, and what is returned was judged
+    /// at a time that has not come yet.
+    pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
+        if !self.was_set_back(now) {
+            self.settling.newest = self.settling.newest.max(now);
+            return Vec::new();
+        }
+        self.settling.newest = now;
+        let mut judged_early = Vec::new();
+        for place in 0..self.contents.records.len() {
+            let Some(record) = self.contents.record(place) else { continue };
+            if !record.has(flag::PLAIN) {
+                judged_early.push(place);
+            }
+            if record.since > now
+                && let Some(Some(record)) = self.contents.records.get_mut(place)
+            {
+                record.since = now;
+                if let Some(past) = &mut record.past {
+                    let past = std::sync::Arc::make_mut(past);
+                    past.iter_mut().flatten().for_each(|(_, since)| *since = now.min(*since));
+                }
+            }
+        }
+        let ahead = |(kind, namespace, scope): (KindId, Option<&str>, &super::Scope)| {
+            scope.since.is_some_and(|since| millis(since) > now).then(|| (kind, namespace.map(str::to_owned)))
+        };
+        let scopes: Vec<_> = self.contents.scopes().filter_map(ahead).collect();
+        for (kind, namespace) in scopes {
+            if let Some(scope) = self.contents.scope_mut(kind, namespace.as_deref()) {
+                scope.since = Timestamp::from_millisecond(now).ok();
+            }
+        }
+        judged_early
+    }
+}

@@ -1,0 +1,418 @@
+//! What servers, credentials and objects do that nobody asked for.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_cluster::index::ScopeState as Known;
+use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
+use taffrail_sim::{Fault, Fleet, Trouble};
+
+use crate::feeding::{Reader, config_map, config_maps, context, in_shop, settings, shop};
+use crate::living;
+use crate::server::{Reply, Seen, Server};
+
+/// A user whose token is what a file says; the runs of the plugin that reads it are counted in another.
+#[cfg(unix)]
+struct Rotating {
+    folder: tempfile::TempDir,
+    cluster: taffrail_sim::Cluster,
+}
+
+#[cfg(unix)]
+impl Rotating {
+    fn new(cluster: &taffrail_sim::Cluster) -> Rotating {
+        let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+        let rights = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "everything"}, "rules": all});
+        let bound = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "everything"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "everything"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]});
+        cluster.apply(rights).unwrap();
+        cluster.apply(bound).unwrap();
+        let rotating = Rotating { folder: tempfile::tempdir().unwrap(), cluster: cluster.clone() };
+        rotating.rotate();
+        rotating
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The token so far is good no more.
+    fn rotate(&self) {
+        let token = self.cluster.add_user("alice", &[]).token;
+        let credential = json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": token}});
+        std::fs::write(self.path("token.new"), credential.to_string()).unwrap();
+        std::fs::rename(self.path("token.new"), self.path("token")).unwrap();
+    }
+
+    fn context(&self) -> Context {
+        let user = self.cluster.add_user("nobody", &[]);
+        let text = self.cluster.kubeconfig_for(&user);
+        let token = format!("token: {}", json!(user.token));
+        assert!(text.contains(&token), "{text}");
+        let script = format!(
+            "echo run >> {0}; if test -e {1}; then exec sleep 600; fi; cat {2}",
+            self.path("runs"),
+            self.path("hang"),
+            self.path("token")
+        );
+        let plugin = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+            "args": ["-c", script], "interactiveMode": "Never"});
+        context(&text.replace(&token, &format!("exec: {plugin}")))
+    }
+
+    fn runs(&self) -> usize {
+        std::fs::read_to_string(self.path("runs")).unwrap().lines().count()
+    }
+}
+
+fn in_namespaces(count: usize) -> impl Iterator<Item = Scope> {
+    (0..count).map(|at| Scope { namespace: Some(format!("team-{at}")), ..Scope::all(config_maps()) })
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_storm_of_401s_gets_credentials_once() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 0).await;
+    let rotating = Rotating::new(&cluster);
+    let mut reader = Reader::as_of(rotating.context(), settings(Lists::Pages)).await;
+    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.feeds.follow(scope)).collect();
+    let live =
+        |known: &crate::feeding::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+    reader.until("live", live).await;
+    for round in 0..3 {
+        // These are refused when the others have got new credentials long since.
+        let late = Fault::new(Trouble::Latency(Duration::from_millis(1500)));
+        for namespace in ["team-7/", "team-8/", "team-9/"] {
+            cluster.fault(late.clone().path(&format!("/api/v1/namespaces/{namespace}")).times(1));
+        }
+        rotating.rotate();
+        reader.known.states.clear();
+        cluster.cut_connections();
+        reader.until("live again", live).await;
+        assert_eq!(rotating.runs(), round + 2, "one at the start, and one each time");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_plugin_that_hangs_is_told_and_others_go_on() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 0).await;
+    let other = fleet.cluster("paris").await.unwrap();
+    other.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    let rotating = Rotating::new(&cluster);
+    let mut hasty = settings(Lists::Pages);
+    hasty.credentials_timeout = Duration::from_secs(1);
+    let mut reader = Reader::as_of(rotating.context(), hasty).await;
+    let mut neighbour = Reader::start(&other, settings(Lists::Pages)).await;
+    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.feeds.follow(scope)).collect();
+    let beside = neighbour.feeds.follow(in_shop());
+    let live =
+        |known: &crate::feeding::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+    reader.until("live", live).await;
+
+    std::fs::write(rotating.path("hang"), "").unwrap();
+    rotating.rotate();
+    cluster.cut_connections();
+    let says = |state: &ScopeState, word: &str| matches!(state, ScopeState::Broken { reason: "Unauthorized", message } if message.contains(word));
+    reader
+        .until("told at once", |known| {
+            known.said.iter().any(|state| says(state, "") && !says(state, "plugin"))
+        })
+        .await;
+    let lost = |contact: &Contact| matches!(contact, Contact::Lost { reason: "Unauthorized", .. });
+    reader.until("lost", |known| known.contacts.iter().any(lost)).await;
+    other.apply(config_map("beside", "1")).unwrap();
+    neighbour
+        .until("told beside", |known| known.objects.contains_key(&(beside, "shop/beside".to_owned())))
+        .await;
+    reader
+        .until("told by all", |known| {
+            ids.iter().all(|id| {
+                known.said_by.get(id).is_some_and(|said| said.iter().any(|it| says(it, "exec plugin")))
+            })
+        })
+        .await;
+    // Forty watches were refused; who waits for the same attempt shares what came of it.
+    assert!(rotating.runs() < 15, "{} runs", rotating.runs());
+    std::fs::remove_file(rotating.path("hang")).unwrap();
+    reader.until("live again", live).await;
+}
+
+#[tokio::test]
+async fn objects_of_more_than_a_mebibyte_are_known_however_they_come() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 3).await;
+    let big = |name: &str| config_map(name, &"ü\n".repeat(700_000));
+    cluster.apply(big("listed")).unwrap();
+    for lists in [Lists::Streams, Lists::Pages] {
+        cluster.delete("v1", "ConfigMap", "shop", "watched");
+        let mut reader = Reader::start(&cluster, settings(lists)).await;
+        let id = reader.feeds.follow(in_shop());
+        reader.until("complete", |known| known.complete == 1).await;
+        assert!(reader.names().contains(&"shop/listed".to_owned()), "{lists:?}");
+        cluster.apply(big("watched")).unwrap();
+        cluster.apply(config_map("after", "1")).unwrap();
+        for name in ["watched", "after"] {
+            let key = (id, format!("shop/{name}"));
+            reader.until("told", |known| known.objects.contains_key(&key)).await;
+        }
+        assert!(reader.known.malformed.is_empty(), "{:?}", reader.known.malformed);
+    }
+}
+
+#[tokio::test]
+async fn a_dead_conversion_webhook_breaks_one_kind() {
+    const SAID: &str = "conversion webhook for example.com/v1, Kind=Widget failed: Post \\\"https://webhook.shop.svc:443/convert?timeout=30s\\\": dial tcp 10.0.0.7:443: connect: connection refused";
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 1).await;
+    cluster.apply(living::widgets()).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
+        .unwrap();
+    let live = living::live(&cluster).await;
+    living::until(&live, "live", living::is_live).await;
+    let mut contact = live.contact();
+    contact.mark_unchanged();
+
+    let said = SAID.replace('\\', "");
+    let dead = cluster.fault(Fault::new(Trouble::ServerError(said.clone())).resource("widgets.example.com"));
+    cluster.cut_connections();
+    let widgets = |snapshot: &taffrail_cluster::index::Snapshot| {
+        let kind = snapshot.find_kind("example.com", "Widget").unwrap();
+        snapshot.scope(kind, "shop")
+    };
+    let snapshot = living::until(&live, "broken", |snapshot| {
+        let others = snapshot.scopes().filter(|(.., scope)| scope.state != Known::Live).count();
+        let own = widgets(snapshot);
+        // A watch may be told that its connection broke before it is told of the webhook.
+        own.state == Known::Broken && own.reason.contains("webhook") && others == 1
+    })
+    .await;
+    assert!(widgets(&snapshot).reason.contains("connection refused"), "{}", widgets(&snapshot).reason);
+    assert!(snapshot.find("example.com", "Widget", "shop", "w").is_some(), "what was known stays");
+    cluster.apply(config_map("beside", "1")).unwrap();
+    living::until(&live, "told beside", |snapshot| {
+        snapshot.find("", "ConfigMap", "shop", "beside").is_some()
+    })
+    .await;
+    cluster.heal(dead);
+    living::until(&live, "live again", living::is_live).await;
+}
+
+fn item(name: &str, version: u64) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop", "resourceVersion": version.to_string()}})
+}
+
+fn list(items: &[Value], version: u64, more: &str) -> Reply {
+    let metadata = json!({"resourceVersion": version.to_string(), "continue": more});
+    Reply::json(
+        200,
+        json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items})
+            .to_string(),
+    )
+}
+
+fn lines(events: &[(&str, Value)]) -> &'static str {
+    let text = events.iter().fold(String::new(), |mut text, (event, object)| {
+        writeln!(text, "{}", json!({"type": event, "object": object})).unwrap();
+        text
+    });
+    // Served by a task that outlives the test's own values.
+    Box::leak(text.into_boxed_str())
+}
+
+/// Follows the ConfigMaps of a server that answers as told; what is not about them is answered well.
+async fn scripted(
+    settings: FeedSettings,
+    script: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+) -> (Server, Reader) {
+    let server = Server::start(move |seen| {
+        if seen.path.ends_with("/configmaps") {
+            return script(seen);
+        }
+        let metadata = json!({"resourceVersion": "1"});
+        Reply::json(
+            200,
+            json!({"kind": "PartialObjectMetadataList", "metadata": metadata, "items": []}).to_string(),
+        )
+    })
+    .await;
+    let context = crate::server::context(&format!("server: {}", server.url()), "");
+    let reader = Reader::as_of(context, settings).await;
+    (server, reader)
+}
+
+fn is_watch(seen: &Seen) -> bool {
+    seen.query.contains("watch=1")
+}
+
+/// Only asks at which version the server is.
+fn is_question(seen: &Seen) -> bool {
+    seen.query == "limit=1"
+}
+
+#[tokio::test]
+async fn events_that_come_twice_or_too_late_end_in_the_truth() {
+    let watches = AtomicUsize::new(0);
+    let (_server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+        if !is_watch(seen) {
+            // In the end there is no "c", whatever an event says that comes too late.
+            return list(&[item("a", 10), item("b", 14)], 20, "");
+        }
+        match watches.fetch_add(1, Ordering::SeqCst) {
+            0 => Reply::Stuck(lines(&[
+                ("MODIFIED", item("a", 21)),
+                ("MODIFIED", item("a", 21)),
+                ("ADDED", item("c", 22)),
+                ("DELETED", item("c", 23)),
+                ("DELETED", item("c", 23)),
+                ("ADDED", item("c", 22)),
+            ])),
+            _ => Reply::Stuck(lines(&[("MODIFIED", item("b", 24))])),
+        }
+    })
+    .await;
+    let id = reader.feeds.follow(in_shop());
+    let is = |name: &str, version: &str| (id, format!("shop/{name}"), version.to_owned());
+    for (id, name, version) in [is("b", "24")] {
+        reader.until("told", |known| known.objects.get(&(id, name.clone())) == Some(&version)).await;
+    }
+    assert_eq!(reader.names(), ["shop/a", "shop/b"]);
+    assert_eq!(reader.feeds.costs().relists, 1, "twice is no reason, too late is one");
+}
+
+#[tokio::test]
+async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+        if is_watch(seen) {
+            return Reply::Stuck("");
+        }
+        let small = seen.query.contains("limit=500");
+        match (small, seen.query.contains("continue=")) {
+            (true, true) => Reply::status(410, "Expired", "The provided continue parameter is too old"),
+            (true, false) => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                list(&[item("gone-meanwhile", 5)], 10, "more")
+            }
+            (false, false) => list(&[item("a", 5)], 30, "more"),
+            (false, true) => list(&[item("b", 6)], 30, ""),
+        }
+    })
+    .await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    assert_eq!(reader.names(), ["shop/a", "shop/b"]);
+    assert_eq!(lists.load(Ordering::SeqCst), 1);
+    assert!(server.seen().iter().any(|seen| seen.query.contains("limit=4000")));
+}
+
+#[tokio::test]
+async fn a_server_whose_watches_always_expire_is_not_asked_without_end() {
+    let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+        if is_watch(seen) {
+            return Reply::status(410, "Expired", "too old resource version: 10 (30)");
+        }
+        list(&[item("a", 5)], 10, "")
+    })
+    .await;
+    let begun = Instant::now();
+    let id = reader.feeds.follow(in_shop());
+    reader.until("listed again and again", |known| known.complete == 5).await;
+    // The first time at once, then after a quarter of a second, a half, and a half again, each a quarter less at least.
+    assert!(
+        begun.elapsed() > Duration::from_millis(900),
+        "{:?}, {} requests",
+        begun.elapsed(),
+        server.seen().len()
+    );
+    assert!(reader.known.said.contains(&ScopeState::CatchingUp));
+    reader.feeds.end(id);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_end() {
+    let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+        if is_watch(seen) { Reply::json(200, "") } else { list(&[item("a", 5)], 10, "") }
+    })
+    .await;
+    let id = reader.feeds.follow(in_shop());
+    let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
+    reader.until("told", |known| known.states.get(&id).is_some_and(broken)).await;
+    let watches = server.seen().iter().filter(|seen| is_watch(seen)).count();
+    assert!(watches <= 4, "{watches} watches");
+}
+
+#[tokio::test]
+async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_again() {
+    let restored = Arc::new(AtomicUsize::new(0));
+    let state = restored.clone();
+    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+        let is_restored = state.load(Ordering::SeqCst) > 0;
+        if is_watch(seen) {
+            // It ends without an error, and afterwards it is another server.
+            state.fetch_add(1, Ordering::SeqCst);
+            return if is_restored { Reply::Stuck("") } else { Reply::json(200, "") };
+        }
+        match (is_restored, is_question(seen)) {
+            (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
+            (true, true) => list(&[item("a", 5)], 50, "more"),
+            (true, false) => list(&[item("a", 5)], 50, ""),
+        }
+    })
+    .await;
+    reader.feeds.follow(in_shop());
+    reader.until("there", |known| known.objects.len() == 2).await;
+    reader.until("as it was before", |known| known.objects.len() == 1).await;
+    assert_eq!(reader.names(), ["shop/a"]);
+    let to_come = server.seen().iter().filter(|seen| seen.query.contains("resourceVersion=100")).count();
+    assert_eq!(to_come, 1, "no watch went on from a version that was still to come");
+}
+
+#[tokio::test]
+async fn a_quiet_scope_knows_by_the_others_that_the_state_went_back() {
+    let state = Arc::new(AtomicUsize::new(0));
+    let served = state.clone();
+    let mut impatient = settings(Lists::Pages);
+    impatient.silence = Duration::from_millis(500);
+    let (_server, mut reader) = scripted(impatient, move |seen| {
+        let is_quiet = seen.path.contains("/quiet/");
+        let step = served.load(Ordering::SeqCst);
+        if is_watch(seen) {
+            if is_quiet || step > 0 {
+                return Reply::Stuck("");
+            }
+            // Once somebody has seen version 200, the server is another one.
+            served.store(1, Ordering::SeqCst);
+            return Reply::Stuck(lines(&[("ADDED", item("busy", 200))]));
+        }
+        match (is_quiet, step) {
+            (true, 0) => list(&[item("old", 90)], 100, ""),
+            // It is at a version that the quiet one has not seen, and an earlier one all the same.
+            (true, _) => list(&[item("other", 95)], 150, ""),
+            // The busy one does not find it out by itself.
+            (false, _) if is_question(seen) => Reply::status(403, "Forbidden", "no"),
+            (false, 0) => list(&[], 100, ""),
+            (false, _) => list(&[], 150, ""),
+        }
+    })
+    .await;
+    let quiet = Scope { namespace: Some("quiet".to_owned()), ..Scope::all(config_maps()) };
+    let quiet = reader.feeds.follow(quiet);
+    reader.until("live", |known| known.states.get(&quiet) == Some(&ScopeState::Live)).await;
+    let busy = reader.feeds.follow(in_shop());
+    reader.until("come to 200", |known| known.objects.contains_key(&(busy, "shop/busy".to_owned()))).await;
+    let names = |known: &crate::feeding::Known| {
+        known.objects.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>()
+    };
+    reader.until("listed again", |known| names(known) == ["shop/other"]).await;
+}

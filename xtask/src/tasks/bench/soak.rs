@@ -1,0 +1,94 @@
+//! A cluster followed through trouble: the example `soak` of `taffrail-cluster`, and what it wants done to the server.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use xtask::binary;
+use xtask::kube::{ControlPlane, Options, Programs};
+
+/// A cluster followed through trouble and 200 writes a second, compared with `kubectl get --raw` again and again.
+#[derive(Args)]
+pub(crate) struct Soak {
+    /// For how many minutes.
+    #[arg(long, default_value_t = 30.0, value_name = "N")]
+    minutes: f64,
+    /// What is written and what goes wrong follows from this number.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u32,
+    /// On a simulated cluster in place of a real control plane.
+    #[arg(long)]
+    sim: bool,
+}
+
+const CONTEXT: &str = "kube-1";
+
+impl Soak {
+    pub(super) fn run(self) -> Result<()> {
+        let program = binary::build_example("taffrail-cluster", "soak")?;
+        let kubectl = Programs::ensure()?.path("kubectl");
+        let mut command = Command::new(program);
+        command.arg("--kubectl").arg(kubectl);
+        let numbers = [self.minutes.to_string(), self.seed.to_string()];
+        if self.sim {
+            let status = command.args(numbers).stdin(Stdio::null()).status()?;
+            ensure!(status.success(), "the soak ended with {status}");
+            return Ok(());
+        }
+        let mut plane = ControlPlane::start(&Options {
+            name: format!("bench-soak-{}", std::process::id()),
+            nodes: 2,
+            flux_crds: false,
+            ..Options::default()
+        })?;
+        let saved = binary::workspace().join("target/bench/soak-store");
+        let _ = fs::remove_dir_all(&saved);
+        if let Some(parent) = saved.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut child = command
+            .arg("--kubeconfig")
+            .arg(plane.kubeconfig())
+            .args(numbers)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut answers = child.stdin.take().context("no standard input")?;
+        for line in BufReader::new(child.stdout.take().context("no standard output")?).lines() {
+            let line = line?;
+            let Some(what) = line.strip_prefix("do ") else {
+                println!("{line}");
+                continue;
+            };
+            let done = perform(&mut plane, what, &saved);
+            let answer =
+                done.map_or_else(|error| format!("{error:#}").replace('\n', " "), |()| "done".into());
+            writeln!(answers, "{answer}")?;
+        }
+        let status = child.wait()?;
+        let _ = fs::remove_dir_all(&saved);
+        ensure!(status.success(), "the soak ended with {status}");
+        Ok(())
+    }
+}
+
+/// Does to the control plane what the soak asks for.
+fn perform(plane: &mut ControlPlane, what: &str, saved: &Path) -> Result<()> {
+    match what.split_once(' ').unwrap_or((what, "")) {
+        ("restart", program) => plane.restart(CONTEXT, program),
+        ("hold", program) => plane.hold_still(CONTEXT, program),
+        ("release", program) => plane.release(CONTEXT, program),
+        ("save", "") => {
+            let unfinished: PathBuf = saved.with_extension("unfinished");
+            let _ = fs::remove_dir_all(&unfinished);
+            plane.save_store(&unfinished)?;
+            let _ = fs::remove_dir_all(saved);
+            fs::rename(&unfinished, saved).context("cannot keep the saved store")
+        }
+        ("restore", "") => plane.restore_store(saved),
+        _ => bail!("nobody knows how to {what}"),
+    }
+}
