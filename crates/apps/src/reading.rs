@@ -15,7 +15,7 @@ pub struct Reading {
     pub compressed: bool,
     /// The version of HTTP: `HTTP/2`.
     pub protocol: &'static str,
-    /// How long a journey to the server and back takes, by how long the connection took.
+    /// How long a journey to the server and back takes at most, by the fastest answer and the connection.
     pub round_trip: Duration,
     /// What was asked so far; `None` where two answers are compared, in which it would always differ.
     pub cost: Option<ReadingCost>,

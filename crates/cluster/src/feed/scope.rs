@@ -324,19 +324,10 @@ impl Task<'_> {
             Err(refusal) if refusal.error.reason() == Reason::Forbidden => return Ok(None),
             Err(refusal) => return Ok(Some(Ended::Failed(refusal))),
         };
-        let mut page = Vec::new();
-        loop {
-            let next = tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await;
-            match next {
-                Err(_) => return Ok(Some(Ended::Silent)),
-                Ok(None) => break,
-                Ok(Some(Ok(bytes))) if page.len() + bytes.len() <= LARGEST_PAGE => {
-                    page.extend_from_slice(&bytes)
-                }
-                Ok(Some(Ok(_))) => break,
-                Ok(Some(Err(error))) => return Ok(Some(error.into())),
-            }
-        }
+        let page = match self.page(&mut stream).await {
+            Ok(page) => page,
+            Err(ended) => return Ok(Some(ended)),
+        };
         let mut found = None;
         let read = Parser::new().envelope(&page, |part| {
             if let Part::Member(b"metadata", metadata) = part {
@@ -372,6 +363,23 @@ impl Task<'_> {
         self.is_foreign = behind || self.followed.newest.is_none();
     }
 
+    /// Reads an answer that ends.
+    async fn page(&self, stream: &mut Stream) -> Result<Vec<u8>, Ended> {
+        let mut page = Vec::new();
+        loop {
+            let next = tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await;
+            match next.map_err(|_| Ended::Silent)? {
+                None => return Ok(page),
+                Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => page.extend_from_slice(&bytes),
+                Some(Ok(_)) => {
+                    let problem = format!("the answer is larger than {} MiB", LARGEST_PAGE >> 20);
+                    return Err(ReadError::Unexpected { what: self.what.clone(), problem }.into());
+                }
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Reads a list page by page.
     async fn list(&mut self) -> Result<Ended, Unread> {
         // The semaphore is never closed.
@@ -396,25 +404,10 @@ impl Task<'_> {
                     return Ok(Ended::Failed(refusal));
                 }
             };
-            let mut page = Vec::new();
-            loop {
-                let Ok(next) =
-                    tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await
-                else {
-                    return Ok(Ended::Silent);
-                };
-                match next {
-                    None => break,
-                    Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => {
-                        page.extend_from_slice(&bytes)
-                    }
-                    Some(Ok(_)) => {
-                        let problem = format!("the answer is larger than {} MiB", LARGEST_PAGE >> 20);
-                        return Ok(ReadError::Unexpected { what: ask.what, problem }.into());
-                    }
-                    Some(Err(error)) => return Ok(error.into()),
-                }
-            }
+            let page = match self.page(&mut stream).await {
+                Ok(page) => page,
+                Err(ended) => return Ok(ended),
+            };
             drop(stream);
             self.batch(page, Travelling::Page).await?;
             self.read().await?;

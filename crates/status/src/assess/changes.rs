@@ -2,6 +2,7 @@
 //!
 //! Only times, names and images are told: what stands in ConfigMaps, Secrets and environments is nobody's business here.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -252,16 +253,16 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// The newest time at which a field manager wrote one of these parts of an object, and who it was. The status has managers
-/// of its own.
-fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, String)> {
+/// The newest time at which a field manager wrote one of these parts of an object, and who it was, if it says so. The
+/// status has managers of its own.
+fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         let fields = entry.get("fieldsV1")?;
         let is_meant = !is_of_status && parts.iter().any(|part| fields.get(part).is_some());
-        let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default().into_owned();
-        is_meant.then_some((time(entry.get("time"))?, manager))
+        let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
+        is_meant.then_some((time(entry.get("time"))?, manager.map(Cow::into_owned)))
     });
     entries.max()
 }
@@ -276,7 +277,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     });
     if !is_made && !is_told {
         let change = Change::new(when, ChangeKind::Spec, ObjectName::of(object));
-        found.push(Change { by: Some(by).filter(|by| !by.is_empty()), ..change });
+        found.push(Change { by, ..change });
     }
 }
 
@@ -295,7 +296,7 @@ fn config(pod: &Object<'_>, above: &[Object<'_>], evidence: &dyn Evidence, found
         let Some((when, by)) = written(&object, &["f:data", "f:binaryData"]) else { continue };
         if installed.is_none_or(|installed| when > installed) {
             let change = Change::new(when, ChangeKind::Config, name);
-            found.push(Change { by: Some(by).filter(|by| !by.is_empty()), ..change });
+            found.push(Change { by, ..change });
         }
     }
 }
@@ -317,9 +318,7 @@ fn quota(cause: &Link, turn: Timestamp, evidence: &dyn Evidence) -> Option<Chang
     let quota = evidence.get("", "ResourceQuota", &object.namespace, &object.name).found();
     let changed =
         quota.and_then(|quota| written(&quota, &["f:spec"])).filter(|(when, _)| is_before(*when, turn));
-    let (when, by) = match changed {
-        Some((when, by)) => (when, Some(by).filter(|by| !by.is_empty())),
-        None => (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None),
-    };
+    let (when, by) = changed
+        .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
     Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
 }
