@@ -26,7 +26,7 @@ pub(super) struct Wanted {
 pub(super) struct Asked {
     pub(super) wanted: Vec<Wanted>,
     namespace: Option<String>,
-    pub(super) all_namespaces: bool,
+    all_namespaces: bool,
     pub(super) selector: Option<String>,
 }
 
@@ -55,11 +55,33 @@ impl Asked {
     }
 
     /// The namespace in which objects of a kind are meant, where the context has this one; nothing for all of them.
-    pub(super) fn place<'a>(&'a self, resource: &ApiResource, own: &'a str) -> Option<&'a str> {
+    fn place<'a>(&'a self, resource: &ApiResource, own: &'a str) -> Option<&'a str> {
         match &self.namespace {
             _ if self.all_namespaces || !resource.namespaced => None,
             Some(namespace) => Some(namespace.as_str()),
             None => Some(own),
+        }
+    }
+
+    /// The kind that one word stands for in a cluster, and where its objects are meant; else why it stands for nothing.
+    pub(super) fn meant<'a>(
+        &'a self,
+        wanted: &Wanted,
+        discovery: &Discovery,
+        own: &'a str,
+    ) -> Result<(ApiResource, Option<&'a str>), String> {
+        let Wanted { kind, name } = wanted;
+        let Some(resource) = discovery.resolve(kind) else {
+            return Err(format!("the server has no kind called {kind}"));
+        };
+        match name {
+            Some(name) if self.all_namespaces && resource.namespaced => {
+                Err(format!("{kind} {name}: an object of a name is in one namespace: say which with -n"))
+            }
+            _ => {
+                let place = self.place(&resource, own);
+                Ok((resource, place))
+            }
         }
     }
 }
@@ -185,10 +207,7 @@ async fn one(
     asked: &Asked,
     wanted: &Wanted,
 ) -> Result<(Vec<Box<[u8]>>, Option<Row>), Failure> {
-    let Some(resource) = discovery.resolve(&wanted.kind) else {
-        return Err(other(format!("the server has no kind called {}", wanted.kind)));
-    };
-    let namespace = asked.place(&resource, cluster.namespace());
+    let (resource, namespace) = asked.meant(wanted, discovery, cluster.namespace()).map_err(other)?;
     let Some(name) = &wanted.name else {
         let request = ListRequest {
             namespace,
@@ -198,12 +217,6 @@ async fn one(
         let listing = cluster.list(&request).await.map_err(|error| of_read(&error))?;
         return Ok((listing.objects, None));
     };
-    if asked.all_namespaces && resource.namespaced {
-        return Err(other(format!(
-            "{} {name}: an object of a name is in one namespace: say which with -n",
-            wanted.kind
-        )));
-    }
     let object = cluster.get(&resource, namespace, name, Form::Body).await;
     match object.map_err(|error| of_read(&error))? {
         Some(object) => Ok((vec![object], None)),

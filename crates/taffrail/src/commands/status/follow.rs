@@ -93,16 +93,12 @@ fn connect(follow: &mut Follow, members: usize, patience: Duration) {
 
 fn meant(asked: &Asked, discovery: &Discovery, own: &str) -> Vec<Meant> {
     let all = asked.wanted.iter().map(|wanted| {
-        let Some(resource) = discovery.resolve(&wanted.kind) else {
-            return Meant::Nothing(format!("the server has no kind called {}", wanted.kind));
+        let (resource, place) = match asked.meant(wanted, discovery, own) {
+            Ok(meant) => meant,
+            Err(why) => return Meant::Nothing(why),
         };
-        let place = asked.place(&resource, own).map(str::to_owned);
         match &wanted.name {
-            None => Meant::All(resource, place),
-            Some(name) if asked.all_namespaces && resource.namespaced => Meant::Nothing(format!(
-                "{} {name}: an object of a name is in one namespace: say which with -n",
-                wanted.kind
-            )),
+            None => Meant::All(resource, place.map(str::to_owned)),
             Some(name) => {
                 let place = place.unwrap_or_default();
                 let key = ObjectKey::new(&*resource.group, &*resource.kind, place, &**name);
