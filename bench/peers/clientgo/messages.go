@@ -38,7 +38,7 @@ func writeTypes(kinds string, out io.Writer) error {
 	}
 	defer file.Close()
 	t := messages{lines: map[string]string{}}
-	for _, object := range []any{metav1.DeleteOptions{}, autoscalingv1.Scale{}, policyv1.Eviction{}} {
+	for _, object := range []any{metav1.DeleteOptions{}, metav1.PartialObjectMetadata{}, metav1.Status{}, autoscalingv1.Scale{}, policyv1.Eviction{}} {
 		if err := t.add(reflect.TypeOf(object)); err != nil {
 			return err
 		}

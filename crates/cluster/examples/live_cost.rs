@@ -1,6 +1,6 @@
 //! What following clusters costs: `cargo xtask bench cluster` runs it and its peers, and reads from the kernel what they cost.
 //!
-//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--read]`: it follows every cluster of the kubeconfig, says so
+//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--read] [--threads N]`: it follows every cluster of the kubeconfig, says so
 //! in a line of JSON, and does what it is told on standard input, line by line, as the programs in `bench/peers` do.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
@@ -18,9 +18,9 @@ use taffrail_cluster::index::{Contents, Handle, IndexSettings, Notice, ObjectRef
 use taffrail_cluster::{Cluster, Deadline, KindSettings, Kubeconfig, Live, LiveSettings, Purpose};
 use taffrail_status::Status;
 
-/// That of the shipped program.
+/// That of programs that follow clusters for long.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 type Failure = Box<dyn Error>;
 
@@ -31,13 +31,15 @@ struct Arguments {
     keep: bool,
     namespaces: Vec<String>,
     read: bool,
+    threads: usize,
 }
 
 impl Arguments {
     fn parse() -> Result<Arguments, Failure> {
         let mut all = std::env::args().skip(1);
         let kubeconfig = all.next().ok_or("name a kubeconfig")?;
-        let mut arguments = Arguments { kubeconfig, keep: true, namespaces: Vec::new(), read: false };
+        let mut arguments =
+            Arguments { kubeconfig, keep: true, namespaces: Vec::new(), read: false, threads: 1 };
         while let Some(flag) = all.next() {
             match &*flag {
                 "--keep" => arguments.keep = all.next().is_some_and(|kept| kept == "apps"),
@@ -46,6 +48,7 @@ impl Arguments {
                     arguments.namespaces = list.split(',').map(str::to_owned).collect();
                 }
                 "--read" => arguments.read = true,
+                "--threads" => arguments.threads = all.next().ok_or("name a number of threads")?.parse()?,
                 other => return Err(format!("unknown argument {other}").into()),
             }
         }
@@ -82,9 +85,16 @@ fn say(what: &Value) {
     println!("{what}");
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Failure> {
+fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse()?;
+    let mut runtime = match arguments.threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime.worker_threads(arguments.threads).enable_all().build()?.block_on(follow(arguments))
+}
+
+async fn follow(arguments: Arguments) -> Result<(), Failure> {
     let before = resident();
     let kubeconfig = Kubeconfig::load(Some(Path::new(&arguments.kubeconfig)), None, None)?;
     let names: Vec<String> = kubeconfig.names().map(str::to_owned).collect();

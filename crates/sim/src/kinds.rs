@@ -292,4 +292,24 @@ mod tests {
         assert_eq!(found.verbs.len(), 8);
         assert_eq!(found.short_names, ["deploy"]);
     }
+
+    #[test]
+    fn all_kinds_but_those_of_other_modules_are_described() {
+        let missing: Vec<String> = builtin()
+            .iter()
+            .filter(|resource| {
+                taffrail_status::protobuf::schema::of_kind(
+                    &resource.group,
+                    &resource.versions[0].name,
+                    &resource.kind,
+                )
+                .is_none()
+            })
+            .map(|resource| resource.full_name().into_owned())
+            .collect();
+        assert_eq!(
+            missing,
+            ["apiservices.apiregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"]
+        );
+    }
 }

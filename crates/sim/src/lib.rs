@@ -54,7 +54,6 @@ mod fault;
 mod fleet;
 mod http;
 mod kinds;
-mod messages;
 mod openapi;
 mod patch;
 mod schema;

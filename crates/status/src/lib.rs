@@ -22,7 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`json`] reads objects the way the API machinery does, without building trees.
+//! * [`json`] reads objects the way the API machinery does, without building trees; [`protobuf`] writes what comes in Protobuf as such text.
 //! * [`Rules`] judges an object; [`Kstatus`] is kstatus to the letter, [`Taffrail`] what Taffrail shows.
 //! * [`assess`] looks at evidence: what the object owns and names, and events; it says why.
 //! * [`augment()`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
@@ -37,6 +37,7 @@ mod config_sync;
 mod flux;
 pub mod json;
 mod object;
+pub mod protobuf;
 pub mod rollup;
 mod rules;
 mod verdict;

@@ -4,6 +4,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use taffrail_status::json::{Parser, Part, Value};
+use taffrail_status::protobuf::{self, Extent};
 use taffrail_status::{Object, ObjectError};
 
 use super::{Followed, Scope, ScopeId};
@@ -38,6 +39,8 @@ pub(super) enum Travelling {
     Page,
     /// Lines of a watch, all complete.
     Lines,
+    /// Events of a watch in Protobuf, each with its length before it, all complete.
+    Frames,
     /// Nothing came of a line that was too long but this much of its beginning.
     TooLong {
         /// How long it was at least.
@@ -102,21 +105,38 @@ impl Batch {
         match self.form {
             Travelling::Page => self.page(parser, &mut visit),
             Travelling::Lines => {
-                for line in self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                    if !self.line(line, parser, &mut visit) {
-                        // What follows damage is sent again.
-                        break;
+                let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+                // What follows damage is sent again.
+                let _ = lines.all(|line| self.line(line, parser, &mut visit));
+                self.end_if_over();
+            }
+            Travelling::Frames => {
+                let mut line = Vec::new();
+                let _ = frames(&self.text).all(|frame| {
+                    line.clear();
+                    match protobuf::write_event(frame, Extent::Unmanaged, &mut line) {
+                        Ok(()) => self.line(&line, parser, &mut visit),
+                        Err(error) => {
+                            self.followed.progress().unreadable =
+                                Some(format!("an event is malformed: {error}"));
+                            false
+                        }
                     }
-                }
-                if self.followed.progress().is_over() {
-                    self.followed.ended.notify_one();
-                }
+                });
+                self.end_if_over();
             }
             Travelling::TooLong { limit } => {
                 let start = one_line(&String::from_utf8_lossy(&self.text), 120);
                 let reason = format!("a line of over {limit} bytes was skipped: {start}");
                 visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));
             }
+        }
+    }
+
+    /// Lets the watch end if it cannot go on.
+    fn end_if_over(&self) {
+        if self.followed.progress().is_over() {
+            self.followed.ended.notify_one();
         }
     }
 
@@ -286,10 +306,51 @@ impl Batch {
     }
 }
 
+/// The length of a frame stands before it, in so many bytes.
+const LENGTH: usize = 4;
+
+/// How long the frame is that `bytes` begin with, its length included; `None` where not even that has come.
+pub(super) fn frame_length(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.first_chunk::<LENGTH>()?;
+    Some((u32::from_be_bytes(*length) as usize).saturating_add(LENGTH))
+}
+
+/// The frames that `bytes` are.
+fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (frame, after) = rest.split_at_checked(frame_length(rest)?)?;
+        rest = after;
+        frame.get(LENGTH..)
+    })
+}
+
+/// Where the last complete frame of `bytes` ends.
+pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
+    frames(bytes).map(|frame| frame.len() + LENGTH).sum()
+}
+
 /// Whether a resource version is of an earlier state than another. They are numbers (KEP-5504); what is not, is not compared.
 pub(crate) fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{frame_length, frames, last_frame_ends};
+
+    #[test]
+    fn frames_end_where_their_lengths_say() {
+        let bytes = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x03cd";
+        assert_eq!(frames(bytes).collect::<Vec<_>>(), [&b"ab"[..], b""]);
+        assert_eq!(last_frame_ends(bytes), 10);
+        assert_eq!(frame_length(&bytes[10..]), Some(7));
+        assert_eq!(frame_length(b"\xff\xff\xff\xff"), Some(u32::MAX as usize + 4));
+        for end in 0..4 {
+            assert_eq!((last_frame_ends(&bytes[..end]), frame_length(&bytes[..end])), (0, None));
+        }
     }
 }

@@ -118,6 +118,9 @@ pub enum Lists {
 pub struct FeedSettings {
     /// How lists are read.
     pub lists: Lists,
+    /// Whether objects of kinds whose fields are known travel as Protobuf where lists are streamed: without
+    /// `metadata.managedFields`, and at half the cost for the server.
+    pub protobuf: bool,
     /// How many lists run at once.
     pub concurrent_lists: usize,
     /// After how much silence a watch is opened anew. Servers send bookmarks once a minute.
@@ -142,6 +145,7 @@ impl Default for FeedSettings {
     fn default() -> FeedSettings {
         FeedSettings {
             lists: Lists::default(),
+            protobuf: false,
             concurrent_lists: 4,
             silence: Duration::from_secs(90),
             probe_after: Duration::from_secs(10),

@@ -1,6 +1,7 @@
 //! The task of one scope: list, watch, and begin again where that ends.
 
 use std::fmt::Write;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -8,16 +9,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
 use taffrail_status::json::{Parser, Part};
+use taffrail_status::protobuf::schema::of_kind;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::contact::renew;
-use super::decode::{Travelling, went_back};
+use super::decode::{Travelling, frame_length, last_frame_ends, went_back};
 use super::pace::{Pause, Purpose};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
+use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
-use crate::read::{ESCAPED, Form, METADATA, METADATA_LIST, WHOLE, path_of};
+use crate::read::{ESCAPED, Form, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, path_of};
 use crate::request::{Ask, JSON};
 
 /// Objects in a page; eight times as many after each time that the pages came too late, up to the most.
@@ -450,7 +453,7 @@ impl Task<'_> {
             None
         };
         let scope = &self.followed.scope;
-        let accept = if scope.form == Form::Metadata { METADATA } else { JSON };
+        let accept = accepted(scope, self.shared.settings.protobuf && streams(self.shared));
         let ask = Ask { what: self.what.clone(), path: path(scope, &parameters), accept };
         let mut stream = match open(self.shared, &ask, Purpose::Watch, !streams(self.shared)).await {
             Ok(stream) => stream,
@@ -497,8 +500,11 @@ impl Task<'_> {
     ) -> Result<Ended, Unread> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
-        // Of a line that is too long, only its end is looked for.
-        let mut skipping = false;
+        // Of what is too long, only its end is looked for.
+        let mut skipping = Skipping::Nothing;
+        let form = if stream.is_protobuf { Travelling::Frames } else { Travelling::Lines };
+        // One timer for all lines: put off again and again it costs next to nothing, made anew it is entered and taken out.
+        let mut silent = pin!(tokio::time::sleep(self.shared.settings.silence));
         loop {
             let mut next = tokio::select! {
                 next = stream.next(self.shared) => next,
@@ -509,8 +515,9 @@ impl Task<'_> {
                     }
                     continue;
                 }
-                () = tokio::time::sleep(self.shared.settings.silence) => return Ok(Ended::Silent),
+                () = &mut silent => return Ok(Ended::Silent),
             };
+            silent.as_mut().reset(Instant::now() + self.shared.settings.silence);
             let mut ended = None;
             // What is here already goes in one batch.
             loop {
@@ -518,8 +525,7 @@ impl Task<'_> {
                     None => ended = Some(Ended::Closed),
                     Some(Err(error)) => ended = Some(error.into()),
                     Some(Ok(bytes)) => {
-                        let bytes = if skipping { after_newline(&bytes, &mut skipping) } else { bytes };
-                        held.extend_from_slice(&bytes);
+                        held.extend_from_slice(&skipping.rest(bytes));
                     }
                 }
                 if ended.is_some() || held.len() >= CHUNK {
@@ -530,10 +536,14 @@ impl Task<'_> {
                     None => break,
                 }
             }
-            if let Some(end) = memchr::memrchr(b'\n', &held) {
-                let rest = held.split_off(end + 1);
-                let lines = std::mem::replace(&mut held, rest);
-                self.batch(lines, Travelling::Lines).await?;
+            let complete = match form {
+                Travelling::Frames => last_frame_ends(&held),
+                _ => memchr::memrchr(b'\n', &held).map_or(0, |end| end + 1),
+            };
+            if complete > 0 {
+                let rest = held.split_off(complete);
+                let events = std::mem::replace(&mut held, rest);
+                self.batch(events, form).await?;
                 if place.is_some() {
                     // The list is complete only for who has read it.
                     self.read().await?;
@@ -546,10 +556,21 @@ impl Task<'_> {
                 if self.followed.progress().is_over() {
                     return Ok(Ended::Closed);
                 }
-            } else if held.len() > longest {
-                held.truncate(400);
-                self.batch(std::mem::take(&mut held), Travelling::TooLong { limit: longest }).await?;
-                skipping = true;
+            } else {
+                let length = match form {
+                    Travelling::Frames => frame_length(&held).unwrap_or(0),
+                    _ => held.len(),
+                };
+                if length > longest {
+                    skipping = match form {
+                        Travelling::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
+                        _ => Skipping::Line,
+                    };
+                    held.truncate(400);
+                    // Names stand in Protobuf as they are; what is between them is nothing to read.
+                    held.iter_mut().filter(|byte| !byte.is_ascii_graphic()).for_each(|byte| *byte = b' ');
+                    self.batch(std::mem::take(&mut held), Travelling::TooLong { limit: longest }).await?;
+                }
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -558,14 +579,40 @@ impl Task<'_> {
     }
 }
 
-/// What follows the first newline; as long as none comes, the skipping goes on.
-fn after_newline(bytes: &Bytes, skipping: &mut bool) -> Bytes {
-    match memchr::memchr(b'\n', bytes) {
-        Some(at) => {
-            *skipping = false;
-            bytes.slice(at + 1..)
-        }
-        None => Bytes::new(),
+/// What is still to come of something that is too long.
+enum Skipping {
+    Nothing,
+    /// Up to the end of a line.
+    Line,
+    Bytes(usize),
+}
+
+impl Skipping {
+    /// What of `bytes` is not skipped.
+    fn rest(&mut self, bytes: Bytes) -> Bytes {
+        let skipped = match self {
+            Skipping::Nothing => return bytes,
+            Skipping::Line => memchr::memchr(b'\n', &bytes).map(|at| at + 1),
+            Skipping::Bytes(left) if *left <= bytes.len() => Some(*left),
+            Skipping::Bytes(left) => {
+                *left -= bytes.len();
+                None
+            }
+        };
+        let Some(skipped) = skipped else { return Bytes::new() };
+        *self = Skipping::Nothing;
+        bytes.slice(skipped..)
+    }
+}
+
+/// In which forms the objects of a scope may come. Of kinds whose fields are not known here Protobuf could not be read.
+fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
+    let ApiResource { group, version, kind, .. } = &scope.resource;
+    match scope.form {
+        Form::Metadata if protobuf => METADATA_PROTOBUF,
+        Form::Metadata => METADATA,
+        Form::Body if protobuf && of_kind(group, version, kind).is_some() => PROTOBUF,
+        Form::Body => JSON,
     }
 }
 
@@ -575,5 +622,24 @@ fn refuses_streams(refusal: &Refusal) -> bool {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),
         ReadError::Unexpected { problem, .. } => problem == WHOLE,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::Skipping;
+
+    #[test]
+    fn what_follows_something_too_long_is_kept() {
+        let mut line = Skipping::Line;
+        assert_eq!(line.rest(Bytes::from_static(b"more of it")), "");
+        assert_eq!(line.rest(Bytes::from_static(b"its end\nnext")), "next");
+        assert_eq!(line.rest(Bytes::from_static(b"another")), "another");
+        let mut counted = Skipping::Bytes(5);
+        assert_eq!(counted.rest(Bytes::from_static(b"one")), "");
+        assert_eq!(counted.rest(Bytes::from_static(b"twothree")), "othree");
+        assert_eq!(counted.rest(Bytes::from_static(b"four")), "four");
     }
 }

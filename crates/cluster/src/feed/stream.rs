@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use taffrail_status::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::pace::Purpose;
@@ -38,6 +39,8 @@ impl From<ReadError> for Refusal {
 pub(super) struct Stream {
     what: String,
     pub(super) purpose: Purpose,
+    /// It comes in Protobuf: events with their lengths before them in place of lines.
+    pub(super) is_protobuf: bool,
     body: Body,
     _place: OwnedSemaphorePermit,
 }
@@ -108,7 +111,11 @@ async fn begin(
     if head.status != StatusCode::UNAUTHORIZED {
         shared.accept(connection.generation);
     }
-    let mut stream = Stream { what: ask.what.clone(), purpose, body, _place: place };
+    let is_protobuf = head
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/vnd.kubernetes.protobuf"));
+    let mut stream = Stream { what: ask.what.clone(), purpose, is_protobuf, body, _place: place };
     if head.status.is_success() {
         return Ok(stream);
     }
@@ -186,6 +193,10 @@ impl Stream {
         };
         // What it says is a courtesy; that it refuses stands in the head.
         let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
+        let mut text = Vec::new();
+        if self.is_protobuf && protobuf::write_json(&body, Extent::Whole, &mut text).is_ok() {
+            body = text;
+        }
         let retry_after = retry_after(&headers);
         let error = refused(ask, &Answer { status, headers, body }).error;
         Refusal { error, retry_after, generation: None }

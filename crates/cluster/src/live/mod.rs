@@ -9,6 +9,7 @@ mod kinds;
 mod warm;
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -106,6 +107,8 @@ impl Live {
             }
         }
         let mut index = index.unwrap_or_else(|| Index::new(settings));
+        // Nothing that is kept of an object tells who wrote which field.
+        let feeds = FeedSettings { protobuf: true, ..feeds };
         let (feeds, inbox) = Feeds::start(cluster, context, feeds);
         let newest = index.publish(Timestamp::now());
         let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
@@ -218,9 +221,15 @@ impl Owner {
         let mut told = Instant::now();
         let mut rediscover = Instant::now() + REDISCOVER;
         let mut discovering = false;
+        // Put off again and again a timer costs next to nothing.
+        let mut ask_kinds = pin!(tokio::time::sleep_until(rediscover));
+        let mut due = pin!(tokio::time::sleep_until(told));
         loop {
-            let due = self.due(told);
-            let ask_kinds = self.definitions.map_or(rediscover, |at| at.min(rediscover));
+            due.as_mut().reset(self.due(told));
+            let kinds_at = self.definitions.map_or(rediscover, |at| at.min(rediscover));
+            if ask_kinds.deadline() != kinds_at {
+                ask_kinds.as_mut().reset(kinds_at);
+            }
             tokio::select! {
                 delivery = inbox.next() => {
                     let Some(delivery) = delivery else { return };
@@ -251,7 +260,7 @@ impl Owner {
                         Err(_) => rediscover = Instant::now() + RETRY,
                     }
                 }
-                () = tokio::time::sleep_until(ask_kinds), if !discovering => {
+                () = &mut ask_kinds, if !discovering => {
                     discovering = true;
                     self.definitions = None;
                     let (cluster, found) = (self.feeds.cluster().with_timeout(DISCOVERY), found.clone());
@@ -260,7 +269,7 @@ impl Owner {
                         let _ = found.send(cluster.discover().await).await;
                     });
                 }
-                () = tokio::time::sleep_until(due) => self.dirty |= self.index.is_due(Timestamp::now()),
+                () = &mut due => self.dirty |= self.index.is_due(Timestamp::now()),
             }
             if self.dirty && (self.loading == 0 || told.elapsed() >= LOADING) {
                 self.tell();

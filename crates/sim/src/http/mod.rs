@@ -6,7 +6,6 @@ mod log;
 mod negotiate;
 mod object;
 mod path;
-mod protobuf;
 mod watch;
 
 use std::convert::Infallible;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::header;
 use serde_json::{Value, json};
+use taffrail_status::protobuf::{self, Extent, ProtobufError};
 
 use super::Asked;
 use super::answer::Answer;
 use super::list::{item_start, key_prefix};
 use super::negotiate::{Form, form};
-use super::protobuf::Unreadable;
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
@@ -172,15 +172,18 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
             let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
             Ok(first.unwrap_or_else(|| json!({})))
         }
-        "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => super::protobuf::read(
-            &asked.body,
-        )
-        .map_err(|why| match why {
-            Unreadable::UnknownKind => ApiError::unsupported_body(),
-            Unreadable::Malformed => ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind}): it is no Protobuf of that kind"
-            )),
-        }),
+        "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => {
+            let mut text = Vec::new();
+            let read = protobuf::write_json(&asked.body, Extent::Whole, &mut text);
+            let object = read.map(|()| serde_json::from_slice(&text));
+            match object {
+                Ok(Ok(object)) => Ok(object),
+                Err(ProtobufError::UnknownKind { .. }) => Err(ApiError::unsupported_body()),
+                _ => Err(ApiError::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): it is no Protobuf of that kind"
+                ))),
+            }
+        }
         _ => Err(ApiError::unsupported_body()),
     }
 }

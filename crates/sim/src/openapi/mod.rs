@@ -6,6 +6,7 @@ mod gnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
+use taffrail_status::protobuf::schema::{self, Kind, Message, Shape};
 
 use crate::behaviour::Behaviour;
 use crate::cluster::Inner;
@@ -13,7 +14,6 @@ use crate::discovery;
 use crate::error::Answered;
 use crate::http::Answer;
 use crate::kinds::{Resource, group_version};
-use crate::messages::{self, Kind, Message, Shape};
 
 fn path_of(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
@@ -57,7 +57,7 @@ fn kind_of(resource: &Resource, version: &str) -> Value {
 }
 
 fn of_resource(inner: &Inner, resource: &Resource, version: &str) -> Option<&'static Message> {
-    let known = messages::of_kind(&resource.group, version, &resource.kind);
+    let known = schema::of_kind(&resource.group, version, &resource.kind);
     known.filter(|_| !resource.custom && inner.does.on(Behaviour::OpenApiFields))
 }
 
@@ -105,7 +105,7 @@ fn add_parts(message: Option<&'static Message>, place: &str, schemas: &mut Map<S
     while let Some(message) = left.pop() {
         for field in &message.fields {
             let Kind::Message(name) = field.kind else { continue };
-            let Some(part) = messages::message(name) else { continue };
+            let Some(part) = schema::message(name) else { continue };
             // What is written into the object around it has no schema of its own, but parts that have.
             if !field.name.is_empty() {
                 let name = full_name(part.name);
@@ -129,7 +129,7 @@ fn add_fields(message: &Message, place: &str, properties: &mut Map<String, Value
     for field in &message.fields {
         if field.name.is_empty() {
             if let Kind::Message(name) = field.kind
-                && let Some(inside) = messages::message(name)
+                && let Some(inside) = schema::message(name)
             {
                 add_fields(inside, place, properties);
             }

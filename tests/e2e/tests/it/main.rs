@@ -18,6 +18,7 @@ mod clusters;
 mod harness;
 mod helm;
 mod noisy;
+mod protobuf;
 mod recording;
 mod replay;
 mod rollout;

@@ -1,0 +1,517 @@
+//! Objects in Protobuf, as API servers send them to those who ask and as typed clients write them.
+//!
+//! They become the text that the same object is in JSON: so everything else reads one form. What JSON leaves out of an
+//! object because it is empty is left out here. What Protobuf does not carry is not there: an object within an object,
+//! such as the template of a claim, has no `apiVersion` and no `kind`.
+
+pub mod schema;
+
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+
+use crate::json::{Parser, write_string};
+use schema::{Field, Kind, Message, Shape};
+
+/// How Kubernetes marks its own envelope.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// How deep messages may be in one another: deeper than any object is, and nothing to a stack.
+const DEEPEST: usize = 64;
+
+/// Why something cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtobufError {
+    /// It is no Protobuf, or not that of the kind it names.
+    #[error("it is no Protobuf of Kubernetes, or not of the kind that it names")]
+    Malformed,
+    /// Its kind is not among those whose fields are known.
+    #[error("the fields of {api_version} {kind} are not known")]
+    UnknownKind {
+        /// Its group and version.
+        api_version: String,
+        /// Its kind.
+        kind: String,
+    },
+}
+
+/// How much of an object is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// All but `metadata.managedFields`, which is about half of an object, and read by few.
+    Unmanaged,
+}
+
+/// Appends the object in `body` to `out`, as JSON.
+///
+/// # Errors
+/// When it cannot be read. What was appended by then is of no use.
+pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
+    let envelope = Envelope::read(body).ok_or(ProtobufError::Malformed)?;
+    let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
+    let known =
+        schema::of_kind(group, version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
+            api_version: envelope.api_version.clone().into_owned(),
+            kind: envelope.kind.clone().into_owned(),
+        })?;
+    out.extend_from_slice(b"{\"apiVersion\":");
+    write_string(&envelope.api_version, out);
+    out.extend_from_slice(b",\"kind\":");
+    write_string(&envelope.kind, out);
+    let mut writer = Writer { out, extent, depth: DEEPEST };
+    writer.members(envelope.raw, known, &mut false).ok_or(ProtobufError::Malformed)?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends an event of a watch to `out`: the line that it is in JSON, without an end of line.
+///
+/// # Errors
+/// As [`write_json`].
+pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
+    let (mut name, mut object): (&[u8], &[u8]) = (&[], &[]);
+    let mut read = || {
+        for field in Fields(frame) {
+            match field? {
+                (1, Payload::Bytes(bytes)) => name = bytes,
+                (2, Payload::Bytes(bytes)) => object = first(bytes, 1)?.unwrap_or_default(),
+                _ => {}
+            }
+        }
+        Some(())
+    };
+    read().ok_or(ProtobufError::Malformed)?;
+    out.extend_from_slice(b"{\"type\":");
+    write_string(&text(name), out);
+    out.extend_from_slice(b",\"object\":");
+    write_json(object, extent, out)?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// What is around an object: its version, its kind, and the object itself.
+struct Envelope<'a> {
+    api_version: Cow<'a, str>,
+    kind: Cow<'a, str>,
+    raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    fn read(body: &'a [u8]) -> Option<Envelope<'a>> {
+        let mut envelope = Envelope { api_version: "".into(), kind: "".into(), raw: &[] };
+        for field in Fields(body.strip_prefix(MAGIC)?) {
+            match field? {
+                (1, Payload::Bytes(described)) => {
+                    for field in Fields(described) {
+                        match field? {
+                            (1, Payload::Bytes(bytes)) => envelope.api_version = text(bytes),
+                            (2, Payload::Bytes(bytes)) => envelope.kind = text(bytes),
+                            _ => {}
+                        }
+                    }
+                }
+                (2, Payload::Bytes(bytes)) => envelope.raw = bytes,
+                // Nobody compresses here.
+                (3, Payload::Bytes(encoding)) if !encoding.is_empty() => return None,
+                _ => {}
+            }
+        }
+        Some(envelope)
+    }
+}
+
+enum Payload<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// Of a type that no field here has.
+    Other,
+}
+
+/// The fields of a message, in order; `None` once where they are damaged.
+#[derive(Clone)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (value, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(value)
+    }
+
+    fn field(&mut self) -> Option<(u64, Payload<'a>)> {
+        let tag = self.varint()?;
+        let payload = match tag & 7 {
+            0 => Payload::Number(self.varint()?),
+            1 => self.take(8).map(|_| Payload::Other)?,
+            5 => self.take(4).map(|_| Payload::Other)?,
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                Payload::Bytes(self.take(length)?)
+            }
+            _ => return None,
+        };
+        Some((tag >> 3, payload))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Option<(u64, Payload<'a>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// The first bytes under a number.
+fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
+    for field in Fields(message) {
+        if let (number, Payload::Bytes(bytes)) = field?
+            && number == wanted
+        {
+            return Some(Some(bytes));
+        }
+    }
+    Some(None)
+}
+
+/// The number under each of the first three numbers of a message.
+fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
+    let mut all = [None; 4];
+    for field in Fields(message) {
+        if let (number, Payload::Number(value)) = field?
+            && let Some(place) = usize::try_from(number).ok().and_then(|number| all.get_mut(number))
+        {
+            *place = Some(value.cast_signed());
+        }
+    }
+    Some(all)
+}
+
+/// What JSON leaves out of a field that need not be there.
+fn is_zero(value: &[u8]) -> bool {
+    matches!(value, b"null" | b"false" | b"0" | b"\"\"" | b"[]" | b"{}")
+}
+
+struct Writer<'w> {
+    out: &'w mut Vec<u8>,
+    extent: Extent,
+    /// How many more messages may be in one another.
+    depth: usize,
+}
+
+impl Writer<'_> {
+    /// Writes the fields of a message as members of the object that is open. Fields that are not known are left out, as
+    /// every reader of Protobuf does.
+    fn members(&mut self, bytes: &[u8], known: &Message, is_first: &mut bool) -> Option<()> {
+        self.depth = self.depth.checked_sub(1)?;
+        let mut fields = Fields(bytes);
+        // The lists and maps that were written.
+        let mut written = 0_u128;
+        while let Some(next) = fields.next() {
+            let (number, payload) = next?;
+            let Some((place, field)) = known.field(number) else { continue };
+            if field.name == "managedFields" && self.extent == Extent::Unmanaged {
+                continue;
+            }
+            if field.name.is_empty() {
+                if let (Some(inside), Payload::Bytes(bytes)) = (field.inside(), &payload) {
+                    self.members(bytes, inside, is_first)?;
+                }
+                continue;
+            }
+            let (start, was_first) = (self.out.len(), *is_first);
+            if !std::mem::take(is_first) {
+                self.out.push(b',');
+            }
+            self.out.push(b'"');
+            // Names of fields need no escapes.
+            self.out.extend_from_slice(field.name.as_bytes());
+            self.out.extend_from_slice(b"\":");
+            if field.shape == Shape::One {
+                let value = self.out.len();
+                self.value(field, &payload)?;
+                if !field.kept && self.out.get(value..).is_some_and(is_zero) {
+                    self.out.truncate(start);
+                    *is_first = was_first;
+                }
+                continue;
+            }
+            // Who writes them writes all elements one after the other; two lists of one name would hide one.
+            let bit = 1_u128.checked_shl(u32::try_from(place).ok()?)?;
+            if written & bit != 0 {
+                return None;
+            }
+            written |= bit;
+            let (open, close) = if field.shape == Shape::List { (b'[', b']') } else { (b'{', b'}') };
+            self.out.push(open);
+            self.element(field, &payload)?;
+            loop {
+                let mut ahead = fields.clone();
+                match ahead.next() {
+                    Some(Some((own, payload))) if own == number => {
+                        fields = ahead;
+                        self.out.push(b',');
+                        self.element(field, &payload)?;
+                    }
+                    _ => break,
+                }
+            }
+            self.out.push(close);
+        }
+        self.depth += 1;
+        Some(())
+    }
+
+    /// An element of a list, or an entry of a map.
+    fn element(&mut self, field: &Field, payload: &Payload<'_>) -> Option<()> {
+        if field.shape == Shape::List {
+            return self.value(field, payload);
+        }
+        let Payload::Bytes(entry) = payload else { return None };
+        let (mut key, mut value): (&[u8], _) = (&[], Payload::Bytes(&[]));
+        for part in Fields(entry) {
+            match part? {
+                (1, Payload::Bytes(bytes)) => key = bytes,
+                (2, payload) => value = payload,
+                _ => {}
+            }
+        }
+        write_string(&text(key), self.out);
+        self.out.push(b':');
+        self.value(field, &value)
+    }
+
+    fn value(&mut self, field: &Field, payload: &Payload<'_>) -> Option<()> {
+        match (field.kind, payload) {
+            (Kind::Number, Payload::Number(number)) => self.number(number.cast_signed()),
+            (Kind::Flag, Payload::Number(number)) => {
+                self.out.extend_from_slice(if *number == 0 { b"false" } else { b"true" });
+            }
+            (Kind::Text, Payload::Bytes(bytes)) => write_string(&text(bytes), self.out),
+            (Kind::Bytes, Payload::Bytes(bytes)) => write_string(&STANDARD.encode(bytes), self.out),
+            (Kind::Raw, Payload::Bytes(bytes)) => match first(bytes, 1)? {
+                // What is written here must not end before it ends.
+                Some(raw) => {
+                    Parser::new().parse(raw).ok()?;
+                    self.out.extend_from_slice(raw);
+                }
+                None => self.out.extend_from_slice(b"null"),
+            },
+            (Kind::Quantity, Payload::Bytes(bytes)) => match first(bytes, 1)? {
+                Some(written) => write_string(&text(written), self.out),
+                None => self.out.extend_from_slice(b"\"0\""),
+            },
+            (Kind::Texts, Payload::Bytes(bytes)) => {
+                self.out.push(b'[');
+                let mut is_first = true;
+                for part in Fields(bytes) {
+                    if let (_, Payload::Bytes(bytes)) = part? {
+                        if !std::mem::take(&mut is_first) {
+                            self.out.push(b',');
+                        }
+                        write_string(&text(bytes), self.out);
+                    }
+                }
+                self.out.push(b']');
+            }
+            (Kind::Either, Payload::Bytes(bytes)) => {
+                // Which of the two, the number, the text.
+                let [_, which, number, _] = numbers(bytes)?;
+                match which {
+                    Some(1) => write_string(&text(first(bytes, 3)?.unwrap_or_default()), self.out),
+                    _ => self.number(number.unwrap_or_default()),
+                }
+            }
+            (Kind::Time, Payload::Bytes(bytes)) => self.time(bytes)?,
+            (Kind::Duration, Payload::Bytes(bytes)) => {
+                let [_, nanoseconds, ..] = numbers(bytes)?;
+                self.duration(nanoseconds.unwrap_or_default());
+            }
+            (Kind::Message(_), Payload::Bytes(bytes)) => {
+                self.out.push(b'{');
+                self.members(bytes, field.inside()?, &mut true)?;
+                self.out.push(b'}');
+            }
+            // A field of another type than it has.
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn number(&mut self, number: i64) {
+        // Writing to a vector cannot fail.
+        let _ = write!(self.out, "{number}");
+    }
+
+    /// Seconds and nanoseconds; none at all is no time. What is finer than a second is written as `MicroTime` is.
+    fn time(&mut self, bytes: &[u8]) -> Option<()> {
+        let [_, seconds, nanoseconds, _] = numbers(bytes)?;
+        if seconds.is_none() && nanoseconds.is_none() {
+            self.out.extend_from_slice(b"null");
+            return Some(());
+        }
+        let nanoseconds = i32::try_from(nanoseconds.unwrap_or_default()).ok()?;
+        let time = Timestamp::new(seconds.unwrap_or_default(), nanoseconds).ok()?;
+        let _ = match nanoseconds {
+            0 => write!(self.out, "\"{time}\""),
+            _ => write!(self.out, "\"{}\"", time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ")),
+        };
+        Some(())
+    }
+
+    /// A duration as Go writes it; whole seconds are all that Kubernetes has.
+    fn duration(&mut self, nanoseconds: i64) {
+        let seconds = nanoseconds / 1_000_000_000;
+        let _ = match nanoseconds % 1_000_000_000 {
+            0 => write!(self.out, "\"{seconds}s\""),
+            _ => write!(self.out, "\"{nanoseconds}ns\""),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use serde_json::Value;
+
+    use super::{Extent, ProtobufError, write_event, write_json};
+
+    fn read(body: &[u8]) -> Result<Value, ProtobufError> {
+        let mut text = Vec::new();
+        write_json(body, Extent::Whole, &mut text)?;
+        Ok(serde_json::from_slice(&text).expect("JSON"))
+    }
+
+    fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")][..], bytes].concat()
+    }
+
+    fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let described = [part(1, api_version.as_bytes()), part(2, kind.as_bytes())].concat();
+        [b"k8s\0".to_vec(), part(1, &described), part(2, raw)].concat()
+    }
+
+    #[test]
+    fn a_question_about_rights_is_read() {
+        let attributes = [part(2, b"list"), part(5, b"pods")].concat();
+        let review = part(2, &part(1, &attributes));
+        let body = body("authorization.k8s.io/v1", "SelfSubjectAccessReview", &review);
+        let read_back = read(&body).expect("a review");
+        assert_eq!(read_back["spec"], json!({"resourceAttributes": {"verb": "list", "resource": "pods"}}));
+        for end in 0..body.len() {
+            let _ = read(&body[..end]);
+        }
+        assert_eq!(read(b"{}"), Err(ProtobufError::Malformed));
+    }
+
+    #[test]
+    fn what_is_zero_is_left_out_unless_it_counts() {
+        // No name, no creation time, no replicas, and a spec whose template is empty.
+        let metadata = [part(1, b""), part(3, b"shop"), part(8, b"")].concat();
+        let spec = [vec![0x08, 0x00], part(3, b"")].concat();
+        let raw = [part(1, &metadata), part(2, &spec), part(3, b"")].concat();
+        let read_back = read(&body("apps/v1", "Deployment", &raw)).expect("a Deployment");
+        assert_eq!(
+            read_back,
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop"}, "spec": {"replicas": 0},
+            })
+        );
+    }
+
+    #[test]
+    fn special_types_are_what_json_has_for_them() {
+        let port = [part(4, &[0x08, 0x01, 0x1a, 4, b'h', b't', b't', b'p']), vec![0x18, 80]].concat();
+        let other = part(4, &[0x08, 0x00, 0x10, 0x90, 0x3f]);
+        let raw = part(2, &[part(1, &port), part(1, &other)].concat());
+        let read_back = read(&body("v1", "Service", &raw)).expect("a Service");
+        let wanted = json!([{"port": 80, "targetPort": "http"}, {"targetPort": 8080}]);
+        assert_eq!(read_back["spec"]["ports"], wanted);
+        let lease = part(2, &part(4, &[0x08, 0x80, 0xe2, 0xcf, 0xaa, 0x06, 0x10, 0xc0, 0xc4, 0x07]));
+        let read_back = read(&body("coordination.k8s.io/v1", "Lease", &lease)).expect("a Lease");
+        assert_eq!(read_back["spec"]["renewTime"], "2023-11-14T22:13:20.000123Z");
+        let unknown = read(&body("v1", "NoSuchKind", &lease)).expect_err("no such kind").to_string();
+        assert_eq!(unknown, "the fields of v1 NoSuchKind are not known");
+    }
+
+    #[test]
+    fn depth_has_a_bound() {
+        // No built-in kind but a schema nests in itself; a wrong length does it, too.
+        let mut raw = part(1, b"a");
+        for _ in 0..8 {
+            raw = part(2, &raw);
+        }
+        let _ = read(&body("v1", "Pod", &raw));
+    }
+
+    #[test]
+    fn an_event_is_the_line_that_it_is_in_json() {
+        let metadata = [part(1, b"web-0"), vec![0x8a, 0x01, 4, 0x0a, 2, b'm', b'e']].concat();
+        let pod = body("v1", "Pod", &part(1, &metadata));
+        let frame = [part(1, b"MODIFIED"), part(2, &part(1, &pod))].concat();
+        let mut line = Vec::new();
+        write_event(&frame, Extent::Unmanaged, &mut line).expect("an event");
+        let line = String::from_utf8(line).expect("text");
+        assert_eq!(
+            line,
+            r#"{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0"}}}"#
+        );
+        for end in 0..frame.len() {
+            let _ = write_event(&frame[..end], Extent::Whole, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn an_object_of_metadata_alone_is_known_by_its_form() {
+        let object = body("meta.k8s.io/v1", "PartialObjectMetadata", &part(1, &part(1, b"settings")));
+        let wanted = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "settings"},
+        });
+        assert_eq!(read(&object), Ok(wanted));
+    }
+
+    #[test]
+    fn what_an_object_holds_as_text_cannot_end_it() {
+        // The data of a ControllerRevision is JSON in bytes.
+        let revision = |data: &[u8]| body("apps/v1", "ControllerRevision", &part(2, &part(1, data)));
+        assert_eq!(read(&revision(b"{\"a\":1}")).expect("a revision")["data"], json!({"a": 1}));
+        assert_eq!(read(&revision(b"{},\"kind\":\"Secret\"")), Err(ProtobufError::Malformed));
+    }
+
+    #[test]
+    fn a_list_that_is_begun_twice_is_refused() {
+        let metadata = [part(14, b"one"), part(1, b"web"), part(14, b"two")].concat();
+        assert_eq!(read(&body("v1", "Pod", &part(1, &metadata))), Err(ProtobufError::Malformed));
+    }
+}
