@@ -43,7 +43,7 @@ mod rules;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
-pub use compute::{ComputeError, Fork};
+pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Rules, Taffrail};

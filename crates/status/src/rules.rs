@@ -23,6 +23,16 @@ pub trait Rules: Send + Sync {
     }
 }
 
+impl<R: Rules + ?Sized> Rules for &R {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        (**self).judge(object, now)
+    }
+
+    fn options(&self) -> Options {
+        (**self).options()
+    }
+}
+
 /// Rules, with choices where people differ.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Choosing<R> {

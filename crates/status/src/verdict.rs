@@ -117,6 +117,9 @@ pub struct Verdict {
     pub conditions: Vec<Condition>,
     /// Which rule decided, such as `builtin/apps/Deployment`, `generic/ready` or `fallback`.
     pub rule: Cow<'static, str>,
+    /// Whether the object rests because somebody wants so; what a rule knows of it, beside what [`assess`](crate::assess)
+    /// sees of every kind.
+    pub suspended: bool,
 }
 
 impl Verdict {
@@ -126,7 +129,13 @@ impl Verdict {
         message: impl Into<Cow<'static, str>>,
         rule: impl Into<Cow<'static, str>>,
     ) -> Verdict {
-        Verdict { status, message: message.into(), conditions: Vec::new(), rule: rule.into() }
+        Verdict {
+            status,
+            message: message.into(),
+            conditions: Vec::new(),
+            rule: rule.into(),
+            suspended: false,
+        }
     }
 
     pub(crate) fn current(message: impl Into<Cow<'static, str>>, rule: &'static str) -> Verdict {

@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
 use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
-use taffrail_status::assess::{Budgets, Options};
-use taffrail_status::{Choosing, Taffrail};
+use taffrail_status::assess::Budgets;
 
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::demo::DemoArguments;
+use crate::commands::rules::RulesArguments;
 use crate::commands::status::{StatusArguments, StatusOutput};
 use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
 use crate::commands::wait::WaitArguments;
+use crate::ruling::{Judging, Ruling};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Reconcile(ReconcileArguments),
     Suspend(SuspendArguments),
     Resume(ResumeArguments),
+    Rules(RulesArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
     Demo(DemoArguments),
@@ -92,6 +94,7 @@ impl Command {
             Command::Reconcile(arguments) => &mut arguments.acting.source,
             Command::Suspend(arguments) => &mut arguments.acting.source,
             Command::Resume(arguments) => &mut arguments.acting.source,
+            Command::Rules(arguments) => return arguments.contexts_mut(),
             Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
         };
         Some(&mut source.context)
@@ -111,6 +114,7 @@ impl Command {
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
+            | Command::Rules(_)
             | Command::Config(_)
             | Command::Completion(_) => false,
         }
@@ -174,6 +178,10 @@ pub(crate) struct ViewArguments {
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
+    /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: Ruling,
+
     /// Go on, and show what changes as it changes, until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
@@ -192,19 +200,17 @@ pub(crate) enum Pdb {
 
 impl ViewArguments {
     /// Who judges.
-    pub(crate) fn rules(&self) -> Choosing<Taffrail> {
-        self.pdb.rules()
+    pub(crate) fn rules(&self) -> Judging {
+        self.rules.judging(self.pdb.into())
     }
 }
 
-impl Pdb {
-    /// Who judges so.
-    pub(crate) fn rules(self) -> Choosing<Taffrail> {
-        let pdb = match self {
+impl From<Pdb> for Budgets {
+    fn from(pdb: Pdb) -> Budgets {
+        match pdb {
             Pdb::Advisory => Budgets::Advisory,
             Pdb::Sufficient => Budgets::Sufficient,
-        };
-        Choosing { rules: Taffrail, options: Options { pdb } }
+        }
     }
 }
 

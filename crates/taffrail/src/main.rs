@@ -13,6 +13,7 @@ mod interrupt;
 mod output;
 mod program;
 mod reasons;
+mod ruling;
 mod source;
 
 use std::path::PathBuf;
@@ -72,6 +73,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),
         Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting),
         Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
+        Command::Rules(arguments) => commands::rules::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),

@@ -25,8 +25,9 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 5] = [
+const BORDERS: [Border; 6] = [
     Border { name: "taffrail-status", uses: &[], never: &RUNTIMES, pure: true },
+    Border { name: "taffrail-rules", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-apps", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
     Border {
         name: "taffrail-cluster",
@@ -36,7 +37,7 @@ const BORDERS: [Border; 5] = [
     },
     Border {
         name: "taffrail",
-        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-sim", "taffrail-status"],
+        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-rules", "taffrail-sim", "taffrail-status"],
         never: &["axum", "sqlx", "openssl-sys", "ring"],
         pure: false,
     },

@@ -59,6 +59,9 @@ pub struct ResourceRow {
     /// The rule that decided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
+    /// Whether it rests because somebody wants so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     /// Since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -113,6 +116,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
         status: app.freshness.effective(resource.status).as_str(),
         message: resource.message.clone(),
         rule: resource.rule.clone(),
+        suspended: resource.flags.suspended,
         since: resource.since.map(time),
         app: AppName::from(&app.app),
     }

@@ -24,7 +24,7 @@ use crate::ApiResource;
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
 /// The version of the format; whatever else is read is refused.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -116,8 +116,9 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
 }
 
 fn write_verdict(out: &mut Writer, verdict: &Verdict) {
-    let Verdict { status, message, conditions, rule } = verdict;
+    let Verdict { status, message, conditions, rule, suspended } = verdict;
     out.byte(*status as u8);
+    out.byte(u8::from(*suspended));
     out.text(message);
     out.text(rule);
     out.list(conditions.iter(), |out, condition| {
@@ -129,6 +130,7 @@ fn write_verdict(out: &mut Writer, verdict: &Verdict) {
 
 fn read_verdict(input: &mut Reader<'_>) -> Result<Verdict, Damaged> {
     let status = read_status(input)?;
+    let suspended = input.byte()? == 1;
     let text = |input: &mut Reader<'_>| Ok::<_, Damaged>(Cow::Owned(input.text()?.to_owned()));
     let (message, rule) = (text(input)?, text(input)?);
     let conditions = input.list(|input| {
@@ -139,7 +141,7 @@ fn read_verdict(input: &mut Reader<'_>) -> Result<Verdict, Damaged> {
         };
         Ok(Condition { condition, reason: text(input)?, message: text(input)? })
     })?;
-    Ok(Verdict { status, message, conditions, rule })
+    Ok(Verdict { status, message, conditions, rule, suspended })
 }
 
 fn read_status(input: &mut Reader<'_>) -> Result<Status, Damaged> {

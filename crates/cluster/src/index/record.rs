@@ -279,8 +279,8 @@ pub(super) struct Judged(pub(super) Verdict);
 
 impl Hash for Judged {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Verdict { status, message, conditions, rule } = &self.0;
-        (status, message, rule, conditions.len()).hash(state);
+        let Verdict { status, message, conditions, rule, suspended } = &self.0;
+        (status, message, rule, suspended, conditions.len()).hash(state);
         for condition in conditions {
             (condition.condition, &condition.reason, &condition.message).hash(state);
         }

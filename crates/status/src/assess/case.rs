@@ -91,8 +91,9 @@ impl Finding {
             reason: self.reason.clone(),
             message: Cow::Owned(self.text.clone()),
         });
+        let (suspended, conditions) = (self.verdict.suspended, condition.into_iter().collect());
         let verdict = Verdict::new(status, self.text.clone(), rule);
-        self.verdict = Verdict { conditions: condition.into_iter().collect(), ..verdict };
+        self.verdict = Verdict { conditions, suspended, ..verdict };
         if status == Status::Current {
             (self.since, self.hard) = (None, None);
             self.below.clear();
@@ -144,7 +145,8 @@ impl Finding {
                 message: Cow::Owned(text.to_owned()),
             };
             let verdict = Verdict::new(Status::Failed, self.verdict.message.clone(), cause.rule());
-            self.verdict = Verdict { conditions: vec![condition], ..verdict };
+            let suspended = self.verdict.suspended;
+            self.verdict = Verdict { conditions: vec![condition], suspended, ..verdict };
         }
     }
 
@@ -198,7 +200,8 @@ impl Finding {
         links
     }
 
-    pub(super) fn into_assessment(self, flags: Flags) -> Assessment {
+    pub(super) fn into_assessment(self, mut flags: Flags) -> Assessment {
+        flags.suspended |= self.verdict.suspended;
         let (own, cause) = (self.text.trim_end(), self.cause());
         let message = match self.says_what_it_awaits {
             // It quotes the cause, or there is nothing to quote.

@@ -68,7 +68,7 @@ pub struct Options {
 /// What people have switched off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// `spec.suspend`
+    /// `spec.suspend`, or what the rules of its kind know of it.
     pub suspended: bool,
     /// `spec.paused`
     pub paused: bool,

@@ -115,6 +115,26 @@ impl Subject<'_, '_> {
 /// A rule for one kind.
 type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
+/// The kinds that kstatus has rules for, by group and kind.
+pub const BUILT_IN: [(&str, &str); 16] = [
+    ("", "ConfigMap"),
+    ("", "PersistentVolumeClaim"),
+    ("", "Pod"),
+    ("", "Secret"),
+    ("", "Service"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+    ("extensions", "DaemonSet"),
+    ("extensions", "Deployment"),
+    ("extensions", "ReplicaSet"),
+    ("policy", "PodDisruptionBudget"),
+];
+
 /// The rule for a kind, whatever its version.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
     Some(match (object.group(), object.kind()) {
@@ -189,4 +209,20 @@ pub(crate) fn terminating() -> Verdict {
 pub(crate) fn not_observed(kind: &str, generation: i64, observed: i64) -> Verdict {
     let message = format!("{kind} generation is {generation}, but latest observed generation is {observed}");
     Verdict::in_progress("LatestGenerationNotObserved", message, "generic/generation")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_that_is_listed_has_a_rule() {
+        for (group, kind) in BUILT_IN {
+            let slash = if group.is_empty() { "" } else { "/" };
+            let object = json!({"apiVersion": format!("{group}{slash}v1"), "kind": kind});
+            assert!(rule_for(&Object::new((&object).into()).unwrap()).is_some(), "{group} {kind}");
+        }
+    }
 }

@@ -36,4 +36,4 @@ pub use document::{Document, OwnedDocument, Parser};
 pub use envelope::Part;
 pub use scan::{Error, ErrorKind, MAX_DEPTH};
 pub use string::{write_escaped, write_string};
-pub use value::{Items, Kind, Members, TooDeep, Value};
+pub use value::{Items, Kind, Members, Rows, TooDeep, Value};

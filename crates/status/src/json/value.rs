@@ -125,7 +125,7 @@ impl<'a> Value<'a> {
 
     /// The last members called as `keys` say, found in one pass.
     #[inline]
-    pub(crate) fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
             Repr::Indexed(index) => index.pick(keys),
             _ => self.search(keys),
@@ -207,7 +207,7 @@ impl<'a> Value<'a> {
 
     /// The objects of an array, each as the values of its last members called as `keys` say; what is no
     /// object is given back as it is.
-    pub(crate) fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
+    pub fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
         Some(Rows { items: self.items()?, keys })
     }
 
@@ -315,7 +315,8 @@ impl<'a> Iterator for Items<'a> {
 }
 
 /// Iterator over the objects of an array; see [`Value::rows`].
-pub(crate) struct Rows<'a, 'k, const N: usize> {
+#[derive(Debug, Clone)]
+pub struct Rows<'a, 'k, const N: usize> {
     items: Items<'a>,
     keys: [&'k str; N],
 }

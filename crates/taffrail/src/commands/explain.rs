@@ -378,6 +378,10 @@ fn explain(
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
         indented(out, "  - ", fact)?;
     }
+    // Who knows Kubernetes knows what its own kinds mean; what others say can be looked up.
+    if taffrail_rules::origin_of(&cause.rule).is_some() {
+        indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
+    }
     changed(out, explanation)?;
     if explanation.chain.len() > 1 {
         writeln!(out)?;

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
 mod named;
+pub(crate) mod rules;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;

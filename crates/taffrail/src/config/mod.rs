@@ -61,7 +61,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Of::All,
         "The labels whose values name the apps of objects that no tool declares",
     ),
-    one("rules", "rules", Of::Command("status"), "Whose rules decide in `taffrail status`"),
+    one("rules", "rules", Of::All, "Whose rules decide: taffrail, kstatus or a folder"),
     one("pdb", "pdb", Of::All, "What a PodDisruptionBudget means for the Deployment whose Pods it protects"),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {

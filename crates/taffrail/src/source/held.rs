@@ -10,14 +10,14 @@ use taffrail_apps::{
     wanted_elsewhere,
 };
 use taffrail_cluster::Cluster;
-use taffrail_status::{Choosing, Taffrail};
 
 use super::live::{self, Failure, Live, Member};
+use crate::ruling::Judging;
 
 /// Clusters, with what was last read of each.
 pub(crate) struct Held {
     asked: Asked,
-    rules: Choosing<Taffrail>,
+    rules: Judging,
     timeout: Duration,
     members: Vec<Kept>,
 }
@@ -31,12 +31,7 @@ struct Kept {
 
 impl Held {
     /// Holds nothing yet of these clusters, each of which may take `timeout` to answer.
-    pub(crate) fn new(
-        members: Vec<Member>,
-        timeout: Duration,
-        asked: Asked,
-        rules: Choosing<Taffrail>,
-    ) -> Held {
+    pub(crate) fn new(members: Vec<Member>, timeout: Duration, asked: Asked, rules: Judging) -> Held {
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let kept = |member: Member| {
             let snapshot = member
@@ -81,7 +76,7 @@ impl Held {
 
 impl Kept {
     /// A connection of its own each time: that it can be made is what shows that the cluster is in reach.
-    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &Choosing<Taffrail>) {
+    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &Judging) {
         let read = async {
             let cluster = self.live.connect().await?;
             let snapshot = live::read(&self.live.member.name, &cluster, asked, now, rules).await?;

@@ -15,14 +15,15 @@ use taffrail_apps::{
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
 };
+use taffrail_status::Rules;
 use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Choosing, Rules, Taffrail};
 
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
 
 use super::reading;
+use crate::ruling::Judging;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -223,7 +224,7 @@ pub(super) fn fleet(
     timeout: Duration,
     asked: Asked,
     now: Timestamp,
-    rules: Choosing<Taffrail>,
+    rules: Judging,
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;

@@ -14,10 +14,11 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
-use taffrail_status::{Choosing, Taffrail};
+use taffrail_status::assess::Budgets;
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
+use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
 pub(crate) use held::Held;
@@ -72,7 +73,7 @@ pub(crate) struct Fleet {
     /// The time from which ages are told: another one only where answers of different times are compared.
     pub(crate) aged: Timestamp,
     /// Who judges it.
-    pub(crate) rules: Choosing<Taffrail>,
+    pub(crate) rules: Judging,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
     pub(crate) complaints: Vec<Complaint>,
     /// The labels that name apps.
@@ -146,7 +147,7 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    let rules = Choosing::default();
+    let rules = Ruling::default().judging(Budgets::default());
     let labels = AppLabels::default();
     let aged = now;
     let _answering = Stopwatch::start(arguments.verbose);

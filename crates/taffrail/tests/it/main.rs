@@ -14,6 +14,7 @@ mod get;
 mod golden;
 mod manifests;
 mod output_docs;
+mod rules;
 mod settings;
 mod status;
 mod terminal;

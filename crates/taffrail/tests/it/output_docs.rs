@@ -141,6 +141,18 @@ metadata: {name: web, namespace: shop, generation: 2}
 status: {observedGeneration: 1}
 ";
     compare(taffrail(&["status", "-f", "-", "-o", "json"], objects));
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/library");
+    let lock = super::rules::LOCK;
+    for command in [&["status"][..], &["rules", "why"]] {
+        compare(taffrail(&[command, &["-f", "-", "-o", "json", "--rules", library]].concat(), lock));
+    }
+    let labelled = lock.replace("house}", "house, labels: {app.kubernetes.io/instance: house}}");
+    compare(taffrail(&["get", "resources", "--from", "-", "-o", "json", "--rules", library], &labelled));
+    compare(taffrail(&["rules", "list", "-o", "json"], ""));
+    let broken = super::rules::broken();
+    for command in ["test", "lint"] {
+        compare(taffrail(&["rules", command, broken.path().to_str().unwrap(), "-o", "json"], ""));
+    }
     let lines = taffrail(&["status", "-f", "-", "-o", "jsonl", "--input", "jsonl"], "{\"kind\": 1}\n").stdout;
     for line in lines.lines() {
         page.compare("Verdict", &serde_json::from_str(line).unwrap(), "line", &mut met);

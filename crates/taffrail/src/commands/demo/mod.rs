@@ -15,12 +15,14 @@ use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, Asked};
+use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::{self, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::output::screen::Screen;
+use crate::ruling::Ruling;
 use crate::source::{Held, members};
 use kubeconfig::PrivateFile;
 use news::News;
@@ -233,7 +235,7 @@ fn held(file: &PrivateFile) -> Result<Held, Complaint> {
     };
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(members, PATIENCE, asked, taffrail_status::Choosing::default()))
+    Ok(Held::new(members, PATIENCE, asked, Ruling::default().judging(Budgets::default())))
 }
 
 /// Where it is shown.

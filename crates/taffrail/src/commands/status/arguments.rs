@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use crate::cli::SourceArguments;
+use crate::ruling::Ruling;
 
 /// Show the status of objects from files, stdin or clusters.
 #[derive(Debug, Args)]
@@ -52,9 +53,9 @@ pub(crate) struct StatusArguments {
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub(crate) output: StatusOutput,
 
-    /// Whose rules decide: Taffrail's, or kstatus' to the letter
-    #[arg(long, value_enum, default_value_t = RuleSet::Taffrail)]
-    pub(crate) rules: RuleSet,
+    /// Whose rules decide: Taffrail's, kstatus' to the letter, or those of a folder before Taffrail's
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: Ruling,
 
     /// Which kstatus, where the two differ
     #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
@@ -78,6 +79,17 @@ pub(crate) struct StatusArguments {
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
+
+    /// Tell which rules were asked, in place of the statuses.
+    #[arg(skip)]
+    pub(crate) why: Option<Why>,
+}
+
+/// How it is told which rules were asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,12 +112,6 @@ pub(crate) enum StatusOutput {
     Jsonl,
     Yaml,
     Name,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RuleSet {
-    Taffrail,
-    Kstatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

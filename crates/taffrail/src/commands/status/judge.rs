@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_rules::RuleSet;
 use taffrail_status::json::Parser;
 use taffrail_status::{Object, Rules, Status, Verdict, augment};
 
-use super::arguments::{StatusArguments, StatusOutput};
+use super::arguments::{StatusArguments, StatusOutput, Why};
 use super::line::write_line;
 use super::now;
+use crate::commands::rules::why;
 use crate::input::{self, Chunk, Parsed, Shape};
 
 /// What the answers to a chunk consist of.
@@ -64,7 +66,9 @@ pub(super) struct Answers {
 }
 
 pub(super) struct Judge {
-    pub(super) rules: Box<dyn Rules>,
+    pub(super) rules: &'static dyn Rules,
+    /// How it is told which of these rules were asked, where that is the question.
+    pub(super) why: Option<(Why, &'static RuleSet)>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
 }
@@ -98,6 +102,11 @@ impl Judge {
         let mut answers = Answers::new(row.cluster.as_str().into());
         answers.all_current = false;
         match self.form {
+            Form::Lines if self.why.is_some() => {
+                answers
+                    .misses
+                    .push(Miss { line: 0, text: format!("{} {} does not exist", row.kind, row.name) });
+            }
             Form::Lines => write_row(&row, &mut answers.lines),
             Form::Rows => answers.rows.push(row),
             Form::Augmented => {
@@ -148,6 +157,9 @@ impl Judge {
             return;
         }
         let verdict = self.rules.judge(&object, now);
+        if let (Some((form, set)), Ok(verdict)) = (self.why, &verdict) {
+            return why::tell(form, set, &object, verdict, &mut answers.lines);
+        }
         answers.all_current &= matches!(&verdict, Ok(verdict) if verdict.status == Status::Current);
         if self.form == Form::Lines {
             match verdict {
@@ -177,7 +189,7 @@ impl Judge {
 
     fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
         let mut tree = input::tree(object)?;
-        augment(&mut tree, &*self.rules, now).map_err(|error| error.to_string())?;
+        augment(&mut tree, self.rules, now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, 
         raw(r#""}"#, "", out);
     }
     text(r#"],"rule":""#, &verdict.rule, out);
-    out.extend_from_slice(b"\"}\n");
+    out.extend_from_slice(if verdict.suspended { b"\",\"suspended\":true}\n" } else { b"\"}\n" });
 }
 
 /// Inlined so that copying a literal is a few instructions and no call.

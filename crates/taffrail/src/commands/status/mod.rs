@@ -15,14 +15,13 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use jiff::Timestamp;
-use taffrail_status::{Fork, Kstatus, Rules, Taffrail};
+use taffrail_status::{Fork, Rules};
 
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
-pub(crate) use arguments::{InputFormat, StatusArguments, StatusOutput};
-use arguments::{KstatusFork, RuleSet};
+pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
 use print::Printer;
 
@@ -38,9 +37,11 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
-    let judge = Judge { rules: rules(arguments), now: arguments.source.now, form: arguments.into() };
+    let why = arguments.why.map(|form| (form, arguments.rules.set()));
+    let judge = Judge { rules: rules(arguments), why, now: arguments.source.now, form: arguments.into() };
     if arguments.watch {
-        let view = ViewArguments { pdb: Pdb::Advisory, watch: true, source: arguments.source.clone() };
+        let source = arguments.source.clone();
+        let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules, watch: true, source };
         let mut seen = follow::Seen::default();
         return watch::view(&view, arguments.form(), &mut |from| {
             follow::look(arguments, &view, &judge, &mut seen, from)
@@ -67,12 +68,11 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-fn rules(arguments: &StatusArguments) -> Box<dyn Rules> {
-    match (arguments.rules, arguments.kstatus_fork) {
-        (RuleSet::Taffrail, _) => Box::new(Taffrail),
-        (RuleSet::Kstatus, KstatusFork::Flux) => Box::new(Kstatus { fork: Fork::Flux }),
-        (RuleSet::Kstatus, KstatusFork::KubernetesSigs) => Box::new(Kstatus { fork: Fork::KubernetesSigs }),
-    }
+fn rules(arguments: &StatusArguments) -> &'static dyn Rules {
+    arguments.rules.rules(match arguments.kstatus_fork {
+        KstatusFork::Flux => Fork::Flux,
+        KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
+    })
 }
 
 /// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.

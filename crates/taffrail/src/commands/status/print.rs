@@ -39,7 +39,11 @@ enum ItemStyle {
 
 impl Printer {
     pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
-        let kind = if arguments.augment { "v1 List" } else { "cli.taffrail.dev/v1alpha1 StatusList" };
+        let kind = match arguments.why {
+            _ if arguments.augment => "v1 List",
+            Some(_) => "cli.taffrail.dev/v1alpha1 RulingList",
+            None => "cli.taffrail.dev/v1alpha1 StatusList",
+        };
         let raw = || Box::new(answer::programs()) as Out;
         let form = match arguments.output {
             StatusOutput::Table | StatusOutput::Wide => {
@@ -219,7 +223,9 @@ impl ItemStyle {
 }
 
 fn cells(row: &Row, wide: bool) -> Vec<Cell> {
-    let status = Cell::styled(row.verdict.status.word(), style(row.verdict.status));
+    let word = row.verdict.status.word();
+    let word = if row.verdict.suspended { format!("{word} (suspended)") } else { word.to_owned() };
+    let status = Cell::styled(word, style(row.verdict.status));
     if !wide {
         return vec![
             Cell::new(&row.namespace),

@@ -15,6 +15,7 @@ use super::named;
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
+use crate::ruling::Ruling;
 use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -45,7 +46,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         app_labels: arguments.which.grouping.labels(),
         ..Asked::default()
     };
-    let mut follow = Follow::judging(&arguments.source, Pdb::Advisory.rules(), &asked)?;
+    let mut follow =
+        Follow::judging(&arguments.source, Ruling::default().judging(Pdb::Advisory.into()), &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),

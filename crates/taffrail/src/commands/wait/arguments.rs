@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use taffrail_apps::wait::{InvalidUntil, Question, Until};
+use taffrail_rules::cel::Names;
 
 use crate::cel::Expression;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
+use crate::ruling::Ruling;
 
 /// Wait until objects or apps are as they shall be, and say what stands in the way.
 #[derive(Debug, Args)]
@@ -88,13 +90,17 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
+    /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: Ruling,
+
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
 }
 
 /// What is waited for, with expressions in CEL.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
-    Until::read(text, |text| match Expression::read(text) {
+    Until::read(text, |text| match Expression::read(text, Names::Object) {
         Ok(expression) => Ok(Question::new(Arc::new(expression))),
         Err(error) => Err(error.to_string()),
     })
@@ -151,6 +157,7 @@ impl ClusterArguments {
 impl WaitArguments {
     /// How the clusters are read.
     pub(crate) fn view(&self) -> ViewArguments {
-        ViewArguments { pdb: self.pdb, watch: true, source: self.clusters.source(super::PATIENCE) }
+        let source = self.clusters.source(super::PATIENCE);
+        ViewArguments { pdb: self.pdb, rules: self.rules, watch: true, source }
     }
 }

@@ -19,7 +19,6 @@ use taffrail_apps::wait::Selection;
 use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading, Snapshot};
 use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, ReadError, ScopeId, ScopeState};
 use taffrail_status::json::Parser;
-use taffrail_status::{Choosing, Taffrail};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
@@ -28,6 +27,7 @@ use super::reading::following;
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
+use crate::ruling::Judging;
 use again::Again;
 use plan::has_failed;
 
@@ -192,7 +192,7 @@ impl Follow {
     /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
     pub(crate) fn judging(
         source: &SourceArguments,
-        rules: Choosing<Taffrail>,
+        rules: Judging,
         asked: &Asked,
     ) -> Result<Follow, Complaint> {
         let Members { members, complaints } = members(source)?;

@@ -1,0 +1,22 @@
+//! Expressions in CEL: Flux' `healthCheckExprs` and `readyExpr`.
+//!
+//! The interpreter needs a deep stack and cannot be stopped, so it is the caller who runs it, on a thread of its own: through
+//! [`Ask`]. Here is what the answers mean.
+
+mod flux;
+mod program;
+
+pub use flux::{HealthCheckError, HealthCheckProblem, HealthChecks, ReadyExpr};
+pub use program::{Answer, InvalidExpression, LONGEST, Names, OPENINGS, Program, STACK, check_size};
+
+/// An expression that somebody evaluates, in bounded time.
+pub trait Ask: std::fmt::Debug + Send + Sync {
+    /// Its text, as it was written.
+    fn written(&self) -> &str;
+
+    /// What it says of these, by the names by which it speaks of them.
+    fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer;
+}
+
+/// Who reads expressions.
+pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;

@@ -1,0 +1,310 @@
+//! Expressions, read and evaluated by the interpreter.
+//!
+//! It recurses while it reads and evaluates, and knows neither a budget nor an interrupt. So size and nesting are bounded before
+//! it sees an expression; that it has a deep stack, and that what takes too long is given up, is up to the caller.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::objects::{Key, Map};
+use cel::{Context, Env, ExecutionError, ParseErrors, Value};
+
+/// Longer expressions are not read, in bytes.
+pub const LONGEST: usize = 2048;
+
+/// Nor are those with more of what may open another level: brackets, and the question mark of `a ? b : c`.
+pub const OPENINGS: usize = 64;
+
+/// The stack that the deepest expression needs that the bounds let through, in bytes; what is not used costs nothing.
+pub const STACK: usize = 64 << 20;
+
+/// What is told of a value, at most, in characters.
+const TOLD: usize = 200;
+
+/// By what name an expression may speak of the object.
+const OBJECT: &str = "object";
+
+/// Names that the language itself has.
+const OWN: [&str; 12] = [
+    "bool",
+    "bytes",
+    "double",
+    "dyn",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "optional",
+    "optional_type",
+    "string",
+    "type",
+];
+
+/// Why a text is no expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidExpression {
+    /// Too long to be read.
+    #[error("it is longer than {LONGEST} bytes")]
+    TooLong,
+    /// Too deep to be read.
+    #[error("it has more than {OPENINGS} brackets and question marks")]
+    TooDeep,
+    /// No CEL.
+    #[error("{message} (line {line}, column {column})")]
+    Syntax {
+        /// What is wrong.
+        message: String,
+        /// Where, counted from 1.
+        line: isize,
+        /// Where, counted from 1.
+        column: isize,
+    },
+    /// It asks for something that nobody gives it.
+    #[error("it knows nothing called '{name}'; {known}")]
+    UnknownName {
+        /// What it asks for.
+        name: String,
+        /// What there is, in words.
+        known: String,
+    },
+    /// The interpreter broke down, or there is nowhere to run it.
+    #[error("it cannot be read: {0}")]
+    Broken(String),
+    /// It took too long to be read.
+    #[error("to read it took longer than {0:?}")]
+    TooSlow(std::time::Duration),
+}
+
+/// What an expression says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is so.
+    True,
+    /// It is not so.
+    False,
+    /// There is not yet what it asks for; what that is, for people.
+    Missing(String),
+    /// It has no answer, and will not have one later; why, for people.
+    Fault(String),
+}
+
+/// By which names an expression may speak of what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// `object`
+    Object,
+    /// `self` and `dep`
+    SelfAndDependency,
+    /// Any: the fields of the object by their own names.
+    Fields,
+}
+
+impl Names {
+    fn knows(self, name: &str) -> bool {
+        match self {
+            Names::Object => name == "object",
+            Names::SelfAndDependency => matches!(name, "self" | "dep"),
+            Names::Fields => true,
+        }
+    }
+
+    fn known(self, name: &str) -> String {
+        match self {
+            Names::Object => {
+                format!("the object is called object, so write object.{name} for a field of it")
+            }
+            _ => format!(
+                "write self.{name} for a field of the object, dep.{name} for one of what it depends on"
+            ),
+        }
+    }
+}
+
+/// An expression that is true or false.
+pub struct Program {
+    program: cel::Program,
+    env: Arc<Env>,
+    names: Names,
+    asks_for_metadata_only: bool,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// Reads an expression; needs [`STACK`].
+    ///
+    /// # Errors
+    /// When it is none, or too large.
+    pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
+        check_size(text)?;
+        let env = Arc::new(Env::stdlib());
+        let program = env.compile(text).map_err(|errors| syntax(&errors))?;
+        let mut looked = Used::new(names);
+        looked.look(program.expression(), &mut Vec::new());
+        if let Some(name) = looked.unknown {
+            return Err(InvalidExpression::UnknownName { known: names.known(&name), name });
+        }
+        Ok(Program { program, env, names, asks_for_metadata_only: !looked.asks_for_more })
+    }
+
+    /// Whether it asks for nothing but apiVersion, kind and metadata of `object`.
+    pub fn asks_for_metadata_only(&self) -> bool {
+        self.asks_for_metadata_only
+    }
+
+    /// What it says of these; needs [`STACK`], and is not bounded in time.
+    pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
+        let mut context = Context::with_env(Arc::clone(&self.env));
+        for (name, tree) in variables {
+            context.add_variable_from_value(*name, value(tree));
+        }
+        match self.program.execute(&context) {
+            Ok(Value::Bool(true)) => Answer::True,
+            Ok(Value::Bool(false)) => Answer::False,
+            Ok(other) => Answer::Fault(format!("it is a {}, neither true nor false", other.type_of())),
+            Err(ExecutionError::NoSuchKey(key)) => {
+                Answer::Missing(format!("there is no '{}' yet", short(&key)))
+            }
+            Err(error @ (ExecutionError::IndexOutOfBounds(_) | ExecutionError::NoSuchOverload(_))) => {
+                // A field that is null now may be a number later.
+                Answer::Missing(short(&error.to_string()))
+            }
+            // Functions are told apart by nothing but that nobody could have given them.
+            Err(ExecutionError::UndeclaredReference(name)) if self.names == Names::Fields => {
+                Answer::Missing(format!("there is no '{}' yet", short(&name)))
+            }
+            Err(ExecutionError::UndeclaredReference(name)) => {
+                Answer::Fault(format!("there is no function '{}'", short(&name)))
+            }
+            Err(error) => Answer::Fault(short(&error.to_string())),
+        }
+    }
+}
+
+/// Whether a text is small enough to be read.
+///
+/// # Errors
+/// When it is not.
+pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
+    if text.len() > LONGEST {
+        return Err(InvalidExpression::TooLong);
+    }
+    // Those inside of strings count as well: who would tell them apart had to read the expression.
+    if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > OPENINGS {
+        return Err(InvalidExpression::TooDeep);
+    }
+    Ok(())
+}
+
+fn syntax(errors: &ParseErrors) -> InvalidExpression {
+    let Some(first) = errors.errors.first() else {
+        return InvalidExpression::Broken("no reason is known".to_owned());
+    };
+    let message = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg);
+    let (line, column) = first.pos;
+    InvalidExpression::Syntax { message: short(message), line, column }
+}
+
+/// As CEL has it: whole numbers are of its type `int` as long as they fit.
+fn value(tree: &serde_json::Value) -> Value {
+    match tree {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(truth) => Value::Bool(*truth),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Value::Int(whole),
+            (None, Some(whole)) => Value::UInt(whole),
+            (None, None) => number.as_f64().map_or(Value::Null, Value::Float),
+        },
+        serde_json::Value::String(text) => Value::String(Arc::new(text.clone())),
+        serde_json::Value::Array(items) => Value::List(Arc::new(items.iter().map(value).collect())),
+        serde_json::Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, field)| (Key::from(key.as_str()), value(field)));
+            Value::Map(Map { map: Arc::new(fields.collect()) })
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The names that an expression uses without giving them itself.
+#[derive(Debug)]
+struct Used {
+    names: Names,
+    /// The first that nobody knows.
+    unknown: Option<String>,
+    /// Whether it asks for something else of the object than what metadata tell.
+    asks_for_more: bool,
+}
+
+impl Used {
+    fn new(names: Names) -> Used {
+        Used { names, unknown: None, asks_for_more: false }
+    }
+
+    /// Looks at an expression; `bound` are the variables that macros give it.
+    fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => {}
+            Expr::Ident(name) => {
+                let name = name.as_str();
+                if bound.contains(&name) {
+                    return;
+                }
+                match name {
+                    // The object as a whole: nobody knows what of it.
+                    OBJECT if self.names == Names::Object => self.asks_for_more = true,
+                    _ if name.starts_with('@') || OWN.contains(&name) || self.names.knows(name) => {}
+                    _ => drop(self.unknown.get_or_insert_with(|| short(name))),
+                }
+            }
+            Expr::Select(select) => match &select.operand.expr {
+                Expr::Ident(name)
+                    if self.names == Names::Object && name == OBJECT && !bound.contains(&OBJECT) =>
+                {
+                    self.asks_for_more |= !matches!(&*select.field, "apiVersion" | "kind" | "metadata");
+                }
+                _ => self.look(&select.operand, bound),
+            },
+            Expr::Call(call) => {
+                call.target.iter().for_each(|target| self.look(target, bound));
+                call.args.iter().for_each(|argument| self.look(argument, bound));
+            }
+            Expr::List(list) => list.elements.iter().for_each(|element| self.look(element, bound)),
+            Expr::Map(map) => map.entries.iter().for_each(|entry| self.entry(&entry.expr, bound)),
+            Expr::Struct(it) => it.entries.iter().for_each(|entry| self.entry(&entry.expr, bound)),
+            Expr::Comprehension(it) => {
+                self.look(&it.iter_range, bound);
+                self.look(&it.accu_init, bound);
+                let before = bound.len();
+                bound.push(&it.iter_var);
+                bound.extend(it.iter_var2.as_deref());
+                bound.push(&it.accu_var);
+                self.look(&it.loop_cond, bound);
+                self.look(&it.loop_step, bound);
+                self.look(&it.result, bound);
+                bound.truncate(before);
+            }
+        }
+    }
+
+    fn entry<'e>(&mut self, entry: &'e EntryExpr, bound: &mut Vec<&'e str>) {
+        match entry {
+            EntryExpr::StructField(field) => self.look(&field.value, bound),
+            EntryExpr::MapEntry(entry) => {
+                self.look(&entry.key, bound);
+                self.look(&entry.value, bound);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Cases: objects, and what rules are to say of them.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value as Tree, json};
+use taffrail_status::{Object, Status, Verdict};
+
+use super::error::{FormError, Problem};
+use super::read::span;
+use crate::set::RuleSet;
+use crate::yaml;
+
+/// The time at which cases are judged; how old an object is follows from it.
+const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// How old an object is unless its case says so.
+const AGE: SignedDuration = SignedDuration::from_hours(1);
+
+const KEYS: [&str; 7] = ["kind", "name", "object", "status", "message", "suspended", "age"];
+
+/// An object, and what rules are to say of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Whose rules it is about.
+    pub kind: String,
+    /// What it shows.
+    pub name: String,
+    /// The object.
+    pub object: Tree,
+    /// Which status it has.
+    pub status: Status,
+    /// A part of its message.
+    pub message: Option<String>,
+    /// Whether it rests because somebody wants so.
+    pub suspended: bool,
+    /// How long ago it was made.
+    pub age: SignedDuration,
+}
+
+/// The cases of a file, and what is wrong with it.
+pub type Cases = (Vec<Case>, Vec<FormError>);
+
+/// Reads a file of cases: a list.
+pub fn read_cases(file: &str, text: &str) -> Cases {
+    let (mut cases, mut errors) = (Vec::new(), Vec::new());
+    let fault = |rule, problem| FormError { file: file.to_owned(), kind: None, rule, problem };
+    let list = match yaml::read::<Tree>(text) {
+        Ok(Tree::Array(list)) => list,
+        Ok(Tree::Null) => Vec::new(),
+        Ok(_) => {
+            let problem = Problem::WrongType { key: "the file".to_owned(), expected: "a list of cases" };
+            return (cases, vec![fault(None, problem)]);
+        }
+        Err(error) => return (cases, vec![fault(None, Problem::Yaml(error))]),
+    };
+    for (number, tree) in (1..).zip(list) {
+        let read = match tree {
+            Tree::Object(tree) => case(tree),
+            _ => Err(Problem::WrongType { key: "a case".to_owned(), expected: "a map" }),
+        };
+        match read {
+            Ok(case) => cases.push(case),
+            Err(problem) => errors.push(fault(Some(number), problem)),
+        }
+    }
+    (cases, errors)
+}
+
+fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
+    if let Some(key) = tree.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(Problem::UnknownKey { key: key.clone(), known: KEYS.to_vec() });
+    }
+    let text = |key: &'static str| match tree.get(key) {
+        Some(Tree::String(text)) => Ok(Some(text.clone())),
+        None => Ok(None),
+        Some(_) => Err(Problem::WrongType { key: key.to_owned(), expected: "a text" }),
+    };
+    let must = |key: &'static str| text(key)?.ok_or(Problem::Missing(key));
+    let status = must("status")?;
+    let status = status.parse().map_err(|_| Problem::Word {
+        key: "status",
+        word: status,
+        known: "Current, InProgress, Failed, Unknown, Terminating",
+    })?;
+    let suspended = match tree.get("suspended") {
+        None => false,
+        Some(Tree::Bool(truth)) => *truth,
+        Some(_) => {
+            return Err(Problem::WrongType { key: "suspended".to_owned(), expected: "true or false" });
+        }
+    };
+    let age = match text("age")? {
+        None => AGE,
+        Some(text) => span(&text).ok_or_else(|| Problem::WrongType {
+            key: "age".to_owned(),
+            expected: "a span of time such as 30s, 5m or 1h",
+        })?,
+    };
+    let (kind, name, message) = (must("kind")?, must("name")?, text("message")?);
+    let object = tree.remove("object").ok_or(Problem::Missing("object"))?;
+    Ok(Case { kind, name, object, status, message, suspended, age })
+}
+
+impl Case {
+    /// What the rules say of the object.
+    ///
+    /// # Errors
+    /// When it is none, or not shaped as one: in words.
+    pub fn judge(&self, rules: &RuleSet) -> Result<Verdict, String> {
+        let mut tree = self.object.clone();
+        if let Some(object) = tree.as_object_mut() {
+            let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+            if let (Some(metadata), Ok(created)) = (metadata.as_object_mut(), NOW.checked_sub(self.age)) {
+                metadata.entry("creationTimestamp").or_insert_with(|| json!(created.to_string()));
+            }
+        }
+        let object = Object::new((&tree).into()).map_err(|error| format!("the object {error}"))?;
+        if object.kind() != self.kind {
+            return Err(format!("the object is a {}, no {}", object.kind(), self.kind));
+        }
+        rules.judge_knowing(&object, NOW, None).map_err(|error| error.to_string())
+    }
+
+    /// What is not as the case wants it, in words; `None` where it holds.
+    pub fn differs(&self, verdict: &Verdict) -> Option<String> {
+        let told = |status: Status, suspended: bool, message: &str| {
+            let suspended = if suspended { " (suspended)" } else { "" };
+            let message = if message.is_empty() { String::new() } else { format!(", \"{message}\"") };
+            format!("{status}{suspended}{message}")
+        };
+        let message = self.message.as_deref();
+        let holds = verdict.status == self.status
+            && verdict.suspended == self.suspended
+            && message.is_none_or(|part| verdict.message.contains(part));
+        let shown = if message.is_some() { &*verdict.message } else { "" };
+        let wanted = told(self.status, self.suspended, message.unwrap_or_default());
+        let found = told(verdict.status, verdict.suspended, shown);
+        (!holds).then(|| format!("is {found}, not {wanted} (by {})", verdict.rule))
+    }
+}

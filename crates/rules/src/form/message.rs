@@ -1,0 +1,167 @@
+//! What a branch says: text with places for what stands in the object.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use taffrail_status::json::{Kind, Value};
+
+use super::path::{self, Path, PathError, Start};
+use super::test::{Found, Row};
+
+/// A list or a text in a message may be so long, in bytes; what is behind is left out.
+const LONGEST: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    /// What the condition says, or its reason.
+    Condition,
+    /// A field and what stands there; then a condition's words may still come first.
+    Field(Path),
+    Template(Box<[Piece]>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Piece {
+    Text(Box<str>),
+    /// A field, and what counts where it is absent.
+    Field(Path, Option<Box<str>>),
+    /// A field of the condition, by its place in a [`Row`].
+    Condition(usize),
+}
+
+/// Why a text is no message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// A brace is opened and not closed.
+    #[error("a brace is not closed")]
+    Open,
+    /// What stands in braces is no path.
+    #[error("'{0}' in braces is no path")]
+    Path(String, #[source] PathError),
+    /// It speaks of a condition, and no test does.
+    #[error("{{{0}}} is the {0} of a condition, and no test of this rule is about one")]
+    NoCondition(&'static str),
+}
+
+const OF_CONDITION: [&str; 4] = ["type", "status", "reason", "message"];
+
+impl Message {
+    /// # Errors
+    /// When braces are not closed, hold no path, or speak of a condition that is not there.
+    pub(super) fn read(text: &str, has_condition: bool) -> Result<Message, MessageError> {
+        Ok(Message::Template(read(text, has_condition)?))
+    }
+
+    /// Says what tests take for fields that are absent.
+    pub(super) fn assume(&mut self, defaults: &[(&Path, &str)]) {
+        let Message::Template(pieces) = self else { return };
+        for piece in pieces {
+            if let Piece::Field(path, default) = piece
+                && let Some((_, assumed)) = defaults.iter().find(|(field, _)| *field == path)
+            {
+                *default = Some((*assumed).into());
+            }
+        }
+    }
+
+    pub(super) fn say(&self, object: Value<'_>, found: &Found<'_>) -> String {
+        match self {
+            Message::Template(pieces) => {
+                let out = fill(pieces, object, found);
+                if out.trim().len() == out.len() { out } else { out.trim().to_owned() }
+            }
+            Message::Condition => found.condition.map(of_condition).unwrap_or_default(),
+            Message::Field(path) => {
+                if let Some(row) = found.condition {
+                    return of_condition(row);
+                }
+                let mut out = format!("{path}: ");
+                let name = out.len();
+                write(path, object, found, &mut out);
+                if out.len() == name {
+                    out.truncate(name - 2);
+                    out.push_str(" is not set");
+                }
+                out
+            }
+        }
+    }
+}
+
+/// Cuts a text at its places.
+///
+/// # Errors
+/// When braces are not closed, hold no path, or speak of a condition that is not there.
+pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, MessageError> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once('{') {
+        let (place, after) = inside.split_once('}').ok_or(MessageError::Open)?;
+        if !before.is_empty() {
+            pieces.push(Piece::Text(before.into()));
+        }
+        pieces.push(match OF_CONDITION.iter().position(|name| *name == place) {
+            Some(at) if has_condition => Piece::Condition(at),
+            Some(at) => return Err(MessageError::NoCondition(OF_CONDITION[at])),
+            None => {
+                let path = Path::read(place).map_err(|why| MessageError::Path(place.to_owned(), why))?;
+                Piece::Field(path, None)
+            }
+        });
+        rest = after;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.into()));
+    }
+    Ok(pieces.into())
+}
+
+/// Puts what stands in the object into the places of a text.
+pub(super) fn fill(pieces: &[Piece], object: Value<'_>, found: &Found<'_>) -> String {
+    let mut out = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Field(path, default) => {
+                let before = out.len();
+                write(path, object, found, &mut out);
+                if out.len() == before
+                    && let Some(default) = default
+                {
+                    out.push_str(default);
+                }
+            }
+            Piece::Condition(at) => {
+                let value = found.condition.and_then(|row| row[*at]);
+                out.push_str(&value.and_then(path::text).unwrap_or_default());
+            }
+        }
+    }
+    out
+}
+
+fn of_condition(row: Row<'_>) -> String {
+    let [_, _, reason, message, _] = row;
+    let texts = [message, reason].into_iter().flatten().filter_map(Value::as_str);
+    texts.map(Cow::into_owned).find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// Writes what stands in a field; several values and the items of lists with commas between them.
+fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
+    let from = if path.start() == Start::Element { found.element } else { Some(object) };
+    let Some(from) = from else { return };
+    let start = out.len();
+    let mut is_first = true;
+    let mut add = |value: Value<'_>| {
+        let Some(text) = path::text(value) else { return ControlFlow::Continue(()) };
+        if !std::mem::take(&mut is_first) {
+            out.push_str(", ");
+        }
+        out.push_str(&text);
+        if out.len() - start > LONGEST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let _ = path.visit(from, &mut |value| match value.kind() {
+        Kind::Array => value.items().into_iter().flatten().try_for_each(&mut add),
+        _ => add(value),
+    });
+}

@@ -1,0 +1,380 @@
+//! Tests of a branch, and whether they hold.
+
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use taffrail_status::json::{Kind, Value};
+
+use super::message::{self, Piece};
+use super::path::{self, Path, Start};
+use super::pattern::{Pattern, one_matches};
+
+/// What is asked of an object, or of an element of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Test {
+    Condition(ConditionTest),
+    Field(FieldTest),
+    All(Box<[Test]>),
+    /// Each of them is several that must all hold.
+    Any(Box<[Box<[Test]>]>),
+    None(Box<[Box<[Test]>]>),
+    Each(Path, Box<[Test]>),
+    Some(Path, Box<[Test]>),
+    Count(Path, Box<[Test]>, Box<[Bound]>),
+}
+
+/// A condition of this type is there, and is so.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ConditionTest {
+    pub(super) name: Box<str>,
+    /// Empty: whatever its status.
+    pub(super) is: Box<[Box<str>]>,
+    pub(super) reason: Option<Box<[Pattern]>>,
+    pub(super) text: Option<Box<[Pattern]>>,
+    /// It must not be about an older generation.
+    pub(super) observed: bool,
+}
+
+/// What stands in a field.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FieldTest {
+    pub(super) path: Path,
+    pub(super) default: Option<Scalar>,
+    pub(super) checks: Box<[Check]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Check {
+    Is(Words),
+    Not(Words),
+    Like(Box<[Pattern]>),
+    Exists(bool),
+    Contains(Box<str>),
+    Matches(Path, Option<Scalar>),
+    Bound(Bound),
+}
+
+/// Words, some of which are made of what stands in other fields.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Words {
+    pub(super) plain: Box<[Box<str>]>,
+    pub(super) made: Box<[Box<[Piece]>]>,
+}
+
+impl Words {
+    fn have(&self, value: Value<'_>, scope: &Scope<'_, '_>) -> bool {
+        self.plain.iter().any(|word| path::is_word(value, word))
+            || self.made.iter().any(|pieces| path::is_word(value, &fill(pieces, scope)))
+    }
+
+    fn have_text(&self, text: &str, scope: &Scope<'_, '_>) -> bool {
+        self.plain.iter().any(|word| **word == *text)
+            || self.made.iter().any(|pieces| fill(pieces, scope) == text)
+    }
+}
+
+fn fill(pieces: &[Piece], scope: &Scope<'_, '_>) -> String {
+    message::fill(pieces, scope.object, &Found::default())
+}
+
+/// A scalar of a rule, as text.
+pub(super) type Scalar = Box<str>;
+
+/// How a number, or a point in time, lies to another.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bound {
+    pub(super) how: How,
+    pub(super) other: Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    AtLeast,
+    AtMost,
+    Above,
+    Below,
+    Equal,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Other {
+    Number(f64),
+    /// Another field, and what counts where it is absent.
+    Field(Path, Option<Scalar>),
+}
+
+/// A condition with the five fields that rules read.
+pub(super) type Row<'a> = [Option<Value<'a>>; 5];
+
+const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
+
+/// What tests are about: the object, or an element of a list of it.
+pub(super) struct Scope<'s, 'a> {
+    object: Value<'a>,
+    here: Value<'a>,
+    generation: Option<i64>,
+    conditions_at: &'s Path,
+    conditions: OnceCell<Vec<Row<'a>>>,
+}
+
+/// What was found on the way: messages are made of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found<'a> {
+    /// The first condition that was as asked.
+    pub(super) condition: Option<Row<'a>>,
+    /// The first element of a list that was as asked.
+    pub(super) element: Option<Value<'a>>,
+}
+
+impl<'s, 'a> Scope<'s, 'a> {
+    pub(super) fn new(
+        object: Value<'a>,
+        here: Value<'a>,
+        conditions_at: &'s Path,
+        generation: Option<i64>,
+    ) -> Scope<'s, 'a> {
+        Scope { object, here, generation, conditions_at, conditions: OnceCell::new() }
+    }
+
+    /// The same, about an element.
+    fn inside(&self, here: Value<'a>, conditions_at: &'s Path) -> Scope<'s, 'a> {
+        Scope::new(self.object, here, conditions_at, self.generation)
+    }
+
+    fn conditions(&self) -> &[Row<'a>] {
+        self.conditions.get_or_init(|| {
+            let Some(rows) = self.conditions_at.first(self.here).and_then(|list| list.rows(ROW)) else {
+                return Vec::new();
+            };
+            // Few objects have more; a larger block would leave the allocator's cache of small ones.
+            let mut conditions = Vec::with_capacity(6);
+            conditions.extend(rows.flatten());
+            conditions
+        })
+    }
+
+    /// Where a path begins.
+    pub(super) fn start(&self, path: &Path) -> Value<'a> {
+        if path.start() == Start::Object { self.object } else { self.here }
+    }
+}
+
+/// Where the conditions of an element are.
+#[derive(Debug)]
+pub(super) struct Elements(pub(super) Path);
+
+/// Whether all tests hold.
+pub(super) fn hold<'s, 'a>(
+    tests: &'s [Test],
+    scope: &Scope<'s, 'a>,
+    elements: &'s Elements,
+    found: &mut Found<'a>,
+) -> bool {
+    tests.iter().all(|test| holds(test, scope, elements, found))
+}
+
+fn holds<'s, 'a>(
+    test: &'s Test,
+    scope: &Scope<'s, 'a>,
+    elements: &'s Elements,
+    found: &mut Found<'a>,
+) -> bool {
+    // What was found by tests that do not hold after all is forgotten.
+    let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut Found<'a>| {
+        let before = *found;
+        let holds = hold(tests, scope, elements, found);
+        if !holds {
+            *found = before;
+        }
+        holds
+    };
+    match test {
+        Test::Condition(test) => {
+            let row = scope.conditions().iter().find(|row| test.holds(row, scope.generation));
+            if let Some(row) = row {
+                found.condition.get_or_insert(*row);
+            }
+            row.is_some()
+        }
+        Test::Field(test) => test.holds(scope),
+        Test::All(tests) => attempt(tests, scope, found),
+        Test::Any(any) => any.iter().any(|tests| attempt(tests, scope, found)),
+        Test::None(none) => !none.iter().any(|tests| hold(tests, scope, elements, &mut Found::default())),
+        Test::Each(path, tests) => {
+            let mut number = 0_usize;
+            let broken = path.visit(scope.start(path), &mut |element| {
+                number += 1;
+                match attempt(tests, &scope.inside(element, &elements.0), found) {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            number > 0 && broken.is_continue()
+        }
+        Test::Some(path, tests) => path.any(scope.start(path), |element| {
+            let holds = attempt(tests, &scope.inside(element, &elements.0), found);
+            if holds {
+                found.element.get_or_insert(element);
+            }
+            holds
+        }),
+        Test::Count(path, tests, bounds) => {
+            let mut number = 0_u32;
+            let _ = path.visit(scope.start(path), &mut |element| {
+                let inside = scope.inside(element, &elements.0);
+                number += u32::from(hold(tests, &inside, elements, &mut Found::default()));
+                ControlFlow::Continue(())
+            });
+            bounds.iter().all(|bound| bound.holds(Operand::Number(f64::from(number)), scope))
+        }
+    }
+}
+
+impl ConditionTest {
+    fn holds(&self, row: &Row<'_>, generation: Option<i64>) -> bool {
+        let [name, status, reason, message, observed] = *row;
+        if !name.is_some_and(|name| name.is_str(&self.name)) {
+            return false;
+        }
+        if !self.is.is_empty()
+            && !status.is_some_and(|status| self.is.iter().any(|word| is_status(status, word)))
+        {
+            return false;
+        }
+        let is_old = || match (observed.and_then(Value::as_i64), generation) {
+            (Some(observed), Some(generation)) => observed < generation,
+            _ => false,
+        };
+        self.reason.as_ref().is_none_or(|patterns| one_matches(patterns, reason))
+            && self.text.as_ref().is_none_or(|patterns| one_matches(patterns, message))
+            && !(self.observed && is_old())
+    }
+}
+
+impl FieldTest {
+    fn holds(&self, scope: &Scope<'_, '_>) -> bool {
+        self.checks.iter().all(|check| self.check(check, scope))
+    }
+
+    fn check(&self, check: &Check, scope: &Scope<'_, '_>) -> bool {
+        let from = scope.start(&self.path);
+        let default = |is_so: &dyn Fn(&str) -> bool| {
+            self.default.as_ref().is_some_and(|default| is_so(default)) && self.path.first(from).is_none()
+        };
+        match check {
+            Check::Is(words) => {
+                self.path.any(from, |value| words.have(value, scope))
+                    || default(&|default| words.have_text(default, scope))
+            }
+            Check::Not(words) => {
+                !(self.path.any(from, |value| words.have(value, scope))
+                    || default(&|default| words.have_text(default, scope)))
+            }
+            Check::Like(patterns) => {
+                self.path.any(from, |value| {
+                    path::text(value).is_some_and(|text| patterns.iter().any(|it| it.matches(&text)))
+                }) || default(&|default| patterns.iter().any(|pattern| pattern.matches(default)))
+            }
+            Check::Exists(wanted) => self.path.any(from, path::is_something) == *wanted,
+            Check::Contains(word) => self.path.any(from, |value| match value.items() {
+                Some(mut items) => items.any(|item| path::is_word(item, word)),
+                None => path::is_word(value, word),
+            }),
+            Check::Matches(other, other_default) => {
+                let other_value = other.first(scope.start(other));
+                match (self.path.first(from), other_value) {
+                    (Some(one), Some(other)) => are_equal(one, other),
+                    (one, other) => {
+                        let of = |value: Option<Value<'_>>, default: &Option<Scalar>| match value {
+                            Some(value) => path::text(value).map(|text| text.into_owned()),
+                            None => default.as_ref().map(|default| default.to_string()),
+                        };
+                        let one = of(one, &self.default);
+                        one.is_some() && one == of(other, other_default)
+                    }
+                }
+            }
+            Check::Bound(bound) => match &self.default {
+                Some(default) if self.path.first(from).is_none() => {
+                    bound.holds(Operand::of_text(default), scope)
+                }
+                _ => self.path.any(from, |value| bound.holds(Operand::of(value), scope)),
+            },
+        }
+    }
+}
+
+/// Whether the status of a condition is this; some controllers write a boolean.
+fn is_status(status: Value<'_>, word: &str) -> bool {
+    match status.as_bool() {
+        Some(truth) => word == if truth { "True" } else { "False" },
+        None => status.is_str(word),
+    }
+}
+
+/// Scalars are equal as text, others as a whole.
+fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
+    match (path::text(one), path::text(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => matches!((one.to_tree(), other.to_tree()), (Ok(one), Ok(other)) if one == other),
+        _ => false,
+    }
+}
+
+/// What can lie before or after another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Operand {
+    Number(f64),
+    Time(Timestamp),
+    Neither,
+}
+
+impl Operand {
+    fn of(value: Value<'_>) -> Operand {
+        match value.kind() {
+            Kind::Integer | Kind::Float => value.as_f64().map_or(Operand::Neither, Operand::Number),
+            Kind::String => value.as_str().map_or(Operand::Neither, |text| Operand::of_text(&text)),
+            _ => Operand::Neither,
+        }
+    }
+
+    fn of_text(text: &str) -> Operand {
+        if let Some(number) = number(text) {
+            return Operand::Number(number);
+        }
+        text.parse().map_or(Operand::Neither, Operand::Time)
+    }
+}
+
+/// A number, but no word that only a computer takes for one.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '.'));
+    text.parse().ok().filter(|number: &f64| is_number && number.is_finite())
+}
+
+impl Bound {
+    fn holds(&self, operand: Operand, scope: &Scope<'_, '_>) -> bool {
+        let other = match &self.other {
+            Other::Number(number) => Operand::Number(*number),
+            Other::Field(path, default) => match (path.first(scope.start(path)), default) {
+                (Some(value), _) => Operand::of(value),
+                (None, Some(default)) => Operand::of_text(default),
+                (None, None) => return false,
+            },
+        };
+        let order = match (operand, other) {
+            (Operand::Number(one), Operand::Number(other)) => one.partial_cmp(&other),
+            (Operand::Time(one), Operand::Time(other)) => Some(one.cmp(&other)),
+            _ => None,
+        };
+        order.is_some_and(|order| match self.how {
+            How::AtLeast => order != Ordering::Less,
+            How::AtMost => order != Ordering::Greater,
+            How::Above => order == Ordering::Greater,
+            How::Below => order == Ordering::Less,
+            How::Equal => order == Ordering::Equal,
+        })
+    }
+}

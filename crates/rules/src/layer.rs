@@ -1,0 +1,236 @@
+//! Rules from one origin, by group and kind.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::form::{self, FormError, GroupRules, KindRules, Problem};
+
+/// Whose rules they are; the first that has something to say is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The user's own.
+    User,
+    /// The cluster's: of its Argo CD, or of the app that owns the object.
+    Cluster,
+    /// Those that come with the program.
+    Shipped,
+}
+
+impl Origin {
+    /// How the rules of such verdicts begin.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Origin::User => "user",
+            Origin::Cluster => "cluster",
+            Origin::Shipped => "shipped",
+        }
+    }
+}
+
+/// Rules from one origin, by group and kind.
+#[derive(Debug)]
+pub struct Layer {
+    origin: Origin,
+    groups: FxHashMap<Box<str>, Group>,
+    /// Those of groups that end alike: by the end, with its dot, the longest first.
+    endings: Vec<(Box<str>, Group)>,
+}
+
+/// The rules of a group, read when they are asked for.
+#[derive(Debug)]
+struct Group {
+    /// The files they come from.
+    texts: Vec<Cow<'static, str>>,
+    rules: OnceLock<GroupRules>,
+}
+
+/// Rules for a kind, and under which names they stand.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'l> {
+    /// Whose they are.
+    pub origin: Origin,
+    /// The group, or `*.` and how the groups end.
+    pub group: &'l str,
+    /// The kind, or `*` for all others.
+    pub kind: &'l str,
+    /// The rules.
+    pub rules: &'l Arc<KindRules>,
+    texts: &'l [Cow<'static, str>],
+}
+
+impl Found<'_> {
+    /// The name of these rules, as verdicts bear it: `shipped/cert-manager.io/Certificate`.
+    pub fn name(&self) -> String {
+        format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
+    }
+
+    /// The rules as they stand in their file; `None` where they do not stand in lines of their own.
+    pub fn text(&self) -> Option<&str> {
+        self.texts.iter().find_map(|text| excerpt(text, self.kind))
+    }
+}
+
+/// The lines of a kind in a file of rules.
+fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_of_kind = |line: &str| {
+        let key = line.trim_start().split_once(':').map(|(key, _)| key.trim_matches(['"', '\'']));
+        indent(line) > 0 && key.is_some_and(|key| key.split(',').any(|name| name.trim() == kind))
+    };
+    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some((start, line))
+    });
+    lines.by_ref().find(|(_, line)| line.starts_with("kinds:"))?;
+    let mut outer = None;
+    let (start, first) = lines.by_ref().find(|(_, line)| {
+        let is_content = !matches!(line.trim_start().as_bytes().first(), None | Some(b'#'));
+        is_content && indent(line) == *outer.get_or_insert(indent(line)) && is_of_kind(line)
+    })?;
+    let mut end = start + first.len();
+    for (at, line) in lines {
+        let is_empty = line.trim().is_empty();
+        if !is_empty && indent(line) <= indent(first) {
+            break;
+        }
+        if !is_empty {
+            end = at + line.len();
+        }
+    }
+    text.get(start..end)
+}
+
+impl Group {
+    fn rules(&self) -> &GroupRules {
+        // What is shipped is tested; a mistake in it would cost no more than its own kind.
+        self.rules.get_or_init(|| form::read("", self.texts.first().map_or("", |text| text)).0)
+    }
+
+    fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> Found<'l> {
+        Found { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
+    }
+}
+
+impl Layer {
+    fn empty(origin: Origin) -> Layer {
+        Layer { origin, groups: FxHashMap::default(), endings: Vec::new() }
+    }
+
+    /// Reads files of rules, given as their names and texts.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub fn read<'t>(
+        origin: Origin,
+        files: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Layer, RuleErrors> {
+        let mut layer = Layer::empty(origin);
+        let mut errors = Vec::new();
+        let mut places: FxHashMap<(Box<str>, Box<str>), String> = FxHashMap::default();
+        for (file, text) in files {
+            let (rules, wrong) = form::read(file, text);
+            let is_broken = !wrong.is_empty();
+            errors.extend(wrong);
+            if is_broken {
+                continue;
+            }
+            for kind in rules.kinds.keys() {
+                let place = (rules.group.clone(), kind.clone());
+                if let Some(before) = places.insert(place, file.to_owned()) {
+                    let (file, kind) = (file.to_owned(), Some(kind.to_string()));
+                    errors.push(FormError { file, kind, rule: None, problem: Problem::Twice(before) });
+                }
+            }
+            layer.take(rules, text);
+        }
+        if errors.is_empty() { Ok(layer) } else { Err(RuleErrors(errors)) }
+    }
+
+    /// Rules that are read when a kind of their group is asked for.
+    pub(crate) fn lazy(origin: Origin, groups: &[(&'static str, &'static str)]) -> Layer {
+        let mut layer = Layer::empty(origin);
+        for &(name, text) in groups {
+            layer.place(name, Group { texts: vec![text.into()], rules: OnceLock::new() });
+        }
+        layer
+    }
+
+    fn take(&mut self, rules: GroupRules, text: &str) {
+        let name = rules.group.clone();
+        let before = match name.strip_prefix('*') {
+            Some(ending) => self.endings.iter_mut().find(|(it, _)| **it == *ending).map(|(_, group)| group),
+            None => self.groups.get_mut(&name),
+        };
+        let text = text.to_owned().into();
+        if let Some(group) = before {
+            group.texts.push(text);
+            if let Some(group) = group.rules.get_mut() {
+                rules.kinds.into_iter().for_each(|(kind, rules)| drop(group.add(&kind, rules)));
+            }
+            return;
+        }
+        self.place(&name, Group { texts: vec![text], rules: OnceLock::from(rules) });
+    }
+
+    fn place(&mut self, name: &str, group: Group) {
+        match name.strip_prefix('*') {
+            Some(ending) => {
+                self.endings.push((ending.into(), group));
+                self.endings.sort_by_key(|(ending, _)| std::cmp::Reverse(ending.len()));
+            }
+            None => drop(self.groups.insert(name.into(), group)),
+        }
+    }
+
+    /// Whose rules they are.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The rules for a kind: those of its group before those of groups that end alike, and of each those for the kind
+    /// before those for all others.
+    pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
+        let own = self.groups.get(group).into_iter();
+        let alike = self.endings.iter().filter(|(ending, _)| group.ends_with(&**ending));
+        own.chain(alike.map(|(_, group)| group)).find_map(|group| {
+            let (kind, found) = group.rules().kind(kind)?;
+            Some(group.of(self.origin, kind, found))
+        })
+    }
+
+    /// All rules, by group and kind.
+    pub fn all(&self) -> Vec<Found<'_>> {
+        let groups = self.groups.values().chain(self.endings.iter().map(|(_, group)| group));
+        let mut all: Vec<_> = groups
+            .flat_map(|group| {
+                let rules = group.rules();
+                rules.kinds.iter().map(|(kind, found)| group.of(self.origin, kind, found))
+            })
+            .collect();
+        all.sort_by_key(|found| (found.group, found.kind));
+        all
+    }
+}
+
+/// All that is wrong with files of rules; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleErrors(pub Vec<FormError>);
+
+impl std::fmt::Display for RuleErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_slice() {
+            [] => f.write_str("nothing is wrong"),
+            [one] => one.fmt(f),
+            [first, rest @ ..] => write!(f, "{first}, and {} more", rest.len()),
+        }
+    }
+}
+
+impl std::error::Error for RuleErrors {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.first()?.source()
+    }
+}

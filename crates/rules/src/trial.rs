@@ -1,0 +1,158 @@
+//! Rules tried by their cases, and looked through for what is missing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::form::{self, Case, FormError};
+use crate::layer::{Layer, Origin};
+use crate::set::RuleSet;
+
+/// The files of a group: their names and texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// The name of the folder they are in: that of the group with `_` for `*`; empty where that means nothing.
+    pub name: String,
+    /// The rules.
+    pub rules: Vec<(String, String)>,
+    /// The cases.
+    pub cases: Vec<(String, String)>,
+}
+
+/// How rules did by their cases.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// How many cases hold.
+    pub passed: usize,
+    /// Those that do not.
+    pub failed: Vec<FailedCase>,
+    /// Files that cannot be read as what they should be.
+    pub errors: Vec<FormError>,
+    /// What else is to be put right.
+    pub faults: Vec<Fault>,
+}
+
+/// A case that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCase {
+    /// The file it stands in.
+    pub file: String,
+    /// Whose rules it is about.
+    pub kind: String,
+    /// What it shows.
+    pub name: String,
+    /// What the verdict is, and what it should be.
+    pub why: String,
+}
+
+/// Something that rules that can be read should not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A branch that no case reaches.
+    #[error("{rule}: no case reaches it")]
+    WithoutCase {
+        /// As verdicts name it, without its origin.
+        rule: String,
+    },
+    /// A folder that has not the name of its group.
+    #[error("{file}: its group is {group}, so its folder should be {}", group.replacen('*', "_", 1))]
+    Folder {
+        /// The file.
+        file: String,
+        /// The group it has.
+        group: String,
+    },
+    /// Two cases of a kind with the same name.
+    #[error("{file}: two cases of {kind} are called '{name}'")]
+    SameName {
+        /// The file.
+        file: String,
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+}
+
+/// Tries rules by their cases. Cases are judged by all the rules of the folders, and by nobody else's but those built in.
+pub fn try_rules(folders: &[Folder]) -> Trial {
+    let mut trial = Trial::default();
+    for folder in folders {
+        for (file, text) in &folder.rules {
+            let (rules, _) = form::read(file, text);
+            let group = &*rules.group;
+            if !folder.name.is_empty() && !group.is_empty() && folder.name != group.replacen('*', "_", 1) {
+                trial.faults.push(Fault::Folder { file: file.clone(), group: group.to_owned() });
+            }
+        }
+    }
+    let files = folders.iter().flat_map(|folder| &folder.rules);
+    let rules = match Layer::read(Origin::User, files.map(|(file, text)| (file.as_str(), text.as_str()))) {
+        Ok(layer) => RuleSet::bare().with(layer),
+        Err(errors) => {
+            trial.errors = errors.0;
+            return trial;
+        }
+    };
+    let mut reached = FxHashSet::default();
+    for (file, text) in folders.iter().flat_map(|folder| &folder.cases) {
+        let (cases, errors) = form::read_cases(file, text);
+        trial.errors.extend(errors);
+        let mut names = BTreeSet::new();
+        for case in &cases {
+            if !names.insert((&case.kind, &case.name)) {
+                let (kind, name) = (case.kind.clone(), case.name.clone());
+                trial.faults.push(Fault::SameName { file: file.clone(), kind, name });
+            }
+            trial.one(file, case, &rules, &mut reached);
+        }
+    }
+    trial.faults.extend(unreached(&rules, &reached));
+    trial
+}
+
+impl Trial {
+    fn one(&mut self, file: &str, case: &Case, rules: &RuleSet, reached: &mut FxHashSet<String>) {
+        let why = match case.judge(rules) {
+            Ok(verdict) => {
+                let why = case.differs(&verdict);
+                reached.insert(verdict.rule.into_owned());
+                why
+            }
+            Err(error) => Some(error),
+        };
+        match why {
+            None => self.passed += 1,
+            Some(why) => self.failed.push(FailedCase {
+                file: file.to_owned(),
+                kind: case.kind.clone(),
+                name: case.name.clone(),
+                why,
+            }),
+        }
+    }
+}
+
+/// The branches that no verdict came from; those of kinds that share their rules count once.
+fn unreached(rules: &RuleSet, reached: &FxHashSet<String>) -> Vec<Fault> {
+    let mut shared: FxHashMap<_, Vec<_>> = FxHashMap::default();
+    let all = rules.all();
+    for found in &all {
+        shared.entry(Arc::as_ptr(found.rules)).or_default().push(found.name());
+    }
+    let mut faults = Vec::new();
+    for found in &all {
+        let Some(names) = shared.remove(&Arc::as_ptr(found.rules)) else { continue };
+        let numbers = 1..=found.rules.branches().len();
+        let missing =
+            numbers.filter(|number| !names.iter().any(|name| reached.contains(&format!("{name}#{number}"))));
+        faults.extend(
+            missing.map(|number| Fault::WithoutCase {
+                rule: format!("{}/{}#{number}", found.group, found.kind),
+            }),
+        );
+    }
+    faults
+}

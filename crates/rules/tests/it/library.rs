@@ -1,0 +1,97 @@
+//! The library, tried by its cases; and a small one of our own, so that the trial itself is tried.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use taffrail_rules::{Folder, RuleSet, Trial, try_rules};
+
+fn folders(root: &str) -> Vec<Folder> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+    let mut folders: Vec<_> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|folder| folder.is_dir())
+        .map(|folder| {
+            let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+            let read = |file: &str| {
+                let text = fs::read_to_string(folder.join(file)).ok();
+                text.map(|text| (format!("{name}/{file}"), text)).into_iter().collect()
+            };
+            Folder { rules: read("rules.yaml"), cases: read("cases.yaml"), name }
+        })
+        .collect();
+    folders.sort_by(|one, other| one.name.cmp(&other.name));
+    folders
+}
+
+/// All that is wrong, a line each.
+fn wrong(trial: &Trial) -> Vec<String> {
+    let failed = trial.failed.iter().map(|it| format!("{}: {} {}: {}", it.file, it.kind, it.name, it.why));
+    let errors = trial.errors.iter().map(|error| {
+        let why = std::error::Error::source(error).map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{error}{why}")
+    });
+    failed.chain(errors).chain(trial.faults.iter().map(ToString::to_string)).collect()
+}
+
+#[test]
+fn every_case_of_the_library_holds_and_every_branch_has_one() {
+    let folders = folders("library");
+    let trial = try_rules(&folders);
+    let wrong = wrong(&trial);
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), trial.passed, wrong.join("\n"));
+    // What is built in is what stands there.
+    let set = RuleSet::shipped();
+    let built_in: BTreeSet<&str> = set.all().iter().map(|found| found.group).collect();
+    for folder in &folders {
+        assert!(built_in.contains(folder.name.replacen('_', "*", 1).as_str()), "{}", folder.name);
+    }
+}
+
+#[test]
+fn a_trial_tells_what_is_wrong() {
+    assert_eq!(wrong(&try_rules(&folders("tests/library"))), Vec::<String>::new());
+
+    let rules = "group: example.com\nsource: x\nkinds:\n  A, B: {rules: [{status: Failed, field: spec.a, is: 1}, {status: Current}]}\n  C: {rules: [{status: Failed}]}\n";
+    let cases = "
+- {kind: A, name: one, object: {apiVersion: example.com/v1, kind: A, spec: {a: 1}, status: {b: 1}}, status: Failed, message: 'spec.a: 2'}
+- {kind: B, name: two, object: {apiVersion: example.com/v1, kind: B, status: {b: 1}}, status: Current}
+- {kind: A, name: one, object: {apiVersion: example.com/v1, kind: A}, status: InProgress, age: 1m}
+- {kind: A, name: other, object: {apiVersion: example.com/v1, kind: B}, status: Current}
+- {kind: A, nome: other}
+";
+    let of = |text: &str, file: &str| vec![(file.to_owned(), text.to_owned())];
+    let folder = Folder {
+        name: "example.org".to_owned(),
+        rules: of(rules, "rules.yaml"),
+        cases: of(cases, "cases.yaml"),
+    };
+    let trial = try_rules(&[folder]);
+    assert_eq!(trial.passed, 2);
+    assert_eq!(
+        wrong(&trial),
+        [
+            "cases.yaml: A one: is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
+            "cases.yaml: A other: the object is a B, no A",
+            "cases.yaml: case 5: there is no key 'nome' here",
+            "rules.yaml: its group is example.com, so its folder should be example.com",
+            "cases.yaml: two cases of A are called 'one'",
+            "example.com/C#1: no case reaches it",
+        ]
+    );
+}
+
+/// Nothing of the library is read before it is asked for, and what is shown of rules is what stands there.
+#[test]
+fn rules_are_shown_as_they_stand_in_their_file() {
+    let folders = folders("tests/library");
+    let files = folders.iter().flat_map(|folder| &folder.rules);
+    let files = files.map(|(file, text)| (file.as_str(), text.as_str()));
+    let layer = taffrail_rules::Layer::read(taffrail_rules::Origin::User, files).unwrap();
+    let text = |group: &str, kind: &str| layer.find(group, kind).unwrap().text().unwrap().to_owned();
+    let lock = text("doors.example.com", "Lock");
+    assert!(lock.starts_with("  Lock:\n    rules:\n") && lock.ends_with("is: true}\n"), "{lock}");
+    assert!(text("doors.example.com", "Key").starts_with("  Hinge, Key:\n"));
+    assert!(text("any.parts.example.com", "Bolt").starts_with("  \"*\":\n"));
+}

@@ -1,0 +1,106 @@
+//! `taffrail rules list`: the kinds that have rules.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::ListArguments;
+use crate::cli::ListOutput;
+use crate::commands::get;
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::table::{Cell, Table};
+use crate::output::{answer, screen};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Item>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    /// The group; with `*.` before the end that groups share.
+    group: String,
+    /// The kind; `*` for all others of the group.
+    kind: String,
+    /// `user`, `shipped` or `builtin`.
+    origin: &'static str,
+    /// How many branches there are; 0 for what is no form.
+    branches: usize,
+    /// Where the meaning of the fields is documented; the language of what is no form.
+    source: String,
+}
+
+pub(super) fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
+    let set = arguments.whose.rules.set();
+    let own = set.all().into_iter().map(|found| Item {
+        group: found.group.to_owned(),
+        kind: found.kind.to_owned(),
+        origin: found.origin.as_str(),
+        branches: found.rules.branches().len(),
+        source: found.rules.source().to_owned(),
+    });
+    let built_in = taffrail_status::BUILT_IN.iter().map(|(group, kind)| Item {
+        group: (*group).to_owned(),
+        kind: (*kind).to_owned(),
+        origin: "builtin",
+        branches: 0,
+        source: String::new(),
+    });
+    let scripts = set.scripts().flat_map(|script| {
+        script.kinds().into_iter().map(|kind| Item {
+            group: kind.group,
+            kind: kind.kind,
+            origin: script.origin().as_str(),
+            branches: 0,
+            source: kind.language.to_owned(),
+        })
+    });
+    let words: Vec<String> = arguments.words.iter().map(|word| word.to_lowercase()).collect();
+    let is_wanted = |item: &Item| {
+        let name = format!("{}.{}", item.kind, item.group).to_lowercase();
+        words.is_empty() || words.iter().any(|word| name.contains(word))
+    };
+    let items: Vec<Item> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
+    written(print(arguments.output, items))?;
+    Ok(Exit::Yes)
+}
+
+fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
+    match form {
+        ListOutput::Json | ListOutput::Yaml => {
+            let (api_version, kind) = ("cli.taffrail.dev/v1alpha1", "RuleList");
+            get::document(form, &Document { api_version, kind, items })
+        }
+        ListOutput::Name => {
+            let mut out = answer::programs();
+            items.iter().try_for_each(|item| {
+                let dot = if item.group.is_empty() { "" } else { "." };
+                writeln!(out, "{}{dot}{}", item.kind, item.group)
+            })
+        }
+        ListOutput::Table | ListOutput::Wide => {
+            if items.is_empty() {
+                answer::tell("No kind of such a name has rules.\n".to_owned());
+                return Ok(());
+            }
+            let wide = form == ListOutput::Wide;
+            let header = vec!["GROUP", "KIND", "FROM", "BRANCHES", "SOURCE"];
+            let mut table = Table::new(answer::people(), header, if wide { None } else { screen() });
+            for item in items {
+                let branches = if item.branches == 0 { String::new() } else { item.branches.to_string() };
+                table.row(vec![
+                    Cell::new(&item.group),
+                    Cell::new(&item.kind),
+                    Cell::new(item.origin),
+                    Cell::new(branches),
+                    Cell::new(&item.source),
+                ])?;
+            }
+            table.finish()
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! `taffrail rules`: who says how an object is, and why so.
+
+mod list;
+mod show;
+mod trial;
+pub(crate) mod why;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use taffrail_rules::Found;
+
+use crate::cli::{ListOutput, SourceArguments};
+use crate::complaint::{Complaint, Exit};
+use crate::ruling::Ruling;
+
+/// Show, explain and try the rules by which objects are judged.
+///
+/// The user's own rules (--rules DIR) are asked first, then those of the library that comes with Taffrail, then what is
+/// built in for Kubernetes' own kinds, then the conditions that every kind may have. The first that has something to say
+/// decides, and each verdict names it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules list                            every kind that has rules
+  taffrail rules show certificate                the rules of a kind, as they are written
+  taffrail rules why certificate/web -n shop     which rule decides about an object
+  taffrail rules test my-rules/                  do they say what their cases want?
+
+Exit codes: 0 answered; 1 a case fails, or something is to be put right; 2 wrong usage; 3 something could not be read.")]
+pub(crate) struct RulesArguments {
+    #[command(subcommand)]
+    pub(crate) command: RulesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    List(ListArguments),
+    Show(ShowArguments),
+    Why(WhyArguments),
+    Test(TestArguments),
+    Lint(LintArguments),
+}
+
+/// List the kinds that have rules.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules list                            every kind
+  taffrail rules list crossplane                 kinds and groups with this in their name
+  taffrail rules list --rules my-rules/ -o json  with rules of your own, for programs
+
+Exit codes: 0 answered; 2 wrong usage.")]
+pub(crate) struct ListArguments {
+    /// Only kinds and groups that have one of these words in their name
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
+    output: ListOutput,
+
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Show the rules of a kind as they are written.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules show certificate
+  taffrail rules show certificates.cert-manager.io
+  taffrail rules show Bucket.s3.aws.upbound.io   the rules that such an object would be judged by
+
+Exit codes: 0 answered; 2 wrong usage, or no rules for such a kind.")]
+pub(crate) struct ShowArguments {
+    /// A kind: Certificate, certificates or certificate.cert-manager.io
+    #[arg(value_name = "KIND", required = true)]
+    kinds: Vec<String>,
+
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Tell which rules are asked about an object, which of them hold, and which one decides.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules why certificate/web -n shop     an object of the cluster
+  taffrail rules why -f web.yaml                 of a file
+  taffrail rules why -f web.yaml --rules my-rules/
+
+Exit codes: 0 answered; 2 wrong usage; 3 something could not be read or judged (the rest is still shown).")]
+pub(crate) struct WhyArguments {
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
+    objects: Vec<String>,
+
+    /// File, folder or - for stdin; may be given more than once
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
+    files: Vec<PathBuf>,
+
+    /// The namespace of the objects [default: that of the context]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
+    namespace: Option<String>,
+
+    /// Objects of all namespaces
+    #[arg(short = 'A', long, requires = "objects")]
+    all_namespaces: bool,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = WhyOutput::Text)]
+    output: WhyOutput,
+
+    #[command(flatten)]
+    whose: Whose,
+
+    #[command(flatten)]
+    source: SourceArguments,
+}
+
+/// Try rules by their cases.
+///
+/// A folder has rules in rules.yaml and cases in cases.yaml, or folders that have.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules test my-rules/                  a line for each case that fails
+  taffrail rules test my-rules/ -o json
+
+Exit codes: 0 all cases hold; 1 one fails; 2 wrong usage; 3 the folder could not be read, or has no cases.")]
+pub(crate) struct TestArguments {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
+    output: TestOutput,
+}
+
+/// Look rules through: what cannot be read, branches that no object reaches or no case tries, kinds without a source.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail rules lint my-rules/
+
+Exit codes: 0 nothing to put right; 1 something; 2 wrong usage; 3 the folder could not be read.")]
+pub(crate) struct LintArguments {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
+    output: TestOutput,
+}
+
+#[derive(Debug, Args)]
+struct Whose {
+    /// Whose rules: Taffrail's, or those of a folder before Taffrail's
+    #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
+    rules: Ruling,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhyOutput {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestOutput {
+    Text,
+    Json,
+}
+
+impl RulesArguments {
+    /// The contexts of the clusters that it asks.
+    pub(crate) fn contexts_mut(&mut self) -> Option<&mut Vec<String>> {
+        match &mut self.command {
+            RulesCommand::Why(arguments) => Some(&mut arguments.source.context),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &RulesArguments) -> Result<Exit, Complaint> {
+    match &arguments.command {
+        RulesCommand::List(arguments) => list::run(arguments),
+        RulesCommand::Show(arguments) => show::run(arguments),
+        RulesCommand::Why(arguments) => why::run(arguments),
+        RulesCommand::Test(arguments) => trial::test(arguments),
+        RulesCommand::Lint(arguments) => trial::lint(arguments),
+    }
+}
+
+/// The names by which a kind may be asked for, in small letters.
+fn is_called(found: &Found<'_>, word: &str) -> bool {
+    let kind = found.kind.to_lowercase();
+    let (name, group) = match word.split_once('.') {
+        Some((name, group)) => (name, Some(group)),
+        None => (word, None),
+    };
+    let plural = match kind.as_str() {
+        kind if kind.ends_with('y') && !kind.ends_with("ey") => format!("{}ies", &kind[..kind.len() - 1]),
+        kind if kind.ends_with('s') || kind.ends_with('x') || kind.ends_with("ch") => format!("{kind}es"),
+        kind => format!("{kind}s"),
+    };
+    (name == kind || name == plural) && group.is_none_or(|group| group == found.group)
+}

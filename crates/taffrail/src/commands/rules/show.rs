@@ -1,0 +1,66 @@
+//! `taffrail rules show`: the rules of a kind as they are written.
+
+use std::io::{self, Write};
+
+use taffrail_rules::Found;
+
+use super::{ShowArguments, is_called};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::answer;
+
+pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
+    let set = arguments.whose.rules.set();
+    let all = set.all();
+    let mut shown: Vec<Found<'_>> = Vec::new();
+    let mut notes = Vec::new();
+    for word in &arguments.kinds {
+        let lower = word.to_lowercase();
+        let mut found: Vec<_> = all.iter().copied().filter(|found| is_called(found, &lower)).collect();
+        if found.is_empty()
+            && let Some((kind, group)) = word.split_once('.')
+        {
+            // Of no such name, but of others that stand for it.
+            found.extend(set.find(group, kind));
+        }
+        let built_in = taffrail_status::BUILT_IN.iter().find(|(group, kind)| {
+            let kind = kind.to_lowercase();
+            lower == kind || lower == format!("{kind}s") || lower == format!("{kind}.{group}")
+        });
+        if let Some((group, kind)) = built_in {
+            let slash = if group.is_empty() { "" } else { "/" };
+            notes.push(format!(
+                "# builtin/{group}{slash}{kind}: built in, as kstatus has it; it decides what no rule before it does"
+            ));
+        } else if found.is_empty() {
+            let near = all
+                .iter()
+                .map(|found| (strsim::damerau_levenshtein(&lower, &found.kind.to_lowercase()), found.kind))
+                .min()
+                .filter(|(distance, _)| *distance <= 2);
+            let complaint = Complaint::usage(format!("there are no rules for {word}"));
+            return Err(complaint.hint(match near {
+                Some((_, near)) => format!("did you mean {near}?"),
+                None => "`taffrail rules list` names the kinds that have rules".to_owned(),
+            }));
+        }
+        shown.extend(found);
+    }
+    written(print(&shown, &notes))?;
+    Ok(Exit::Yes)
+}
+
+fn print(shown: &[Found<'_>], notes: &[String]) -> io::Result<()> {
+    let mut out = answer::programs();
+    let mut is_first = true;
+    for found in shown {
+        if !std::mem::take(&mut is_first) {
+            writeln!(out)?;
+        }
+        writeln!(out, "# {}, after {}", found.name(), found.rules.source())?;
+        match found.text() {
+            Some(text) => writeln!(out, "{}", text.trim_end())?,
+            None => writeln!(out, "# (not in lines of its own)")?,
+        }
+    }
+    notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+}

@@ -1,0 +1,118 @@
+//! `taffrail rules test` and `rules lint`: rules tried by their cases, and looked through.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use taffrail_rules::{Trial, try_rules};
+
+use super::{LintArguments, TestArguments, TestOutput};
+use crate::cli::ListOutput;
+use crate::commands::get;
+use crate::complaint::{Complaint, Exit, chain, written};
+use crate::output::{answer, printable};
+use crate::ruling;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    api_version: &'static str,
+    kind: &'static str,
+    passed: usize,
+    failed: usize,
+    /// What fails, or is to be put right.
+    items: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct Item {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    case: Option<String>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+pub(super) fn test(arguments: &TestArguments) -> Result<Exit, Complaint> {
+    let trial = tried(&arguments.folder)?;
+    let items = items(&trial, false);
+    if items.is_empty() && trial.passed == 0 {
+        let complaint =
+            Complaint::unreadable(format!("there are no cases in {}", arguments.folder.display()));
+        return Err(complaint.hint("cases stand in cases.yaml beside rules.yaml"));
+    }
+    report("RuleTest", arguments.output, trial.passed, items)
+}
+
+pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, Complaint> {
+    let trial = tried(&arguments.folder)?;
+    report("RuleLint", arguments.output, trial.passed, items(&trial, true))
+}
+
+fn tried(folder: &Path) -> Result<Trial, Complaint> {
+    let folders = ruling::folders(folder).map_err(Complaint::unreadable)?;
+    if folders.is_empty() {
+        let complaint = Complaint::unreadable(format!("there are no rules in {}", folder.display()));
+        return Err(complaint.hint("rules stand in rules.yaml, there or in folders there"));
+    }
+    Ok(try_rules(&folders))
+}
+
+fn items(trial: &Trial, faults: bool) -> Vec<Item> {
+    let errors = trial.errors.iter().map(|error| Item {
+        file: Some(error.file.clone()),
+        kind: error.kind.clone(),
+        case: None,
+        message: chain(error),
+        hint: error.hint(),
+    });
+    let failed = trial.failed.iter().map(|failed| Item {
+        file: Some(failed.file.clone()),
+        kind: Some(failed.kind.clone()),
+        case: Some(failed.name.clone()),
+        message: failed.why.clone(),
+        hint: None,
+    });
+    let faults = faults.then_some(&trial.faults).into_iter().flatten().map(|fault| Item {
+        file: None,
+        kind: None,
+        case: None,
+        message: fault.to_string(),
+        hint: None,
+    });
+    errors.chain(failed).chain(faults).collect()
+}
+
+fn report(kind: &'static str, form: TestOutput, passed: usize, items: Vec<Item>) -> Result<Exit, Complaint> {
+    let exit = if items.is_empty() { Exit::Yes } else { Exit::No };
+    written(match form {
+        TestOutput::Json => {
+            let (api_version, failed) = ("cli.taffrail.dev/v1alpha1", items.len());
+            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items })
+        }
+        TestOutput::Text => print(kind, passed, &items),
+    })?;
+    Ok(exit)
+}
+
+fn print(kind: &str, passed: usize, items: &[Item]) -> io::Result<()> {
+    let mut out = answer::programs();
+    for Item { file, kind, case, message, hint } in items {
+        let place = match (file, kind, case) {
+            (Some(file), Some(kind), Some(case)) => format!("{file}: {kind}, {case}: "),
+            _ => String::new(),
+        };
+        let hint = hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        writeln!(out, "{}", printable(&format!("{place}{message}{hint}")))?;
+    }
+    match (kind, items.len()) {
+        ("RuleTest", failed) => writeln!(out, "{passed} passed, {failed} failed"),
+        (_, 0) => writeln!(out, "nothing to put right"),
+        (_, 1) => writeln!(out, "1 thing to put right"),
+        (_, number) => writeln!(out, "{number} things to put right"),
+    }
+}

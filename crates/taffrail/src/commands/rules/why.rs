@@ -1,0 +1,154 @@
+//! `taffrail rules why`: which rules are asked about an object, and which one decides.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use taffrail_rules::RuleSet;
+use taffrail_status::{Object, Verdict};
+
+use super::{WhyArguments, WhyOutput};
+use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
+use crate::complaint::{Complaint, Exit};
+use crate::output::printable;
+
+pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
+    status::run(&StatusArguments {
+        objects: arguments.objects.clone(),
+        files: arguments.files.clone(),
+        selector: None,
+        namespace: arguments.namespace.clone(),
+        all_namespaces: arguments.all_namespaces,
+        recursive: false,
+        input: InputFormat::Auto,
+        output: match arguments.output {
+            WhyOutput::Text => StatusOutput::Jsonl,
+            WhyOutput::Json => StatusOutput::Json,
+        },
+        rules: arguments.whose.rules,
+        kstatus_fork: KstatusFork::Flux,
+        augment: false,
+        exit_status: false,
+        watch: false,
+        jobs: None,
+        source: arguments.source.clone(),
+        why: Some(match arguments.output {
+            WhyOutput::Text => Why::Text,
+            WhyOutput::Json => Why::Json,
+        }),
+    })
+}
+
+#[derive(Serialize)]
+struct Item<'o> {
+    group: &'o str,
+    version: &'o str,
+    kind: &'o str,
+    namespace: String,
+    name: String,
+    status: &'static str,
+    suspended: bool,
+    message: &'o str,
+    /// The rule that decided.
+    rule: &'o str,
+    /// The rules for the kind, in the order in which they are asked.
+    asked: Vec<Asked<'o>>,
+}
+
+#[derive(Serialize)]
+struct Asked<'o> {
+    rule: String,
+    source: &'o str,
+    branches: Vec<Branch>,
+}
+
+#[derive(Serialize)]
+struct Branch {
+    number: usize,
+    status: &'static str,
+    suspended: bool,
+    /// Whether its tests hold.
+    holds: bool,
+    decides: bool,
+}
+
+/// Tells which rules were asked about an object that has this verdict.
+pub(crate) fn tell(form: Why, set: &RuleSet, object: &Object<'_>, verdict: &Verdict, out: &mut Vec<u8>) {
+    let asked = set.find(object.group(), object.kind()).map(|found| {
+        let rule = found.name();
+        let branches = (1..).zip(found.rules.branches().zip(found.rules.holding(object)));
+        let branches = branches.map(|(number, ((status, suspended), holds))| Branch {
+            number,
+            status: status.as_str(),
+            suspended,
+            holds,
+            decides: verdict.rule == format!("{rule}#{number}"),
+        });
+        let branches = branches.collect();
+        Asked { rule, source: found.rules.source(), branches }
+    });
+    let item = Item {
+        group: object.group(),
+        version: object.version(),
+        kind: object.kind(),
+        namespace: object.namespace().into_owned(),
+        name: object.name().into_owned(),
+        status: verdict.status.as_str(),
+        suspended: verdict.suspended,
+        message: &verdict.message,
+        rule: &verdict.rule,
+        asked: asked.collect(),
+    };
+    match form {
+        Why::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
+        Why::Text => out.extend_from_slice(text(&item, verdict).as_bytes()),
+    }
+    out.push(b'\n');
+}
+
+fn text(item: &Item<'_>, verdict: &Verdict) -> String {
+    let slash = if item.namespace.is_empty() { "" } else { "/" };
+    let suspended = if item.suspended { " (suspended)" } else { "" };
+    let mut out = format!(
+        "{} {}{slash}{} is {}{suspended}, by {}\n",
+        item.kind,
+        printable(&item.namespace),
+        printable(&item.name),
+        verdict.status.word(),
+        item.rule
+    );
+    if !item.message.is_empty() {
+        let _ = writeln!(out, "  {}", printable(item.message));
+    }
+    if item.asked.is_empty() {
+        out.push_str("  Nobody has rules for this kind.\n");
+    }
+    let mut is_decided = false;
+    for asked in &item.asked {
+        let _ = writeln!(out, "\n  {}, after {}", asked.rule, asked.source);
+        for branch in &asked.branches {
+            let suspended = if branch.suspended { " (suspended)" } else { "" };
+            let what = match (branch.decides, branch.holds) {
+                (true, _) => "holds and decides",
+                (false, true) => "holds, but comes later",
+                (false, false) => "does not hold",
+            };
+            is_decided |= branch.decides;
+            // What was decided before the branches were asked.
+            let what = if branch.holds && !branch.decides && !is_decided { "holds" } else { what };
+            let status = if branch.status == "Current" { "Ready" } else { branch.status };
+            let status = format!("{status}{suspended}");
+            let _ = writeln!(out, "    #{:<3}{status:<22}{what}", branch.number);
+        }
+    }
+    let before = match item.rule {
+        "generic/generation" => "its controller has not seen the newest generation yet",
+        "generic/first-status" => "its controller has not written a status yet",
+        "generic/deletion" => "it is being deleted",
+        "generic/ready" | "generic/conditions" => "its conditions decide, which any kind may have",
+        "fallback" => "nothing speaks against it, so it counts as ready",
+        rule if rule.starts_with("builtin/") => "what is built in for the kind decides",
+        _ => return out,
+    };
+    let _ = writeln!(out, "\n  {}: {before}", item.rule);
+    out
+}

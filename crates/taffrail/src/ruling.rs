@@ -1,0 +1,186 @@
+//! Whose rules decide.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use taffrail_rules::cel::{Ask, HealthChecks, Names};
+use taffrail_rules::kapp::WaitRules;
+use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
+use taffrail_status::assess::{Budgets, Options};
+use taffrail_status::json::Parser;
+use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules};
+
+use crate::cel::Expression;
+use crate::complaint::chain;
+use crate::input::{self, Chunk, Shape};
+
+/// Whose rules decide: Taffrail's, kstatus', or somebody's own before Taffrail's.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Ruling {
+    #[default]
+    Taffrail,
+    Kstatus,
+    /// Read once for the whole process.
+    Own(&'static RuleSet),
+}
+
+/// Who judges, with choices where people differ.
+pub(crate) type Judging = Choosing<&'static dyn Rules>;
+
+impl Ruling {
+    /// Reads `taffrail`, `kstatus` or the name of a folder with rules.
+    pub(crate) fn read(text: &str) -> Result<Ruling, String> {
+        match text {
+            "taffrail" => Ok(Ruling::Taffrail),
+            "kstatus" => Ok(Ruling::Kstatus),
+            // A misspelt name is no folder.
+            name if !name.contains(['/', '.']) && !Path::new(name).is_dir() => {
+                Err("it is taffrail, kstatus or a folder with rules".to_owned())
+            }
+            folder => {
+                let set = of_folder(Path::new(folder)).map_err(|fault| fault.to_string())?;
+                Ok(Ruling::Own(Box::leak(Box::new(set))))
+            }
+        }
+    }
+
+    /// All rules, those of the library included; of kstatus there are only its own.
+    pub(crate) fn set(self) -> &'static RuleSet {
+        static SHIPPED: OnceLock<RuleSet> = OnceLock::new();
+        match self {
+            Ruling::Own(set) => set,
+            Ruling::Taffrail | Ruling::Kstatus => SHIPPED.get_or_init(RuleSet::shipped),
+        }
+    }
+
+    pub(crate) fn rules(self, fork: Fork) -> &'static dyn Rules {
+        const FLUX: Kstatus = Kstatus { fork: Fork::Flux };
+        const KUBERNETES_SIGS: Kstatus = Kstatus { fork: Fork::KubernetesSigs };
+        match (self, fork) {
+            (Ruling::Kstatus, Fork::Flux) => &FLUX,
+            (Ruling::Kstatus, Fork::KubernetesSigs) => &KUBERNETES_SIGS,
+            _ => self.set(),
+        }
+    }
+
+    /// Who judges, where a PodDisruptionBudget means this.
+    pub(crate) fn judging(self, pdb: Budgets) -> Judging {
+        Choosing { rules: self.rules(Fork::Flux), options: Options { pdb } }
+    }
+}
+
+/// Why the rules of a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error(
+        "there are no rules in {}: no rules.yaml there or in its folders, no healthCheckExprs of Flux and no waitRules of kapp",
+        path.display()
+    )]
+    Nothing { path: PathBuf },
+    #[error("{}: {what}", path.display())]
+    Foreign { path: PathBuf, what: String },
+    #[error("{}", told(.0))]
+    Rules(RuleErrors),
+}
+
+/// All mistakes, a line each, with what to do about them.
+fn told(errors: &RuleErrors) -> String {
+    let told = errors.0.iter().map(|error| {
+        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{}{hint}", chain(error))
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
+    let folders = folders(path)?;
+    let files = folders.iter().flat_map(|folder| &folder.rules);
+    let mut files = files.map(|(file, text)| (file.as_str(), text.as_str())).peekable();
+    let scripts = scripts(path)?;
+    if files.peek().is_none() && scripts.is_empty() {
+        return Err(FolderError::Nothing { path: path.to_owned() });
+    }
+    let layer = Layer::read(Origin::User, files).map_err(FolderError::Rules)?;
+    Ok(scripts.into_iter().fold(RuleSet::shipped().with(layer), RuleSet::with_script))
+}
+
+/// What Kustomizations, HelmReleases and configurations of kapp in a folder say of health.
+fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
+    const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
+
+    let (sources, _) = input::sources(&[path.to_owned()], false);
+    let mut scripts = Vec::new();
+    for source in sources {
+        let input::Source::File(path) = source else { continue };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml") {
+            continue;
+        }
+        let text = fs::read(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
+        let source = path.display().to_string().as_str().into();
+        let chunk = Chunk { source, line: 1, shape: Shape::Yaml, text };
+        let mut fault = None;
+        input::each(&chunk, &mut Parser::new(), |parsed| {
+            let read = parsed.object.map_err(|fault| format!("line {}: {fault}", parsed.line));
+            match read.and_then(|object| script(&object)) {
+                Ok(script) => scripts.extend(script),
+                Err(what) => drop(fault.get_or_insert(what)),
+            }
+        });
+        if let Some(what) = fault {
+            return Err(FolderError::Foreign { path, what });
+        }
+    }
+    Ok(scripts)
+}
+
+fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
+    let reader = |text: &str, names: Names| Ok(Box::new(Expression::read(text, names)?) as Box<dyn Ask>);
+    match (object.group(), object.kind()) {
+        ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
+            let tree = input::tree(object)?;
+            let checks = HealthChecks::of_object(Origin::User, &tree, &reader);
+            let checks = checks.map_err(|error| chain(&error))?;
+            Ok(checks.map(|checks| Box::new(checks) as Box<dyn Script>))
+        }
+        ("kapp.k14s.io", "Config") => {
+            let rules = WaitRules::of_config(Origin::User, &input::tree(object)?);
+            let rules = rules.map_err(|error| chain(&error))?;
+            Ok(rules.map(|rules| Box::new(rules) as Box<dyn Script>))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The files of rules and cases in a folder, and in the folders in it.
+pub(crate) fn folders(path: &Path) -> Result<Vec<Folder>, FolderError> {
+    let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
+    let mut inside: Vec<PathBuf> = fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+        .map_err(unreadable)?;
+    inside.retain(|path| path.is_dir());
+    inside.sort();
+    let mut folders = vec![folder(path, String::new())?];
+    for path in inside {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        folders.push(folder(&path, name)?);
+    }
+    folders.retain(|folder| !(folder.rules.is_empty() && folder.cases.is_empty()));
+    Ok(folders)
+}
+
+fn folder(path: &Path, name: String) -> Result<Folder, FolderError> {
+    let read = |file: &str| {
+        let file = path.join(file);
+        match fs::read_to_string(&file) {
+            Ok(text) => Ok(vec![(file.display().to_string(), text)]),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(FolderError::Unreadable { path: file, error }),
+        }
+    };
+    Ok(Folder { rules: read("rules.yaml")?, cases: read("cases.yaml")?, name })
+}

@@ -1,0 +1,228 @@
+//! `taffrail rules`, and `--rules` with rules of one's own.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::taffrail;
+
+/// Rules and cases that hold.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/library");
+
+pub(super) const LOCK: &str = "
+apiVersion: doors.example.com/v1
+kind: Lock
+metadata: {name: front, namespace: house}
+spec: {off: true}
+status: {a: 1}
+";
+
+const DOOR: &str = "
+apiVersion: doors.example.com/v1
+kind: Door
+metadata: {name: front, namespace: house}
+status: {conditions: [{type: Shut, status: 'False', reason: Moving, message: half}]}
+";
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    folder
+}
+
+/// Rules of which a case fails, one cannot be read, and a branch has none.
+pub(super) fn broken() -> tempfile::TempDir {
+    folder(&[
+        (
+            "example.com/rules.yaml",
+            "group: example.com\nsource: x\nkinds:\n  A: {rules: [{status: Failed, field: spec.a, is: 1}, {status: Current}]}\n",
+        ),
+        (
+            "example.com/cases.yaml",
+            "- {kind: A, name: one, object: {apiVersion: example.com/v1, kind: A, spec: {a: 1}, status: {b: 1}}, status: Current}\n\
+             - {kind: A, name: two, object: {apiVersion: example.com/v1, kind: A}, status: InProgress, age: 1m}\n\
+             - {kind: A, name: three, objekt: {}}\n",
+        ),
+    ])
+}
+
+fn path(folder: &tempfile::TempDir) -> &str {
+    folder.path().to_str().unwrap()
+}
+
+#[test]
+fn rules_of_ones_own_decide_and_name_themselves() {
+    let status = |rules: &str| {
+        let answer = taffrail(&["status", "-f", "-", "--rules", rules, "-o", "json"], LOCK).json();
+        let item = &answer["items"][0];
+        json!([item["status"], item["rule"], item["suspended"]])
+    };
+    assert_eq!(status(LIBRARY), json!(["Current", "user/doors.example.com/Lock#1", true]));
+    assert_eq!(status("taffrail"), json!(["Current", "fallback", null]));
+    assert_eq!(status("kstatus"), json!(["Current", "fallback", null]));
+    let wide = taffrail(&["status", "-f", "-", "--rules", LIBRARY, "-o", "wide"], LOCK).stdout;
+    assert!(wide.contains("Ready (suspended)") && wide.contains("user/doors.example.com/Lock#1"), "{wide}");
+    // What people set once counts for every command.
+    let mut command = super::command(&["status", "-f", "-", "-o", "wide"]);
+    command.env("TAFFRAIL_RULES", LIBRARY);
+    assert!(super::run(command, LOCK.as_bytes()).stdout.contains("user/doors.example.com/Lock#1"));
+}
+
+#[test]
+fn views_judge_by_them_too() {
+    let labelled =
+        DOOR.replace("namespace: house", "namespace: house, labels: {app.kubernetes.io/instance: house}");
+    let row = |rules: &str| {
+        let answer =
+            taffrail(&["get", "resources", "--from", "-", "-o", "json", "--rules", rules], &labelled).json();
+        json!([answer["items"][0]["status"], answer["items"][0]["rule"]])
+    };
+    assert_eq!(row(LIBRARY), json!(["InProgress", "user/doors.example.com/Door#3"]));
+    assert_eq!(row("taffrail"), json!(["Current", "fallback"]));
+    let explained = taffrail(&["explain", "--from", "-", "-o", "json", "--rules", LIBRARY], &labelled).json();
+    let link = &explained["items"][0]["chain"][0];
+    assert_eq!((&link["rule"], &link["message"]), (&json!("user/doors.example.com/Door#3"), &json!("half")));
+}
+
+#[test]
+fn what_is_no_rule_set_is_refused() {
+    let refused = |rules: &str| {
+        let answer = taffrail(&["status", "-f", "-", "--rules", rules], LOCK);
+        assert_eq!(answer.code, 2, "{}", answer.stderr);
+        answer.stderr
+    };
+    assert!(refused("kstatsu").contains("it is taffrail, kstatus or a folder with rules"));
+    assert!(refused("./nowhere").contains("cannot read ./nowhere"));
+    let empty = folder(&[]);
+    assert!(refused(path(&empty)).contains("there are no rules in"));
+    let wrong = folder(&[(
+        "rules.yaml",
+        "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed, conditon: Ready}]}}",
+    )]);
+    let said = refused(path(&wrong));
+    assert!(said.contains("C#1: there is no key 'conditon' here (did you mean 'condition'?)"), "{said}");
+}
+
+#[test]
+fn rules_are_listed_and_shown_as_they_are_written() {
+    let list = |arguments: &[&str]| taffrail(&[&["rules", "list"], arguments].concat(), "");
+    let names = list(&["--rules", LIBRARY, "doors.example", "-o", "name"]).stdout;
+    assert_eq!(
+        names,
+        "Door.doors.example.com\nHinge.doors.example.com\nKey.doors.example.com\nLock.doors.example.com\n"
+    );
+    let items = list(&["--rules", LIBRARY, "hinge", "-o", "json"]).json();
+    assert_eq!(
+        items["items"],
+        json!([{"group": "doors.example.com", "kind": "Hinge", "origin": "user", "branches": 3,
+            "source": "https://example.com/doors#small"}])
+    );
+    let built_in = list(&["poddisruptionbudget", "-o", "json"]).json();
+    assert_eq!(built_in["items"][0]["origin"], "builtin");
+    let table = list(&["--rules", LIBRARY, "lamp"]).stdout;
+    assert!(table.starts_with("GROUP") && table.contains("lamps.example.com"), "{table}");
+    assert!(list(&["nothing-of-that-name"]).stderr.contains("No kind of such a name has rules."));
+
+    let show = |kind: &str| taffrail(&["rules", "show", kind, "--rules", LIBRARY], "");
+    let lock = show("locks.doors.example.com").stdout;
+    assert!(
+        lock.starts_with("# user/doors.example.com/Lock, after https://example.com/doors\n  Lock:\n"),
+        "{lock}"
+    );
+    assert!(lock.contains("suspended: true, field: spec.off"), "{lock}");
+    // Another kind of that name is shown as well.
+    assert!(show("lock").stdout.starts_with(&lock), "{lock}");
+    assert!(show("Bolt.large.parts.example.com").stdout.contains("*.parts.example.com/*"));
+    assert!(show("deployments").stdout.contains("builtin/apps/Deployment"));
+    let unknown = show("lokc");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean Lock?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn it_is_told_which_rule_decides_and_why_not_another() {
+    let why = |input: &str, arguments: &[&str]| {
+        taffrail(&[&["rules", "why", "-f", "-", "--rules", LIBRARY], arguments].concat(), input)
+    };
+    let told = why(DOOR, &[]).stdout;
+    assert_eq!(
+        told,
+        "Door house/front is InProgress, by user/doors.example.com/Door#3\n  half\n\n\
+         \x20 user/doors.example.com/Door, after https://example.com/doors\n\
+         \x20   #1  Failed                does not hold\n\
+         \x20   #2  Ready                 does not hold\n\
+         \x20   #3  InProgress            holds and decides\n\
+         \x20   #4  InProgress            holds, but comes later\n\n"
+    );
+    let item = why(LOCK, &["-o", "json"]).json()["items"][0].clone();
+    assert_eq!(item["rule"], "user/doors.example.com/Lock#1");
+    let decides: Vec<&Value> =
+        item["asked"][0]["branches"].as_array().unwrap().iter().map(|branch| &branch["decides"]).collect();
+    assert_eq!(decides, [&json!(true), &json!(false)]);
+    let secret = why("kind: Secret\napiVersion: v1\nmetadata: {name: a}\n", &[]).stdout;
+    assert!(
+        secret.contains("Nobody has rules for this kind.") && secret.contains("what is built in"),
+        "{secret}"
+    );
+    let dump = DOOR.replace("half", "nearly");
+    let of_dump =
+        taffrail(&["rules", "why", "door/front", "-n", "house", "--from", "-", "--rules", LIBRARY], &dump);
+    assert!(of_dump.stdout.contains("nearly"), "{}{}", of_dump.stdout, of_dump.stderr);
+}
+
+#[test]
+fn cases_are_tried_and_the_last_line_counts() {
+    let test =
+        |folder: &str, arguments: &[&str]| taffrail(&[&["rules", "test", folder], arguments].concat(), "");
+    let well = test(LIBRARY, &[]);
+    assert_eq!((well.stdout.as_str(), well.code), ("15 passed, 0 failed\n", 0), "{}", well.stderr);
+    let broken = broken();
+    let failing = test(path(&broken), &[]);
+    assert_eq!(failing.code, 1);
+    let lines: Vec<&str> = failing.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines[0].ends_with("case 3: there is no key 'objekt' here (did you mean 'object'?)"),
+        "{lines:?}"
+    );
+    assert!(lines[1].ends_with("A, one: is Failed, not Current (by user/example.com/A#1)"), "{lines:?}");
+    assert_eq!(lines[2], "1 passed, 2 failed");
+    let json = test(path(&broken), &["-o", "json"]);
+    assert_eq!((json.code, &json.json()["failed"]), (1, &json!(2)));
+    assert_eq!(test("nowhere", &[]).code, 3);
+    let without = folder(&[("rules.yaml", "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed}]}}")]);
+    assert_eq!(test(path(&without), &[]).code, 3);
+
+    let lint = |folder: &str| taffrail(&["rules", "lint", folder], "");
+    assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("nothing to put right\n", 0));
+    let untidy = lint(path(&broken));
+    assert_eq!(untidy.code, 1);
+    assert!(untidy.stdout.contains("example.com/A#2: no case reaches it"), "{}", untidy.stdout);
+    assert!(untidy.stdout.ends_with("3 things to put right\n"), "{}", untidy.stdout);
+}
+
+/// A folder may hold what Flux and kapp have, as it is.
+#[test]
+fn flux_and_kapp_are_understood() {
+    let flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec:\n  healthCheckExprs:\n  - {apiVersion: doors.example.com/v1, kind: Lock, current: 'spec.off == true', failed: 'has(status.b)'}\n";
+    let kapp = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nwaitRules:\n- conditionMatchers: [{type: Shut, status: 'False', failure: true}]\n  resourceMatchers: [{apiVersionKindMatcher: {apiVersion: doors.example.com/v1, kind: Door}}]\n";
+    let own = folder(&[("flux.yaml", flux), ("kapp.yaml", kapp)]);
+    let rule = |input: &str| {
+        let answer = taffrail(&["status", "-f", "-", "--rules", path(&own), "-o", "json"], input).json();
+        (answer["items"][0]["status"].clone(), answer["items"][0]["rule"].clone())
+    };
+    assert_eq!(rule(LOCK), (json!("Current"), json!("user/cel/doors.example.com/Lock#current")));
+    assert_eq!(rule(DOOR), (json!("Failed"), json!("user/kapp/waitRules[0].conditionMatchers[0]")));
+    let wrong = folder(&[("flux.yaml", &flux.replace("spec.off == true", "spec.off =="))]);
+    let refused = taffrail(&["status", "-f", "-", "--rules", path(&wrong)], LOCK);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be read"),
+        "{}",
+        refused.stderr
+    );
+}
