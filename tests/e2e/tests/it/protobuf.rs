@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use taffrail_cluster::index::{IndexSettings, ScopeState};
-use taffrail_cluster::{Cluster, Deadline, KindSettings, Kubeconfig, ListRequest, Live, LiveSettings};
+use taffrail_cluster::{
+    Cluster, Deadline, FeedSettings, KindSettings, Kubeconfig, ListRequest, Lists, Live, LiveSettings,
+};
 
 use crate::harness::{CLUSTER, plane};
 
@@ -88,7 +90,11 @@ async fn compare(kubeconfig: &Path) {
     let context = loaded.context(CLUSTER).expect("a context");
     let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.expect("a connection");
     let lists = cluster.clone();
+    let mut feeds = FeedSettings::default();
+    // Pages, which a server that takes its time is asked for, are JSON.
+    feeds.lists = Lists::Streams;
     let settings = LiveSettings {
+        feeds,
         index: IndexSettings { keep: Arc::new(|_| true), ..IndexSettings::default() },
         kinds: KindSettings {
             include: vec![("coordination.k8s.io".to_owned(), "*".to_owned())],
