@@ -90,6 +90,8 @@ struct Task<'a> {
     epoch: u64,
     /// A list was at an earlier version than another scope before it: the two are in different stores.
     is_foreign: bool,
+    /// Its objects come as Protobuf, since the last list at least: digests are of one form.
+    protobuf: bool,
     /// How often in a row a list was too old before its last page was read.
     outpaced: u32,
     pause: Pause,
@@ -105,6 +107,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         doubtful: false,
         epoch: 0,
         is_foreign: followed.newest.is_none(),
+        protobuf: shared.settings.protobuf && streams(shared),
         outpaced: 0,
         pause: Pause::new(shared.settings.longest_pause),
         returned: shared.returned.subscribe(),
@@ -295,11 +298,14 @@ impl Task<'_> {
         }
         self.forget();
         let newest = self.newest();
-        if streams(self.shared) {
+        let streams = streams(self.shared);
+        self.protobuf = self.shared.settings.protobuf && streams;
+        if streams {
             let ended = self.watch(true, &newest).await?;
             match &ended {
                 Ended::Failed(refusal) if refuses_streams(refusal) => {
                     self.shared.no_streams.store(true, Ordering::Relaxed);
+                    self.protobuf = false;
                 }
                 _ => return Ok(ended),
             }
@@ -453,7 +459,7 @@ impl Task<'_> {
             None
         };
         let scope = &self.followed.scope;
-        let accept = accepted(scope, self.shared.settings.protobuf && streams(self.shared));
+        let accept = accepted(scope, self.protobuf);
         let ask = Ask { what: self.what.clone(), path: path(scope, &parameters), accept };
         let mut stream = match open(self.shared, &ask, Purpose::Watch, !streams(self.shared)).await {
             Ok(stream) => stream,
