@@ -280,7 +280,7 @@ impl Cluster {
         Ok(Cluster(Arc::new(Handle { inner, address, server })))
     }
 
-    fn inner(&self) -> &Arc<Inner> {
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0.inner
     }
 

@@ -38,7 +38,6 @@ use crate::clock::{later, stamp};
 use crate::cluster::Inner;
 use crate::fault::{Fault, Trouble};
 use crate::patch;
-use crate::write::Target;
 use crate::yaml;
 
 /// Why a text is no timeline.
@@ -244,14 +243,16 @@ fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
         Action::Set(object) => {
             let object = filled(object, now, begin);
             if let Ok(target) = inner.target_of(&object) {
-                set(inner, &target, object);
+                let _ = inner.impose_completed(&target, object, complete);
             }
         }
         Action::Change { object, with } => {
             let Ok(target) = inner.target_of(object) else { return };
-            let Some(mut current) = inner.tree(&target) else { return };
-            patch::merge(&mut current, filled(with, now, begin), true);
-            set(inner, &target, current);
+            let changed = |mut current: Value| {
+                patch::merge(&mut current, filled(with, now, begin), true);
+                Some(current)
+            };
+            inner.impose_change(&target, changed, complete);
         }
         Action::Fault(trouble) => drop(inner.fault(Fault::new(trouble.clone()))),
         Action::Heal(trouble) => inner.heal_trouble(trouble),
@@ -263,12 +264,10 @@ fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     }
 }
 
-/// Writes an object, with its generation filled in where it says so.
-fn set(inner: &Arc<Inner>, target: &Target, object: Value) {
-    let _ = inner.impose_completed(target, object, |object| {
-        let generation = object["metadata"]["generation"].clone();
-        fill_generation(object, &generation);
-    });
+/// Fills in the generation of an object where it says so.
+fn complete(object: &mut Value) {
+    let generation = object["metadata"]["generation"].clone();
+    fill_generation(object, &generation);
 }
 
 const GENERATION: &str = "${GENERATION}";

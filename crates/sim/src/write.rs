@@ -1,6 +1,6 @@
 //! Creating, changing and deleting objects, as the registry of kube-apiserver does it.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use serde_json::{Map, Value, json};
 
@@ -656,6 +656,31 @@ impl Inner {
     pub(crate) fn impose_completed(
         &self,
         target: &Target,
+        object: Value,
+        complete: impl FnOnce(&mut Value),
+    ) -> Answered<Arc<Object>> {
+        self.impose_in(self.store(), target, object, complete)
+    }
+
+    /// As [`impose`](Inner::impose), of what `change` makes of the object as it is: nobody writes it between the two.
+    /// `change` must not ask the store; `None` leaves the object alone, as one that is gone.
+    pub(crate) fn impose_change(
+        &self,
+        target: &Target,
+        change: impl FnOnce(Value) -> Option<Value>,
+        complete: impl FnOnce(&mut Value),
+    ) {
+        let store = self.store();
+        let current = store.get(target.shelf, &target.key()).map(|current| target.tree(current));
+        if let Some(object) = current.and_then(change) {
+            let _ = self.impose_in(store, target, object, complete);
+        }
+    }
+
+    fn impose_in(
+        &self,
+        mut store: MutexGuard<'_, Store>,
+        target: &Target,
         mut object: Value,
         complete: impl FnOnce(&mut Value),
     ) -> Answered<Arc<Object>> {
@@ -666,7 +691,6 @@ impl Inner {
             return Err(target.invalid("", vec![Cause::required("metadata.name", "name is required")]));
         }
         let verbatim = self.fleet.options.verbatim;
-        let mut store = self.store();
         let current = store.get(target.shelf, &target.key()).cloned();
         // What is in a namespace that is to go changes until it is gone.
         if current.is_none() {

@@ -76,8 +76,8 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
         }
     };
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let generation = &budget["metadata"]["generation"];
     change(inner, &target, |budget| {
-        let generation = budget["metadata"]["generation"].clone();
         let mut status = json!({
             "currentHealthy": healthy, "desiredHealthy": desired, "disruptionsAllowed": allowed, "expectedPods": expected,
             "observedGeneration": generation,

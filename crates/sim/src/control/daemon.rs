@@ -81,7 +81,7 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let ready = count(&|pod| on_its_node(pod) && is_ready(pod));
     let updated = count(&|pod| on_its_node(pod) && pod["metadata"]["labels"][REVISION] == *hash);
     let misplaced = count(&|pod| !is_ending(pod) && !wanted.contains(&node_of(pod)));
-    change(inner, &target, |set| {
+    change(inner, &target, |current| {
         let mut status = json!({
             "observedGeneration": set["metadata"]["generation"], "currentNumberScheduled": scheduled,
             "desiredNumberScheduled": wanted.len(), "numberMisscheduled": misplaced, "numberReady": ready,
@@ -95,7 +95,7 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
                 status[key] = json!(value);
             }
         }
-        if let Some(members) = set.as_object_mut() {
+        if let Some(members) = current.as_object_mut() {
             members.insert("status".to_owned(), status);
         }
     });

@@ -14,7 +14,7 @@ const GROUP: &str = "apiextensions.k8s.io";
 
 pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target(GROUP, "customresourcedefinitions", "", name) else { return };
-    let Some(mut definition) = inner.tree(&target) else { return forget(inner, name) };
+    let Some(definition) = inner.tree(&target) else { return forget(inner, name) };
     if definition["metadata"].get("deletionTimestamp").is_some() {
         // The objects go first.
         forget(inner, name);
@@ -24,11 +24,9 @@ pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     if !inner.does.on(Behaviour::CustomResources) {
         return;
     }
-    let before = definition.clone();
-    establish(inner, &mut definition);
-    if definition != before {
-        let _ = inner.impose(&target, definition.clone());
-    }
+    let taken = inner.does.on(Behaviour::NameConflicts) && is_taken(inner, &definition);
+    super::change(inner, &target, |definition| establish(inner, definition, taken));
+    let Some(definition) = inner.tree(&target) else { return forget(inner, name) };
     if let Some(resource) = crd::resource(&definition, &inner.does) {
         inner.store().define(Arc::new(resource));
     }
@@ -40,17 +38,19 @@ fn remove_finalizer(definition: &mut Value) {
     }
 }
 
+/// Whether another definition has the name of this kind.
+fn is_taken(inner: &Inner, definition: &Value) -> bool {
+    let spec = &definition["spec"];
+    let [group, plural, kind] = [&spec["group"], &spec["names"]["plural"], &spec["names"]["kind"]]
+        .map(|text| text.as_str().unwrap_or_default());
+    let store = inner.store();
+    store.find_kind(group, kind).is_some_and(|(_, resource)| *resource.plural != *plural)
+}
+
 /// Accepts the names and says so.
-fn establish(inner: &Inner, definition: &mut Value) {
+fn establish(inner: &Inner, definition: &mut Value, taken: bool) {
     let names = definition["spec"]["names"].clone();
-    let group = definition["spec"]["group"].as_str().unwrap_or_default().to_owned();
-    let plural = names["plural"].as_str().unwrap_or_default();
     let kind = names["kind"].as_str().unwrap_or_default();
-    let taken = {
-        let store = inner.store();
-        let found = store.find_kind(&group, kind).filter(|(_, resource)| *resource.plural != *plural);
-        found.is_some() && inner.does.on(Behaviour::NameConflicts)
-    };
     let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
     let stored: Vec<Value> =
         stored.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect();

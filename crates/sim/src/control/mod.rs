@@ -254,29 +254,43 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     });
 }
 
-/// Changes an object as a controller does: nothing is refused, and one that is gone is left alone.
-fn change(inner: &Inner, target: &Target, change: impl FnOnce(&mut Value)) {
-    let Some(mut object) = inner.tree(target) else { return };
-    let before = object.clone();
-    change(&mut object);
-    if object == before {
+/// Changes an object as a controller does: nothing is refused, one that is gone is left alone, and what others wrote
+/// since the controller looked stays. `change` must not ask the store, and says of the generation that it observed only what
+/// the controller saw.
+fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
+    let mut is_ending = false;
+    let changed = |mut object: Value| {
+        is_ending = object["metadata"].get("deletionTimestamp").is_some();
+        if is_ending {
+            return None;
+        }
+        let before = object.clone();
+        change(&mut object);
+        (object != before).then_some(object)
+    };
+    inner.impose_change(target, changed, |_| ());
+    if !is_ending {
         return;
     }
     // Last finalizers and the like follow the rules of every update; the status goes with it.
-    let status = object.get("status").cloned();
-    if object["metadata"].get("deletionTimestamp").is_some() {
-        let wanted = crate::write::Wanted::default();
-        let _ = inner.update(target, crate::write::Part::Main, &wanted, |_| Ok(object));
-        if let Some(status) = status {
-            let set = |mut current: Value| -> Answered<Value> {
+    let mut status = None;
+    let wanted = crate::write::Wanted::default();
+    let set = |mut current: Value| -> Answered<Value> {
+        let before = current["status"].clone();
+        change(&mut current);
+        status = current.get("status").filter(|status| **status != before).map(|it| (before, it.clone()));
+        Ok(current)
+    };
+    let _ = inner.update(target, crate::write::Part::Main, &wanted, set);
+    if let Some((before, status)) = status {
+        let set = |mut current: Value| -> Answered<Value> {
+            if current["status"] == before {
                 current["status"] = status;
-                Ok(current)
-            };
-            let _ = inner.update(target, crate::write::Part::Status, &wanted, set);
-        }
-        return;
+            }
+            Ok(current)
+        };
+        let _ = inner.update(target, crate::write::Part::Status, &wanted, set);
     }
-    let _ = inner.impose(target, object);
 }
 
 /// Creates an object as a controller does.
@@ -365,5 +379,42 @@ fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, res
             *known = fresh;
         }
         None => conditions.push(fresh),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::{Part, Wanted};
+
+    /// Of two that count in the same object, neither may undo what the other counted.
+    #[tokio::test]
+    async fn what_a_client_writes_while_a_controller_does_stays() {
+        const TIMES: u64 = 5_000;
+        let fleet = crate::Fleet::builder().controllers(false).start().await.expect("a fleet");
+        let cluster = fleet.cluster("one").await.expect("a cluster");
+        let metadata = json!({"name": "counts", "namespace": "default"});
+        let counts = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}});
+        cluster.apply(counts.clone()).expect("a ConfigMap");
+        let inner = cluster.inner();
+        let target = inner.target_of(&counts).expect("its target");
+        let count = |object: &mut Value, key: &str| {
+            let before = object["data"][key].as_str().and_then(|text| text.parse::<u64>().ok());
+            object["data"][key] = json!((before.unwrap_or_default() + 1).to_string());
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..TIMES).for_each(|_| change(inner, &target, |object| count(object, "controller")))
+            });
+            for _ in 0..TIMES {
+                let counted = |mut object: Value| {
+                    count(&mut object, "client");
+                    Ok(object)
+                };
+                inner.update(&target, Part::Main, &Wanted::default(), counted).expect("an update");
+            }
+        });
+        let counted = cluster.get("v1", "ConfigMap", "default", "counts").expect("the ConfigMap");
+        assert_eq!(counted["data"], json!({"client": TIMES.to_string(), "controller": TIMES.to_string()}));
     }
 }

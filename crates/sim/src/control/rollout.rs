@@ -142,7 +142,7 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
     let mut sets = owned(inner, "apps", "replicasets", namespace, &uid);
     forget_old(inner, &deployment, &mut sets, &template);
-    write_status(inner, namespace, name, &sets, &template, wanted, unavailable);
+    write_status(inner, &deployment, &sets, &template, wanted, unavailable);
 }
 
 /// Removes the oldest ReplicaSets that nothing runs of, beyond those that a rollback may want.
@@ -272,14 +272,13 @@ fn scale(inner: &Arc<Inner>, deployment: &Value, set: &Value, replicas: i64) {
 
 fn write_status(
     inner: &Arc<Inner>,
-    namespace: &str,
-    name: &str,
+    seen: &Value,
     sets: &[Value],
     template: &Value,
     wanted: i64,
     unavailable: i64,
 ) {
-    let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
+    let Ok(target) = inner.target_of(seen) else { return };
     let sum = |pointer: &str| sets.iter().map(|set| number(set, pointer)).sum::<i64>();
     let (replicas, ready, available) =
         (sum("/status/replicas"), sum("/status/readyReplicas"), sum("/status/availableReplicas"));
@@ -287,8 +286,8 @@ fn write_status(
     let updated = new.map_or(0, |set| number(set, "/status/replicas"));
     let new_name = new.map(|set| text(&set["metadata"]["name"])).unwrap_or_default();
     let now = stamp(inner.fleet.clock.now());
+    let generation = &seen["metadata"]["generation"];
     change(inner, &target, |deployment| {
-        let generation = deployment["metadata"]["generation"].clone();
         let paused = deployment["spec"]["paused"] == true;
         let deadline = number(deployment, "/spec/progressDeadlineSeconds");
         let before = deployment["status"].clone();
@@ -375,7 +374,7 @@ fn write_status(
         }
         deployment["status"] = status;
         if !complete && !paused && deadline > 0 {
-            let task = Task::Deployment(namespace.to_owned(), name.to_owned());
+            let task = Task::Deployment(target.namespace.clone(), target.name.clone());
             soon(inner, task, Duration::from_secs(deadline.unsigned_abs() + 1));
         }
     });
@@ -419,10 +418,9 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let mut pods = owned(inner, "", "pods", namespace, &uid);
     pods.retain(|pod| !is_ending(pod));
     let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+    let generation = &set["metadata"]["generation"];
     change(inner, &target, |set| {
-        let mut status = json!({
-            "replicas": pods.len(), "observedGeneration": set["metadata"]["generation"],
-        });
+        let mut status = json!({"replicas": pods.len(), "observedGeneration": generation});
         if !pods.is_empty() {
             status["fullyLabeledReplicas"] = json!(pods.len());
         }

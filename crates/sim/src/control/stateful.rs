@@ -193,7 +193,7 @@ fn write_status(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &
         current = newest.clone();
     }
     let of_current = count(&|pod| alive(pod) && revision_of(pod) == current);
-    change(inner, &target, |set| {
+    change(inner, &target, |latest| {
         let mut status = json!({
             "observedGeneration": set["metadata"]["generation"], "replicas": found.len(), "availableReplicas": ready,
             "currentRevision": current, "updateRevision": newest, "collisionCount": 0,
@@ -205,7 +205,7 @@ fn write_status(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &
                 status[key] = json!(value);
             }
         }
-        if let Some(members) = set.as_object_mut() {
+        if let Some(members) = latest.as_object_mut() {
             members.insert("status".to_owned(), status);
         }
     });
