@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Rules, Status};
+use taffrail_status::{Object, Rules, Status};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, Destination};
+use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
-use crate::identity::{AppKey, AppRef, ObjectKey};
+use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
@@ -242,8 +242,13 @@ impl Judge<'_, '_> {
     fn row(&self, app: Declaration) -> (usize, App) {
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
-        let resources: Vec<Resource> =
-            app.objects.iter().map(|key| self.resource(&app.destination, key)).collect();
+        let taught = self.rules.taught_by(&self.teachers(&app));
+        let rules = taught.as_deref().unwrap_or(self.rules);
+        let resource = |key: &ObjectKey| match &app.destination {
+            Destination::Cluster(cluster) => self.judge(*cluster, key, rules),
+            Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
+        };
+        let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
         let mut speaker = resources.iter().min_by(|one, other| one.subject().speaks_before(&other.subject()));
@@ -309,21 +314,25 @@ impl Judge<'_, '_> {
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let own = self.judge(app.home, key);
+        let own = self.judge(app.home, key, self.rules);
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
         own
     }
 
-    fn resource(&self, destination: &Destination, key: &ObjectKey) -> Resource {
-        match destination {
-            Destination::Cluster(cluster) => self.judge(*cluster, key),
-            Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
-        }
+    /// The objects that may say what health means for what an app declares: the declaring one, and the settings of its tool.
+    fn teachers(&self, app: &Declaration) -> Vec<Object<'_>> {
+        let home = self.fleet.objects(app.home);
+        let whole = |key: &ObjectKey| home.get(key).found().filter(|observed| observed.body == Body::Whole);
+        let declaring = app.declaring.as_ref().and_then(whole).map(|observed| observed.object);
+        let of_argo = declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
+        let settings =
+            of_argo.and_then(|object| whole(&argo::settings(object))).map(|observed| observed.object);
+        declaring.into_iter().chain(settings).collect()
     }
 
-    fn judge(&self, cluster: usize, key: &ObjectKey) -> Resource {
+    fn judge(&self, cluster: usize, key: &ObjectKey, rules: &dyn Rules) -> Resource {
         let objects = self.fleet.objects(cluster);
         let observed = match objects.get(key) {
             Lookup::Found(observed) => observed,
@@ -345,8 +354,8 @@ impl Judge<'_, '_> {
             return Resource::unjudged(key, Status::Unknown, message);
         }
         let evidence = &self.evidence[cluster];
-        let options = self.rules.options();
-        let assessment = assess(&observed.object, evidence, self.rules, self.now, &options);
+        let options = rules.options();
+        let assessment = assess(&observed.object, evidence, rules, self.now, &options);
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

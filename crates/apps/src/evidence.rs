@@ -9,6 +9,7 @@ use taffrail_status::assess::{self, Event, Evidence, Listing};
 use taffrail_status::json::Value;
 
 use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds;
 use crate::objects::{Body, Lookup, Objects, Observed};
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
@@ -169,6 +170,14 @@ impl Evidence for ClusterEvidence<'_> {
             all.map(|observed| (assess::defined(&observed.object), observed.object)).collect()
         });
         definitions.get(&(group.to_owned(), kind.to_owned())).cloned()
+    }
+
+    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
+        // Those of Kubernetes itself have one or have none whether somebody writes it or not.
+        match kinds::is_namespaced(object.group(), object.kind()) {
+            Some(_) => None,
+            None => self.objects.has_status_subresource(object.group(), object.version(), object.kind()),
+        }
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {

@@ -143,6 +143,8 @@ pub struct ServedKind {
     pub namespaced: bool,
     /// What can be done with it: `get`, `list`, `watch`, …
     pub verbs: Vec<String>,
+    /// Whether it has a status subresource in that version.
+    pub has_status_subresource: bool,
 }
 
 impl ServedKind {

@@ -49,6 +49,15 @@ pub enum Lookup<'a> {
     Unobserved(String),
 }
 
+impl<'a> Lookup<'a> {
+    pub(crate) fn found(self) -> Option<Observed<'a>> {
+        match self {
+            Lookup::Found(observed) => Some(observed),
+            Lookup::Absent | Lookup::Unobserved(_) => None,
+        }
+    }
+}
+
 /// The smallest part of a cluster that a failure concerns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -148,6 +157,13 @@ pub trait Objects: Send + Sync {
 
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
+
+    /// Whether objects of a kind have in this version a status that is written apart from the rest; `None` where the server did not
+    /// say so.
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        let _ = (group, version, kind);
+        None
+    }
 
     /// The objects that were there more than once, and differently; the last of each counts.
     fn repeated(&self) -> &[ObjectKey];

@@ -34,6 +34,7 @@ pub mod form;
 pub mod kapp;
 mod layer;
 mod library;
+mod school;
 mod script;
 mod set;
 mod trial;

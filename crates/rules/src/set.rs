@@ -1,12 +1,16 @@
 //! All rules in their order.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
-use taffrail_status::{ComputeError, Object, Rules, Taffrail, Verdict};
+use taffrail_status::{ComputeError, Object, Rules, Surroundings, Taffrail, Verdict};
 
-use crate::form::{self, Ruling};
+use crate::cel::ReadExpression;
+use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
-use crate::script::Script;
+use crate::school::School;
+use crate::script::{Script, add_children};
 
 /// How long a controller may take before it writes the first status of a custom resource without rules of its own.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
@@ -20,6 +24,7 @@ pub struct RuleSet {
     layers: Vec<Layer>,
     /// Those in other forms, by origin.
     scripts: Vec<Box<dyn Script>>,
+    school: Option<School>,
 }
 
 impl RuleSet {
@@ -42,6 +47,12 @@ impl RuleSet {
         self
     }
 
+    /// Hears what objects of a cluster say of health ([`Rules::taught_by`]); `reader` reads their expressions.
+    pub fn teachable(mut self, reader: ReadExpression) -> RuleSet {
+        self.school = Some(School::new(reader));
+        self
+    }
+
     /// The rules in other forms, in the order in which they are asked.
     pub fn scripts(&self) -> impl Iterator<Item = &dyn Script> {
         self.scripts.iter().map(|script| &**script)
@@ -57,17 +68,15 @@ impl RuleSet {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// Judges an object; `has_status_subresource` says whether it is a custom resource with a status subresource, which the
-    /// object alone does not tell.
-    ///
-    /// # Errors
-    /// As [`Rules::judge`].
-    pub fn judge_knowing(
+    /// As [`Rules::judge_within`]; `taught` are scripts of the cluster that are for this object alone.
+    fn judge_taught(
         &self,
         object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        taught: &[Arc<dyn Script>],
         now: Timestamp,
-        has_status_subresource: Option<bool>,
     ) -> Result<Verdict, ComputeError> {
+        let expects_status = surroundings.has_status_subresource == Some(true);
         let is_deleted = || {
             object
                 .metadata()
@@ -75,26 +84,36 @@ impl RuleSet {
                 .is_some_and(is_no_empty_text)
         };
         let mut found = self.find(object.group(), object.kind()).peekable();
-        let is_unknown = found.peek().is_none() && self.scripts.is_empty();
-        if is_unknown && has_status_subresource != Some(true) || is_deleted() {
+        let is_unknown = found.peek().is_none() && self.scripts.is_empty() && taught.is_empty();
+        if is_unknown && !expects_status || is_deleted() {
             return Taffrail.judge(object, now);
         }
-        let mut scripts = self.scripts.iter().peekable();
+        let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
+        let (users, others) = self.scripts.split_at(users);
+        let users = users.iter().map(|script| &**script);
+        let taught = taught.iter().map(|script| &**script);
+        let others = others.iter().map(|script| &**script);
+        let mut scripts = users.chain(taught).chain(others).peekable();
         let mut of_scripts = |origin: Origin| {
             while let Some(script) = scripts.next_if(|script| script.origin() <= origin) {
-                if let Some(verdict) = script.judge(object, now) {
+                if let Some(verdict) = script.judge(object, surroundings, now) {
                     return Some(verdict);
                 }
             }
             None
         };
-        let mut expects_status = has_status_subresource == Some(true);
+        let mut awaits_status = expects_status;
         for found in found {
             if let Some(verdict) = of_scripts(found.origin) {
                 return Ok(verdict);
             }
-            expects_status |= found.rules.unseen().is_some();
-            match found.rules.judge(object, now) {
+            awaits_status |= found.rules.unseen().is_some();
+            let ruling = if found.rules.asks_children() {
+                among_children(found.rules, object, surroundings, now)
+            } else {
+                found.rules.judge(object, now)
+            };
+            match ruling {
                 Ruling::Branch(number, verdict) => {
                     let rule = format!("{}#{number}", found.name()).into();
                     return Ok(Verdict { rule, ..verdict });
@@ -106,18 +125,29 @@ impl RuleSet {
         if let Some(verdict) = of_scripts(Origin::Shipped) {
             return Ok(verdict);
         }
-        if has_status_subresource == Some(true)
-            && let Some(verdict) = form::first_status(object, now, UNSEEN)
-        {
+        if expects_status && let Some(verdict) = form::first_status(object, now, UNSEEN) {
             return Ok(verdict);
         }
         let verdict = Taffrail.judge(object, now)?;
-        if verdict.rule == "fallback" && expects_status && !form::has_status(object) {
+        if verdict.rule == "fallback" && awaits_status && !form::has_status(object) {
             let message = "Resource is current, but no controller seems to look at it: it has no status";
             return Ok(Verdict { message: message.into(), ..verdict });
         }
         Ok(verdict)
     }
+}
+
+/// What rules say that look at the children too; nothing where nobody knows the children.
+fn among_children(
+    rules: &KindRules,
+    object: &Object<'_>,
+    surroundings: &Surroundings<'_>,
+    now: Timestamp,
+) -> Ruling {
+    let tree = surroundings.children.and_then(|_| object.root().to_tree().ok());
+    let Some(mut tree) = tree else { return Ruling::Undecided };
+    add_children(&mut tree, surroundings);
+    Object::new((&tree).into()).map_or(Ruling::Undecided, |object| rules.judge(&object, now))
 }
 
 fn is_no_empty_text(value: Value<'_>) -> bool {
@@ -126,7 +156,43 @@ fn is_no_empty_text(value: Value<'_>) -> bool {
 
 impl Rules for RuleSet {
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_knowing(object, now, None)
+        self.judge_within(object, &Surroundings::default(), now)
+    }
+
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        self.judge_taught(object, surroundings, &[], now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
+        let school = self.school.as_ref()?;
+        let scripts: Vec<_> = teachers.iter().filter_map(|teacher| school.script(teacher)).collect();
+        (!scripts.is_empty()).then(|| Box::new(Taught { rules: self, scripts }) as Box<dyn Rules + 'r>)
+    }
+}
+
+/// Rules, with those of a cluster that are for some of its objects.
+struct Taught<'r> {
+    rules: &'r RuleSet,
+    scripts: Vec<Arc<dyn Script>>,
+}
+
+impl Rules for Taught<'_> {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        self.judge_within(object, &Surroundings::default(), now)
+    }
+
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        self.rules.judge_taught(object, surroundings, &self.scripts, now)
     }
 }
 

@@ -46,5 +46,5 @@ pub use augment::{AugmentError, augment};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
-pub use rules::{Choosing, Kstatus, Rules, Taffrail};
+pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
 pub use verdict::{Condition, ConditionType, Status, UnknownStatus, Verdict};

@@ -17,20 +17,74 @@ pub trait Rules: Send + Sync {
     /// When the object is not shaped as its kind is; whoever shows it calls it `Unknown`.
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError>;
 
+    /// As [`Rules::judge`], for who knows more than the object tells.
+    ///
+    /// # Errors
+    /// As [`Rules::judge`].
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        let _ = surroundings;
+        self.judge(object, now)
+    }
+
+    /// These rules, with what other objects say of health before them: a Kustomization of Flux of what it delivers, the
+    /// settings of an Argo CD of what that delivers. `None`: nothing that these rules understand.
+    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
+        let _ = teachers;
+        None
+    }
+
     /// What they choose where people differ; it matters to [`crate::assess::assess`] only.
     fn options(&self) -> Options {
         Options::default()
     }
 }
 
-impl<R: Rules + ?Sized> Rules for &R {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        (**self).judge(object, now)
-    }
+/// What is known around an object that its own text does not tell.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings<'s> {
+    /// Whether its kind has a status subresource, so that somebody is to write a status.
+    pub has_status_subresource: Option<bool>,
+    /// Tells the objects that name it as their owner, as far as they are known.
+    pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
+}
 
-    fn options(&self) -> Options {
-        (**self).options()
-    }
+/// Hands everything on to whoever is inside.
+macro_rules! forward {
+    () => {
+        fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+            (**self).judge(object, now)
+        }
+
+        fn judge_within(
+            &self,
+            object: &Object<'_>,
+            surroundings: &Surroundings<'_>,
+            now: Timestamp,
+        ) -> Result<Verdict, ComputeError> {
+            (**self).judge_within(object, surroundings, now)
+        }
+
+        fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
+            (**self).taught_by(teachers)
+        }
+
+        fn options(&self) -> Options {
+            (**self).options()
+        }
+    };
+}
+
+impl<R: Rules + ?Sized> Rules for &R {
+    forward!();
+}
+
+impl<R: Rules + ?Sized> Rules for Box<R> {
+    forward!();
 }
 
 /// Rules, with choices where people differ.
@@ -45,6 +99,20 @@ pub struct Choosing<R> {
 impl<R: Rules> Rules for Choosing<R> {
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
         self.rules.judge(object, now)
+    }
+
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        self.rules.judge_within(object, surroundings, now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
+        let rules = self.rules.taught_by(teachers)?;
+        Some(Box::new(Choosing { rules, options: self.options }))
     }
 
     fn options(&self) -> Options {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use taffrail_rules::cel::{Ask, HealthChecks, Names};
+use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options};
@@ -51,7 +51,9 @@ impl Ruling {
         static SHIPPED: OnceLock<RuleSet> = OnceLock::new();
         match self {
             Ruling::Own(set) => set,
-            Ruling::Taffrail | Ruling::Kstatus => SHIPPED.get_or_init(RuleSet::shipped),
+            Ruling::Taffrail | Ruling::Kstatus => {
+                SHIPPED.get_or_init(|| RuleSet::shipped().teachable(Expression::reader))
+            }
         }
     }
 
@@ -105,7 +107,8 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
         return Err(FolderError::Nothing { path: path.to_owned() });
     }
     let layer = Layer::read(Origin::User, files).map_err(FolderError::Rules)?;
-    Ok(scripts.into_iter().fold(RuleSet::shipped().with(layer), RuleSet::with_script))
+    let shipped = RuleSet::shipped().teachable(Expression::reader);
+    Ok(scripts.into_iter().fold(shipped.with(layer), RuleSet::with_script))
 }
 
 /// What Kustomizations, HelmReleases and configurations of kapp in a folder say of health.
@@ -139,11 +142,10 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
 }
 
 fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
-    let reader = |text: &str, names: Names| Ok(Box::new(Expression::read(text, names)?) as Box<dyn Ask>);
     match (object.group(), object.kind()) {
         ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
             let tree = input::tree(object)?;
-            let checks = HealthChecks::of_object(Origin::User, &tree, &reader);
+            let checks = HealthChecks::of_object(Origin::User, &tree, &Expression::reader);
             let checks = checks.map_err(|error| chain(&error))?;
             Ok(checks.map(|checks| Box::new(checks) as Box<dyn Script>))
         }

@@ -8,8 +8,8 @@ use super::{
     one_after_another, text, time,
 };
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery};
-use crate::objects::Observed;
+use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::objects::{Lookup, Observed};
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 const GROUP: &str = "argoproj.io";
@@ -37,9 +37,23 @@ pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
+/// Where the settings of the Argo CD stand that an Application belongs to: its own namespace, unless its controller says
+/// that it lives in another.
+pub(crate) fn settings(object: &Object<'_>) -> ObjectKey {
+    let namespace = match object.text(&["status", "controllerNamespace"]) {
+        controller if controller.is_empty() => object.namespace(),
+        controller => controller,
+    };
+    ObjectKey::new("", "ConfigMap", namespace, "argocd-cm")
+}
+
 /// Reads the Applications of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
     for observed in fleet.objects(home).of_kind(GROUP, "Application") {
+        let settings = settings(&observed.object);
+        if matches!(fleet.objects(home).get(&settings), Lookup::Unobserved(_)) {
+            found.lacking.insert((home, settings));
+        }
         let app = application(fleet, home, &observed, found);
         found.apps.push(app);
     }

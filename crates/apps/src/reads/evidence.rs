@@ -120,6 +120,10 @@ impl Evidence for Recorder<'_, '_> {
         is_observed
     }
 
+    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
+        self.evidence.has_status_subresource(object)
+    }
+
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
         self.evidence.tells_absence(group, kind, namespace)
     }

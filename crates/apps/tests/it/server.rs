@@ -106,6 +106,7 @@ impl Server {
             plural: format!("{}s", kind.to_lowercase()),
             namespaced,
             verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+            has_status_subresource: false,
         };
         let mut kinds = vec![
             served("", "v1", "ConfigMap", true),

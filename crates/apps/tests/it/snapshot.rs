@@ -164,6 +164,7 @@ fn scopes_of_kinds_are_learnt() {
         plural: "served".to_owned(),
         namespaced: false,
         verbs: vec![],
+        has_status_subresource: false,
     };
     snapshot.set_kinds(KindCatalog::new([served], []));
     assert_eq!(snapshot.is_namespaced("example.com", "Served"), Some(false));

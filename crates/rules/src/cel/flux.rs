@@ -5,12 +5,12 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::Value as Tree;
 use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, Verdict};
+use taffrail_status::{Object, Status, Surroundings, Verdict};
 
 use super::{Answer, Ask, InvalidExpression, Names, Reader};
 use crate::form;
 use crate::layer::Origin;
-use crate::script::{Script, ScriptKind};
+use crate::script::{CHILDREN, Script, ScriptKind, add_children};
 
 /// Where Kustomizations and HelmReleases have them.
 const FIELD: &str = "healthCheckExprs";
@@ -152,11 +152,19 @@ impl HealthCheck {
         format!("{}{slash}{}", self.group, self.kind.as_deref().unwrap_or("*"))
     }
 
-    fn judge(&self, origin: Origin, object: &Object<'_>) -> Verdict {
+    fn asks_children(&self) -> bool {
+        let expressions = [self.in_progress.as_ref(), self.failed.as_ref(), Some(&self.current)];
+        expressions.into_iter().flatten().any(|expression| expression.written().contains(CHILDREN))
+    }
+
+    fn judge(&self, origin: Origin, object: &Object<'_>, surroundings: &Surroundings<'_>) -> Verdict {
         let rule = |which: &str| format!("{}/cel/{}#{which}", origin.as_str(), self.name());
-        let Ok(tree) = object.root().to_tree() else {
+        let Ok(mut tree) = object.root().to_tree() else {
             return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
         };
+        if self.asks_children() {
+            add_children(&mut tree, surroundings);
+        }
         let fields = tree.as_object();
         let variables: Vec<(&str, &Tree)> =
             fields.into_iter().flatten().map(|(name, field)| (name.as_str(), field)).collect();
@@ -168,13 +176,19 @@ impl HealthCheck {
             let Some(expression) = expression else { continue };
             let why = match expression.answer(&variables) {
                 Answer::False => continue,
-                Answer::True => return form::verdict(status, String::new(), None, rule(which)),
+                Answer::True => {
+                    let is_current = status == Status::Current;
+                    let why = format!("'{}' holds", expression.written());
+                    let message = if is_current { String::new() } else { why };
+                    return form::verdict(status, message, None, rule(which));
+                }
                 Answer::Missing(why) | Answer::Fault(why) => why,
             };
             let message = format!("'{}' has no answer: {why}", expression.written());
             return Verdict::new(Status::Unknown, message, rule(which));
         }
-        form::verdict(Status::InProgress, String::new(), None, rule("none"))
+        let message = format!("'{}' does not hold yet", self.current.written());
+        form::verdict(Status::InProgress, message, None, rule("none"))
     }
 }
 
@@ -192,7 +206,7 @@ impl Script for HealthChecks {
         self.checks.iter().map(kind).collect()
     }
 
-    fn judge(&self, object: &Object<'_>, _: Timestamp) -> Option<Verdict> {
+    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, _: Timestamp) -> Option<Verdict> {
         let check = self.find(object.group(), object.kind())?;
         let number = |section: &str, key: &str| object.root().get(section)?.get(key).and_then(Value::as_i64);
         if let Some(generation) = number("metadata", "generation")
@@ -201,7 +215,7 @@ impl Script for HealthChecks {
         {
             return Some(form::not_observed(object.kind(), generation, observed));
         }
-        Some(check.judge(self.origin, object))
+        Some(check.judge(self.origin, object, surroundings))
     }
 }
 

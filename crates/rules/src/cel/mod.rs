@@ -3,6 +3,7 @@
 //! The interpreter needs a deep stack and cannot be stopped, so it is the caller who runs it, on a thread of its own: through
 //! [`Ask`]. Here is what the answers mean.
 
+mod budget;
 mod flux;
 mod program;
 
@@ -20,3 +21,6 @@ pub trait Ask: std::fmt::Debug + Send + Sync {
 
 /// Who reads expressions.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;
+
+/// One who reads expressions and needs nothing for it.
+pub type ReadExpression = fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;

@@ -1,7 +1,7 @@
 //! Expressions, read and evaluated by the interpreter.
 //!
-//! It recurses while it reads and evaluates, and knows neither a budget nor an interrupt. So size and nesting are bounded before
-//! it sees an expression; that it has a deep stack, and that what takes too long is given up, is up to the caller.
+//! It recurses while it reads and evaluates, and knows no limits. So size and nesting are bounded before it sees an expression,
+//! and what an evaluation may cost by [`budget`]; that it has a deep stack is up to the caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, ParseErrors, Value};
+
+use super::budget;
 
 /// Longer expressions are not read, in bytes.
 pub const LONGEST: usize = 2048;
@@ -124,7 +126,8 @@ impl Names {
 
 /// An expression that is true or false.
 pub struct Program {
-    program: cel::Program,
+    /// With what counts its cost.
+    expression: IdedExpr,
     env: Arc<Env>,
     names: Names,
     asks_for_metadata_only: bool,
@@ -143,14 +146,16 @@ impl Program {
     /// When it is none, or too large.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
-        let env = Arc::new(Env::stdlib());
+        let mut env = Env::stdlib();
+        budget::declare(&mut env).map_err(|error| InvalidExpression::Broken(error.to_string()))?;
         let program = env.compile(text).map_err(|errors| syntax(&errors))?;
         let mut looked = Used::new(names);
         looked.look(program.expression(), &mut Vec::new());
         if let Some(name) = looked.unknown {
             return Err(InvalidExpression::UnknownName { known: names.known(&name), name });
         }
-        Ok(Program { program, env, names, asks_for_metadata_only: !looked.asks_for_more })
+        let expression = budget::counted(program.expression());
+        Ok(Program { expression, env: Arc::new(env), names, asks_for_metadata_only: !looked.asks_for_more })
     }
 
     /// Whether it asks for nothing but apiVersion, kind and metadata of `object`.
@@ -158,13 +163,18 @@ impl Program {
         self.asks_for_metadata_only
     }
 
-    /// What it says of these; needs [`STACK`], and is not bounded in time.
+    /// What it says of these; needs [`STACK`]. What would cost too much is given up: it is a fault.
     pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
             context.add_variable_from_value(*name, value(tree));
         }
-        match self.program.execute(&context) {
+        budget::open(variables.iter().map(|(_, tree)| budget::weight_of(tree)).sum());
+        let said = Value::resolve(&self.expression, &context);
+        if budget::is_overdrawn() {
+            return Answer::Fault("its evaluation costs too much".to_owned());
+        }
+        match said {
             Ok(Value::Bool(true)) => Answer::True,
             Ok(Value::Bool(false)) => Answer::False,
             Ok(other) => Answer::Fault(format!("it is a {}, neither true nor false", other.type_of())),

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value as Tree, json};
-use taffrail_status::{Object, Status, Verdict};
+use taffrail_status::{Object, Rules, Status, Surroundings, Verdict};
 
 use super::error::{FormError, Problem};
 use super::read::span;
@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// How old an object is unless its case says so.
 const AGE: SignedDuration = SignedDuration::from_hours(1);
 
-const KEYS: [&str; 7] = ["kind", "name", "object", "status", "message", "suspended", "age"];
+const KEYS: [&str; 8] = ["kind", "name", "object", "children", "status", "message", "suspended", "age"];
 
 /// An object, and what rules are to say of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Case {
     pub name: String,
     /// The object.
     pub object: Tree,
+    /// The objects that name it as their owner.
+    pub children: Vec<Tree>,
     /// Which status it has.
     pub status: Status,
     /// A part of its message.
@@ -96,8 +98,15 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
         })?,
     };
     let (kind, name, message) = (must("kind")?, must("name")?, text("message")?);
+    let children = match tree.remove("children") {
+        None => Vec::new(),
+        Some(Tree::Array(children)) => children,
+        Some(_) => {
+            return Err(Problem::WrongType { key: "children".to_owned(), expected: "a list of objects" });
+        }
+    };
     let object = tree.remove("object").ok_or(Problem::Missing("object"))?;
-    Ok(Case { kind, name, object, status, message, suspended, age })
+    Ok(Case { kind, name, object, children, status, message, suspended, age })
 }
 
 impl Case {
@@ -117,7 +126,9 @@ impl Case {
         if object.kind() != self.kind {
             return Err(format!("the object is a {}, no {}", object.kind(), self.kind));
         }
-        rules.judge_knowing(&object, NOW, None).map_err(|error| error.to_string())
+        let children = || self.children.clone();
+        let surroundings = Surroundings { children: Some(&children), ..Surroundings::default() };
+        rules.judge_within(&object, &surroundings, NOW).map_err(|error| error.to_string())
     }
 
     /// What is not as the case wants it, in words; `None` where it holds.

@@ -51,6 +51,8 @@ pub struct KindRules {
     elements: Elements,
     unseen: Option<SignedDuration>,
     branches: Box<[Branch]>,
+    /// Whether a branch is about the objects that name this one as their owner.
+    asks_children: bool,
 }
 
 /// A branch: a status, and when it is that.
@@ -125,6 +127,10 @@ impl KindRules {
     /// How long an object without status is in progress; `None` where nobody writes one.
     pub fn unseen(&self) -> Option<SignedDuration> {
         self.unseen
+    }
+
+    pub(crate) fn asks_children(&self) -> bool {
+        self.asks_children
     }
 
     /// The number of the first branch that no object can reach, from 1.

@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 
 use taffrail_status::json::{Kind, Value};
 
+use crate::script::CHILDREN;
+
 /// Longer paths are not read, in steps.
 const LONGEST: usize = 32;
 
@@ -109,6 +111,12 @@ impl Path {
         }
         let is_many = steps.contains(&Step::Every);
         Ok(Path { text: text.into(), start, steps: steps.into(), is_many })
+    }
+
+    /// Whether it leads from the object to those that name it as their owner.
+    pub(super) fn asks_children(&self) -> bool {
+        self.start != Start::Element
+            && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)
     }
 
     pub(super) fn start(&self) -> Start {

@@ -162,9 +162,10 @@ impl Reader<'_> {
                 _ => self.wrong_type("a rule", "a map"),
             }
         }
-        let branches = read.into();
+        let branches: Box<[Branch]> = read.into();
         let source = source.unwrap_or_default().into();
-        let rules = KindRules { source, observed, conditions, elements, unseen, branches };
+        let asks_children = branches.iter().flat_map(|branch| &branch.tests).any(Test::asks_children);
+        let rules = KindRules { source, observed, conditions, elements, unseen, branches, asks_children };
         self.rule = rules.unreachable();
         if self.rule.is_some() {
             self.tell(Problem::Unreachable);

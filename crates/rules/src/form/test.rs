@@ -63,6 +63,21 @@ pub(super) struct Words {
     pub(super) made: Box<[Box<[Piece]>]>,
 }
 
+impl Test {
+    /// Whether it is about the objects that name this one as their owner.
+    pub(super) fn asks_children(&self) -> bool {
+        let any = |tests: &[Test]| tests.iter().any(Test::asks_children);
+        match self {
+            Test::Condition(_) => false,
+            Test::Field(test) => test.path.asks_children(),
+            Test::All(tests) => any(tests),
+            Test::Any(several) | Test::None(several) => several.iter().any(|tests| any(tests)),
+            // What is inside is about the elements.
+            Test::Each(path, _) | Test::Some(path, _) | Test::Count(path, ..) => path.asks_children(),
+        }
+    }
+}
+
 impl Words {
     fn have(&self, value: Value<'_>, scope: &Scope<'_, '_>) -> bool {
         self.plain.iter().any(|word| path::is_word(value, word))
@@ -138,9 +153,13 @@ impl<'s, 'a> Scope<'s, 'a> {
         Scope { object, here, generation, conditions_at, conditions: OnceCell::new() }
     }
 
-    /// The same, about an element.
-    fn inside(&self, here: Value<'a>, conditions_at: &'s Path) -> Scope<'s, 'a> {
-        Scope::new(self.object, here, conditions_at, self.generation)
+    /// The same, about an element that `path` leads to: a child is an object and has conditions where objects have them, but
+    /// not this object's generation.
+    fn inside(&self, here: Value<'a>, path: &Path, elements: &'s Elements) -> Scope<'s, 'a> {
+        match path.asks_children() {
+            true => Scope::new(self.object, here, self.conditions_at, None),
+            false => Scope::new(self.object, here, &elements.0, self.generation),
+        }
     }
 
     fn conditions(&self) -> &[Row<'a>] {
@@ -206,7 +225,7 @@ fn holds<'s, 'a>(
             let mut number = 0_usize;
             let broken = path.visit(scope.start(path), &mut |element| {
                 number += 1;
-                match attempt(tests, &scope.inside(element, &elements.0), found) {
+                match attempt(tests, &scope.inside(element, path, elements), found) {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
@@ -214,7 +233,7 @@ fn holds<'s, 'a>(
             number > 0 && broken.is_continue()
         }
         Test::Some(path, tests) => path.any(scope.start(path), |element| {
-            let holds = attempt(tests, &scope.inside(element, &elements.0), found);
+            let holds = attempt(tests, &scope.inside(element, path, elements), found);
             if holds {
                 found.element.get_or_insert(element);
             }
@@ -223,7 +242,7 @@ fn holds<'s, 'a>(
         Test::Count(path, tests, bounds) => {
             let mut number = 0_u32;
             let _ = path.visit(scope.start(path), &mut |element| {
-                let inside = scope.inside(element, &elements.0);
+                let inside = scope.inside(element, path, elements);
                 number += u32::from(hold(tests, &inside, elements, &mut Found::default()));
                 ControlFlow::Continue(())
             });

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::json::Parser;
-use taffrail_status::{ConditionType, Object, Rules, Status, Verdict};
+use taffrail_status::{ConditionType, Object, Rules, Status, Surroundings, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
@@ -253,8 +253,9 @@ fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
     let rules = RuleSet::bare();
     let mut young = object(json!({}), json!(null));
     young["metadata"]["creationTimestamp"] = json!((NOW - jiff::SignedDuration::from_mins(1)).to_string());
-    let judge = |object: &Value, known| {
-        rules.judge_knowing(&Object::new(object.into()).unwrap(), NOW, known).unwrap()
+    let judge = |object: &Value, has_status_subresource| {
+        let surroundings = Surroundings { has_status_subresource, ..Surroundings::default() };
+        rules.judge_within(&Object::new(object.into()).unwrap(), &surroundings, NOW).unwrap()
     };
     assert_eq!(judge(&young, Some(true)).status, Status::InProgress);
     assert_eq!(judge(&young, Some(false)).status, Status::Current);

@@ -6,3 +6,4 @@
 mod form;
 mod library;
 mod scripts;
+mod surroundings;

@@ -11,7 +11,7 @@ use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
 use crate::object::Object;
-use crate::rules::Rules;
+use crate::rules::{Rules, Surroundings};
 use crate::verdict::{Condition, ConditionType, Status, Verdict};
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
@@ -274,7 +274,16 @@ impl<'e> Case<'e> {
 
     /// What the object alone says.
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
-        let verdict = match self.rules.judge(object, self.now) {
+        let uid = object.text(&["metadata", "uid"]);
+        let children = || {
+            let children = self.evidence.dependents(&uid);
+            children.filter_map(|child| child.root().to_tree().ok()).collect()
+        };
+        let surroundings = Surroundings {
+            has_status_subresource: self.evidence.has_status_subresource(object),
+            children: (!uid.is_empty()).then_some(&children),
+        };
+        let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
             Ok(verdict) => verdict,
             Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable"),
         };

@@ -105,6 +105,12 @@ pub trait Evidence {
     /// The CustomResourceDefinition of a kind, as far as definitions were read.
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>>;
 
+    /// Whether a custom resource has a status subresource in its version, where that is known without reading anything for it.
+    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
+        let _ = object;
+        None
+    }
+
     /// All objects in a namespace, of whatever kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
 

@@ -370,6 +370,7 @@ pub(super) fn catalog(discovery: &Discovery) -> KindCatalog {
         plural: served.plural.clone(),
         namespaced: served.namespaced,
         verbs: served.verbs.clone(),
+        has_status_subresource: served.has_status_subresource,
     });
     let broken = discovery.broken().iter().map(|group| {
         let name = match group.name.split_once('/') {

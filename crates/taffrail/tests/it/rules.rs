@@ -226,3 +226,72 @@ fn flux_and_kapp_are_understood() {
         refused.stderr
     );
 }
+
+/// A Kustomization with health checks, and what it delivers.
+const DELIVERED: &str = "
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: house, namespace: flux-system, generation: 1}
+spec:
+  sourceRef: {kind: GitRepository, name: house}
+  healthCheckExprs:
+  - {apiVersion: doors.example.com/v1, kind: Lock, current: 'spec.off == false', failed: 'status.a > 1'}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: main@sha1:1111111111111111111111111111111111111111
+  conditions: [{type: Ready, status: 'True', reason: ReconciliationSucceeded, message: applied}]
+  inventory: {entries: [{id: house_front_doors.example.com_Lock, v: v1}, {id: house_back_doors.example.com_Lock, v: v1}]}
+---
+apiVersion: doors.example.com/v1
+kind: Lock
+metadata: {name: front, namespace: house}
+spec: {off: true}
+status: {a: 2}
+---
+apiVersion: doors.example.com/v1
+kind: Lock
+metadata: {name: back, namespace: house}
+spec: {off: false}
+status: {a: 1}
+";
+
+#[test]
+fn the_app_that_delivers_an_object_says_what_its_health_means() {
+    let rows = |rules: &[&str]| {
+        let arguments = [&["get", "resources", "--from", "-", "-o", "json"], rules].concat();
+        let answer = taffrail(&arguments, DELIVERED).json();
+        let items = answer["items"].as_array().unwrap().iter().filter(|item| item["kind"] == "Lock");
+        let row = |item: &Value| json!([item["name"], item["status"], item["rule"]]);
+        let mut rows: Vec<Value> = items.map(row).collect();
+        rows.sort_by_key(|row| row[0].to_string());
+        json!(rows)
+    };
+    let rule = |which: &str| format!("cluster/cel/doors.example.com/Lock#{which}");
+    assert_eq!(rows(&[]), json!([["back", "Current", rule("current")], ["front", "Failed", rule("failed")]]));
+    let kstatus = rows(&["--rules", "kstatus"]);
+    let plain = [["back", "Current", "fallback"], ["front", "Current", "fallback"]];
+    assert_eq!(kstatus, json!(plain));
+    // One's own rules come first.
+    let own = rows(&["--rules", LIBRARY]);
+    let front = own.as_array().unwrap().iter().find(|row| row[0] == "front").unwrap();
+    assert_eq!(*front, json!(["front", "Current", "user/doors.example.com/Lock#1"]));
+}
+
+#[test]
+fn rules_look_at_the_children_of_an_object() {
+    let rules = "group: doors.example.com\nsource: x\nkinds:\n  Lock:\n    rules:\n    - {status: Failed, some: 'children[*]', that: [{condition: Shut, is: 'False'}], message: '{@.metadata.name} is open'}\n    - {status: Current}\n";
+    let own = folder(&[("rules.yaml", rules)]);
+    let owned = DOOR.replace(
+        "namespace: house",
+        "namespace: house, ownerReferences: [{apiVersion: doors.example.com/v1, kind: Lock, name: front, uid: l1}]",
+    );
+    let lock = LOCK.replace(
+        "namespace: house",
+        "namespace: house, uid: l1, labels: {app.kubernetes.io/instance: house}",
+    );
+    let dump = format!("{lock}---{owned}");
+    let answer =
+        taffrail(&["get", "resources", "--from", "-", "-o", "json", "--rules", path(&own)], &dump).json();
+    let item = answer["items"].as_array().unwrap().iter().find(|item| item["kind"] == "Lock").unwrap();
+    assert_eq!((&item["status"], &item["message"]), (&json!("Failed"), &json!("front is open")), "{answer}");
+}

@@ -32,8 +32,14 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
     object.at(&["status"]).is_some_and(says)
 }
 
-/// Whether a custom resource's definition says that there is a status to be written; `None` where it was not read.
+/// Whether there is a status of a custom resource to be written, as the server or its definition say; `None` where neither was
+/// read.
 pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
+    let served = ground.objects.has_status_subresource(object.group(), object.version(), object.kind());
+    served.or_else(|| is_defined_with_status(ground, object))
+}
+
+fn is_defined_with_status(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
     let definitions = ground.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
     let mut own = definitions.filter(|definition| {
         definition.object.text(&["spec", "group"]) == object.group()

@@ -1,0 +1,128 @@
+//! What is known around an object: its children, and what its cluster says of health.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_rules::cel::HealthChecks;
+use taffrail_rules::{Layer, Origin, RuleSet};
+use taffrail_status::{Object, Rules, Status, Surroundings, Verdict};
+
+use crate::scripts::read;
+
+const CREATED: &str = "2026-01-01T00:00:00Z";
+
+fn judge(rules: &dyn Rules, object: &Value, surroundings: &Surroundings<'_>, now: &str) -> Verdict {
+    let object = Object::new(object.into()).unwrap();
+    rules.judge_within(&object, surroundings, now.parse::<Timestamp>().unwrap()).unwrap()
+}
+
+fn pool() -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Pool", "spec": {"size": 2},
+        "metadata": {"name": "a", "creationTimestamp": CREATED}, "status": {"phase": "Whatever"},
+    })
+}
+
+fn member(name: &str, ready: &str) -> Value {
+    json!({"kind": "Member", "metadata": {"name": name, "generation": 7}, "status": {
+        "role": if name == "m0" { "primary" } else { "replica" },
+        "conditions": [{"type": "Ready", "status": ready, "reason": "Full", "observedGeneration": 1}],
+    }})
+}
+
+#[test]
+fn rules_look_at_children() {
+    let text = "
+group: example.com
+source: https://example.com/pools
+kinds:
+  Pool:
+    rules:
+    - {status: Failed, some: 'children[*]', that: [{condition: Ready, is: 'False', observed: true}], message: '{@.metadata.name}: {reason}'}
+    - {status: Current, count: {in: 'children[*]', that: [{condition: Ready, is: 'True'}], atLeast: spec.size}}
+    - {status: InProgress, message: 'too few members'}
+";
+    let layer = Layer::read(Origin::User, [("rules.yaml", text)]);
+    let rules = RuleSet::bare().with(layer.unwrap());
+    for (children, status, message) in [
+        (vec![member("m0", "True"), member("m1", "True")], Status::Current, ""),
+        (vec![member("m0", "True"), member("m1", "False")], Status::Failed, "m1: Full"),
+        (vec![member("m0", "True")], Status::InProgress, "too few members"),
+        (vec![], Status::InProgress, "too few members"),
+    ] {
+        let tell = || children.clone();
+        let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
+        let verdict = judge(&rules, &pool(), &surroundings, CREATED);
+        assert_eq!(verdict.status, status, "{verdict:?}");
+        if !message.is_empty() {
+            assert_eq!(verdict.message, message);
+        }
+    }
+    // Where nobody knows the children, nothing is said of them.
+    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    assert_eq!(verdict.rule, "fallback");
+}
+
+#[test]
+fn expressions_look_at_children() {
+    let checks = json!({"spec": {"healthCheckExprs": [{
+        "apiVersion": "example.com/v1", "kind": "Pool",
+        "failed": "!children.exists(c, c.status.role == 'primary')",
+        "current": "size(children) == spec.size",
+    }]}});
+    let checks = HealthChecks::of_object(Origin::User, &checks, &read).unwrap().unwrap();
+    let rules = RuleSet::bare().with_script(Box::new(checks));
+    for (children, status) in [
+        (vec![member("m0", "True"), member("m1", "True")], Status::Current),
+        (vec![member("m1", "True")], Status::Failed),
+        (vec![member("m0", "True")], Status::InProgress),
+    ] {
+        let tell = || children.clone();
+        let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
+        assert_eq!(judge(&rules, &pool(), &surroundings, CREATED).status, status, "{children:?}");
+    }
+    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    assert_eq!(verdict.status, Status::Unknown, "{verdict:?}");
+}
+
+#[test]
+fn what_delivers_an_object_says_what_its_health_means() {
+    let kustomization = |expression: &str| {
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "spec": {"healthCheckExprs": [
+            {"apiVersion": "example.com/v1", "kind": "Pool", "current": expression},
+        ]}})
+    };
+    let shipped = Layer::read(
+        Origin::Shipped,
+        [(
+            "rules.yaml",
+            "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: Failed}]}}}",
+        )],
+    );
+    let rules = RuleSet::bare().with(shipped.unwrap()).teachable(read);
+    let nobody = Surroundings::default();
+    assert_eq!(judge(&rules, &pool(), &nobody, CREATED).status, Status::Failed);
+
+    let teacher = kustomization("status.phase == 'Whatever'");
+    let teacher = Object::new((&teacher).into()).unwrap();
+    {
+        let taught = rules.taught_by(std::slice::from_ref(&teacher)).unwrap();
+        let verdict = judge(&taught, &pool(), &nobody, CREATED);
+        assert_eq!(
+            (verdict.status, &*verdict.rule),
+            (Status::Current, "cluster/cel/example.com/Pool#current")
+        );
+        let mut other = pool();
+        other["kind"] = json!("Other");
+        assert_eq!(judge(&taught, &other, &nobody, CREATED).rule, "fallback");
+    }
+    // What cannot be read, and what says nothing, teaches nothing.
+    for silent in [kustomization("1 +"), json!({"apiVersion": "v1", "kind": "ConfigMap"})] {
+        assert!(rules.taught_by(&[Object::new((&silent).into()).unwrap()]).is_none());
+    }
+    // The user is asked first.
+    let user = kustomization("status.phase == 'Other'");
+    let user = HealthChecks::of_object(Origin::User, &user, &read).unwrap().unwrap();
+    let rules = rules.with_script(Box::new(user));
+    let taught = rules.taught_by(&[teacher]).unwrap();
+    assert_eq!(judge(&taught, &pool(), &nobody, CREATED).rule, "user/cel/example.com/Pool#none");
+}
