@@ -34,6 +34,8 @@ pub mod form;
 pub mod kapp;
 mod layer;
 mod library;
+#[cfg(not(target_family = "wasm"))]
+pub mod lua;
 mod script;
 mod set;
 mod trial;

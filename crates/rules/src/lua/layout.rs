@@ -1,0 +1,1 @@
+//! Scripts by group and kind.
