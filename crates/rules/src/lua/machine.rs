@@ -69,10 +69,11 @@ impl Code {
                 other => other.to_string(),
             };
             let read = message.trim_start_matches(':').split_once(':');
-            let (line, message) = match read.and_then(|(line, rest)| Some((line.parse().ok()?, rest.trim_start()))) {
-                Some((line, rest)) => (Some(line), rest),
-                None => (None, &*message),
-            };
+            let (line, message) =
+                match read.and_then(|(line, rest)| Some((line.parse().ok()?, rest.trim_start()))) {
+                    Some((line, rest)) => (Some(line), rest),
+                    None => (None, &*message),
+                };
             fault(line, LuaProblem::Syntax(message.to_owned()))
         })?;
         Ok(Code { name: name.to_owned(), number: NUMBER.fetch_add(1, Ordering::Relaxed), bytes })
