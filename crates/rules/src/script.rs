@@ -37,6 +37,6 @@ pub struct ScriptKind {
     pub group: String,
     /// The kind, as a pattern.
     pub kind: String,
-    /// In which language: `cel`, `kapp`.
+    /// In which language: `cel`, `kapp`, `lua`.
     pub language: &'static str,
 }

@@ -114,6 +114,22 @@ pub fn try_rules(folders: &[Folder]) -> Trial {
 }
 
 impl Trial {
+    /// With what another trial brought.
+    #[must_use]
+    pub fn and(mut self, other: Trial) -> Trial {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.errors.extend(other.errors);
+        self.faults.extend(other.faults);
+        self
+    }
+
+    /// The names of the files in which something is wrong.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let of_failed = self.failed.iter_mut().map(|failed| &mut failed.file);
+        of_failed.chain(self.errors.iter_mut().map(|error| &mut error.file))
+    }
+
     fn one(&mut self, file: &str, case: &Case, rules: &RuleSet, reached: &mut FxHashSet<String>) {
         let why = match case.judge(rules) {
             Ok(verdict) => {

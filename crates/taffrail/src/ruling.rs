@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::kapp::WaitRules;
+use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options};
 use taffrail_status::json::Parser;
@@ -79,7 +80,7 @@ pub(crate) enum FolderError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "there are no rules in {}: no rules.yaml there or in its folders, no healthCheckExprs of Flux and no waitRules of kapp",
+        "there are no rules in {}: no rules.yaml there or in its folders, no healthCheckExprs of Flux, no waitRules of kapp and no health.lua of Argo CD",
         path.display()
     )]
     Nothing { path: PathBuf },
@@ -102,7 +103,13 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     let folders = folders(path)?;
     let files = folders.iter().flat_map(|folder| &folder.rules);
     let mut files = files.map(|(file, text)| (file.as_str(), text.as_str())).peekable();
-    let scripts = scripts(path)?;
+    let mut scripts = scripts(path)?;
+    let lua = customizations(path, Wanted::Scripts)?;
+    let lua = lua.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let lua = Customizations::of_folder(Origin::User, lua);
+    if !lua.is_empty() {
+        scripts.push(Box::new(lua));
+    }
     if files.peek().is_none() && scripts.is_empty() {
         return Err(FolderError::Nothing { path: path.to_owned() });
     }
@@ -114,13 +121,16 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
 /// What Kustomizations, HelmReleases and configurations of kapp in a folder say of health.
 fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
+    const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
 
     let (sources, _) = input::sources(&[path.to_owned()], false);
     let mut scripts = Vec::new();
     for source in sources {
         let input::Source::File(path) = source else { continue };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml") {
+        // Of Argo CD's layout: objects there are cases.
+        let is_case = CASES.contains(&name) || path.components().any(|part| part.as_os_str() == "testdata");
+        if is_case || OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml") {
             continue;
         }
         let text = fs::read(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
@@ -156,6 +166,53 @@ fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
         }
         _ => Ok(None),
     }
+}
+
+/// What of a folder in the layout of Argo CD's `resource_customizations` is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Scripts,
+    /// And what cases are made of.
+    Cases,
+}
+
+/// The files of a folder in the layout of Argo CD's `resource_customizations`, by their paths in it with `/`; none where it has no
+/// scripts.
+pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
+    /// No file of the layout lies deeper.
+    const DEEPEST: usize = 8;
+
+    let mut folders = vec![(path.to_owned(), String::new(), 0)];
+    let (mut scripts, mut others) = (Vec::new(), Vec::new());
+    while let Some((folder, prefix, depth)) = folders.pop() {
+        let unreadable = |error| FolderError::Unreadable { path: folder.clone(), error };
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let inside = format!("{prefix}{name}");
+            if path.is_dir() {
+                if depth < DEEPEST {
+                    folders.push((path, format!("{inside}/"), depth + 1));
+                }
+            } else if matches!(name, "health.lua" | "discovery.lua" | "action.lua") {
+                scripts.push((inside, path));
+            } else if name.ends_with(".yaml") || name.ends_with(".yml") {
+                others.push((inside, path));
+            }
+        }
+    }
+    if scripts.is_empty() {
+        return Ok(Vec::new());
+    }
+    if wanted == Wanted::Cases {
+        scripts.extend(others);
+    }
+    scripts.sort();
+    let read = |(inside, path): (String, PathBuf)| match fs::read(&path) {
+        Ok(text) => Ok((inside, String::from_utf8_lossy(&text).into_owned())),
+        Err(error) => Err(FolderError::Unreadable { path, error }),
+    };
+    scripts.into_iter().map(read).collect()
 }
 
 /// The files of rules and cases in a folder, and in the folders in it.

@@ -90,6 +90,9 @@ pub enum Problem {
     /// A kind has rules twice.
     #[error("it has rules twice, also in {0}")]
     Twice(String),
+    /// A script that cannot be read.
+    #[error("{0}")]
+    Script(String),
     /// No object can reach the rule.
     #[error("no object comes so far: the rule before has no tests")]
     Unreachable,

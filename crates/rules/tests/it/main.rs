@@ -1,9 +1,12 @@
-//! Rules of our own form.
+//! Rules of our own form, and in those of others.
 
 #![expect(clippy::disallowed_methods, reason = "the library is files")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod actions;
 mod form;
+mod hostile;
 mod library;
+mod lua;
 mod scripts;
 mod surroundings;

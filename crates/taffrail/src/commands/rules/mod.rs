@@ -121,12 +121,14 @@ pub(crate) struct WhyArguments {
 
 /// Try rules by their cases.
 ///
-/// A folder has rules in rules.yaml and cases in cases.yaml, or folders that have.
+/// A folder has rules in rules.yaml and cases in cases.yaml, or folders that have. Argo CD's scripts in the layout of its
+/// resource_customizations are tried by their health_test.yaml and action_test.yaml.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail rules test my-rules/                  a line for each case that fails
   taffrail rules test my-rules/ -o json
+  taffrail rules test argo-cd/resource_customizations/
 
 Exit codes: 0 all cases hold; 1 one fails; 2 wrong usage; 3 the folder could not be read, or has no cases.")]
 pub(crate) struct TestArguments {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use taffrail_rules::lua::try_customizations;
 use taffrail_rules::{Trial, try_rules};
 
 use super::{LintArguments, TestArguments, TestOutput};
@@ -11,7 +12,7 @@ use crate::cli::ListOutput;
 use crate::commands::get;
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
-use crate::ruling;
+use crate::ruling::{self, Wanted};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,7 +44,9 @@ pub(super) fn test(arguments: &TestArguments) -> Result<Exit, Complaint> {
     if items.is_empty() && trial.passed == 0 {
         let complaint =
             Complaint::unreadable(format!("there are no cases in {}", arguments.folder.display()));
-        return Err(complaint.hint("cases stand in cases.yaml beside rules.yaml"));
+        return Err(complaint.hint(
+            "cases stand in cases.yaml beside rules.yaml, or in health_test.yaml beside Argo CD's health.lua",
+        ));
     }
     report("RuleTest", arguments.output, trial.passed, items)
 }
@@ -55,11 +58,18 @@ pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, Complaint> {
 
 fn tried(folder: &Path) -> Result<Trial, Complaint> {
     let folders = ruling::folders(folder).map_err(Complaint::unreadable)?;
-    if folders.is_empty() {
+    let scripts = ruling::customizations(folder, Wanted::Cases).map_err(Complaint::unreadable)?;
+    if folders.is_empty() && scripts.is_empty() {
         let complaint = Complaint::unreadable(format!("there are no rules in {}", folder.display()));
-        return Err(complaint.hint("rules stand in rules.yaml, there or in folders there"));
+        return Err(complaint.hint(
+            "rules stand in rules.yaml, there or in folders there; Argo CD's in GROUP/KIND/health.lua",
+        ));
     }
-    Ok(try_rules(&folders))
+    let mut of_scripts = try_customizations(&scripts);
+    for file in of_scripts.files_mut() {
+        *file = folder.join(&*file).display().to_string();
+    }
+    Ok(try_rules(&folders).and(of_scripts))
 }
 
 fn items(trial: &Trial, faults: bool) -> Vec<Item> {

@@ -1,0 +1,152 @@
+//! What scripts of actions return.
+
+use serde_json::{Map, Value as Tree};
+
+use super::results::{Action, Change, Operation, Parameter};
+
+/// The actions that a discovery returned, by name.
+///
+/// # Errors
+/// When they are not shaped as actions: in words.
+pub(super) fn discovered(tree: Tree) -> Result<Vec<Action>, String> {
+    let map = match tree {
+        Tree::Object(map) => map,
+        Tree::Array(list) if list.is_empty() => return Ok(Vec::new()),
+        _ => return Err("expect a table of actions by name, not a list".to_owned()),
+    };
+    map.into_iter().map(|(name, tree)| action(&name, &tree)).collect()
+}
+
+fn action(name: &str, tree: &Tree) -> Result<Action, String> {
+    let mut action = Action { name: name.to_owned(), ..Action::default() };
+    let fields = match tree {
+        Tree::Object(fields) => fields,
+        Tree::Array(_) | Tree::Null => return Ok(action),
+        _ => return Err(format!("the action '{name}' should be a table")),
+    };
+    for (key, value) in fields {
+        let text = || text(value).ok_or_else(|| format!("'{key}' of the action '{name}' should be a text"));
+        // Go does not look at the case of letters.
+        match key.to_ascii_lowercase().as_str() {
+            "name" => action.name = text()?,
+            "displayname" => action.display_name = text()?,
+            "iconclass" => action.icon_class = text()?,
+            "disabled" => match value {
+                Tree::Bool(truth) => action.disabled = *truth,
+                Tree::Null => {}
+                _ => return Err(format!("'{key}' of the action '{name}' should be true or false")),
+            },
+            "params" => {
+                action.params = parameters(value).map_err(|why| format!("the action '{name}': {why}"))?
+            }
+            _ => {}
+        }
+    }
+    Ok(action)
+}
+
+/// A text; nothing is an empty one.
+fn text(value: &Tree) -> Option<String> {
+    match value {
+        Tree::String(text) => Some(text.clone()),
+        Tree::Null => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
+    let list = match tree {
+        Tree::Array(list) => list,
+        Tree::Null => return Ok(Vec::new()),
+        _ => return Err("'params' should be a list"),
+    };
+    let parameter = |tree: &Tree| {
+        let mut parameter = Parameter::default();
+        let fields = match tree {
+            Tree::Object(fields) => fields,
+            Tree::Array(list) if list.is_empty() => return Ok(parameter),
+            _ => return Err("'params' should be a list of tables"),
+        };
+        for (key, value) in fields {
+            let field = match key.to_ascii_lowercase().as_str() {
+                "name" => &mut parameter.name,
+                "value" => &mut parameter.value,
+                "type" => &mut parameter.kind,
+                "default" => &mut parameter.default,
+                _ => continue,
+            };
+            // Argo CD reads the name only; whatever the others are, they can be shown.
+            *field = match value {
+                Tree::Bool(_) | Tree::Number(_) => value.to_string(),
+                value => text(value).ok_or("what is said of a parameter should be a text")?,
+            };
+        }
+        Ok(parameter)
+    };
+    list.iter().map(parameter).collect()
+}
+
+/// What an action returned: objects to be made or changed, or the one object as it shall be.
+///
+/// # Errors
+/// When they are none: in words.
+pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> {
+    let mut changes = match tree {
+        Tree::Array(list) => list.into_iter().map(change).collect::<Result<Vec<_>, _>>()?,
+        object => vec![Change { operation: Operation::Patch, object }],
+    };
+    for change in &mut changes {
+        if change.operation == Operation::Patch {
+            restore(&mut change.object, object);
+        }
+        let of_object = |key: &str| change.object.get(key).and_then(Tree::as_str).unwrap_or_default();
+        if of_object("kind").is_empty() {
+            return Err("what it returned is no object: it has no kind".to_owned());
+        }
+    }
+    Ok(changes)
+}
+
+fn change(tree: Tree) -> Result<Change, String> {
+    let Tree::Object(mut fields) = tree else {
+        return Err("expect a list of tables with 'operation' and 'resource'".to_owned());
+    };
+    let mut take = |name: &str| {
+        let key = fields.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
+        key.and_then(|key| fields.remove(&key)).unwrap_or_default()
+    };
+    let operation = match take("operation") {
+        Tree::String(word) if word == "create" => Operation::Create,
+        Tree::String(word) if word == "patch" => Operation::Patch,
+        other => return Err(format!("unsupported operation: {other}")),
+    };
+    match take("resource") {
+        object @ Tree::Object(_) => Ok(Change { operation, object }),
+        _ => Err("expect 'resource' to be an object".to_owned()),
+    }
+}
+
+/// Makes empty lists the empty objects they were: Lua cannot tell one from the other.
+fn restore(new: &mut Tree, old: &Tree) {
+    match (new, old) {
+        (Tree::Object(new), Tree::Object(old)) => {
+            for (key, old) in old {
+                if let Some(new) = new.get_mut(key) {
+                    restore(new, old);
+                }
+            }
+        }
+        (new @ Tree::Array(_), Tree::Object(_)) if new.as_array().is_some_and(Vec::is_empty) => {
+            *new = Tree::Object(Map::new());
+        }
+        (Tree::Array(new), Tree::Array(old)) => {
+            for (new, old) in new.iter_mut().zip(old) {
+                // In a list what was an object and is now an empty list stays so: another may stand there now.
+                if !(new.is_array() && old.is_object()) {
+                    restore(new, old);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,213 @@
+//! What scripts find beside their object: a clock that stands still, and what Luau writes or searches otherwise than Argo CD's Lua.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use mlua::chunk::ChunkMode;
+use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
+
+use super::syntax;
+
+/// A text is compiled at run time only while it is so short: the compiler looks at no clock.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// The functions that the prelude builds upon; `clock` is the time in seconds.
+pub(super) fn native(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
+    let native = lua.create_table()?;
+    native.set("os", os(lua, clock)?)?;
+    native.set("number", lua.create_function(|_, value: f64| Ok(written(value)))?)?;
+    native.set("find", lua.create_function(find)?)?;
+    native.set("compile", lua.create_function(compile)?)?;
+    Ok(native)
+}
+
+fn os(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
+    let os = lua.create_table()?;
+    let now = clock.clone();
+    let time = move |_: &Lua, of: Option<Table>| {
+        let Some(of) = of else { return Ok(now.load(Ordering::Relaxed)) };
+        let field = |name: &str, default: i64| {
+            Ok::<_, mlua::Error>(match of.raw_get::<LuaValue>(name)? {
+                LuaValue::Integer(value) => value,
+                LuaValue::Number(value) => value as i64,
+                _ => default,
+            })
+        };
+        let (year, month, day) = (field("year", -1)?, field("month", -1)?, field("day", -1)?);
+        let (hour, minute, second) = (field("hour", 12)?, field("min", 0)?, field("sec", 0)?);
+        let time = seconds([year, month, day, hour, minute, second]);
+        time.ok_or_else(|| mlua::Error::runtime("there is no such time"))
+    };
+    os.set("time", lua.create_function(time)?)?;
+    let now = clock.clone();
+    let date = move |lua: &Lua, (form, at): (Option<String>, Option<f64>)| {
+        let form = form.unwrap_or_else(|| "%c".to_owned());
+        let at = at.map_or_else(|| now.load(Ordering::Relaxed), |at| at as i64);
+        let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("there is no such time"))?;
+        let at = TimeZone::UTC.to_datetime(at);
+        let form = form.trim_start_matches('!');
+        if form.starts_with("*t") {
+            return Ok(LuaValue::Table(parts(lua, at)?));
+        }
+        Ok(LuaValue::String(lua.create_string(date(at, form))?))
+    };
+    os.set("date", lua.create_function(date)?)?;
+    Ok(os)
+}
+
+fn parts(lua: &Lua, at: DateTime) -> mlua::Result<Table> {
+    let parts = lua.create_table()?;
+    parts.set("year", at.year())?;
+    parts.set("month", at.month())?;
+    parts.set("day", at.day())?;
+    parts.set("hour", at.hour())?;
+    parts.set("min", at.minute())?;
+    parts.set("sec", at.second())?;
+    parts.set("wday", at.weekday().to_sunday_one_offset())?;
+    parts.set("yday", 0)?;
+    parts.set("isdst", false)?;
+    Ok(parts)
+}
+
+/// The time of these parts in UTC: months, days and the others may be more or less than there are.
+fn seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
+    let month = month.checked_sub(1)?;
+    let year = i16::try_from(year.checked_add(month.div_euclid(12))?).ok()?;
+    let month = i8::try_from(month.rem_euclid(12) + 1).ok()?;
+    let first = DateTime::new(year, month, 1, 0, 0, 0, 0).ok()?;
+    let first = TimeZone::UTC.to_timestamp(first).ok()?.as_second();
+    let days = day.checked_sub(1)?.checked_mul(86_400)?;
+    let rest = hour.checked_mul(3600)?.checked_add(minute.checked_mul(60)?)?.checked_add(second)?;
+    first.checked_add(days)?.checked_add(rest)
+}
+
+/// A time as `os.date` of Argo CD writes it, which is not always as C does.
+fn date(at: DateTime, form: &str) -> String {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+    let (year, month, day) = (at.year(), at.month(), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    let weekday = at.weekday().to_sunday_zero_offset();
+    let name = |names: &[&'static str], at: i8| {
+        usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default()
+    };
+    let short = |name: &'static str| name.get(..3).unwrap_or(name);
+    let (month_name, short_year) = (name(&MONTHS, month - 1), year.rem_euclid(100));
+    let mut out = String::new();
+    let mut rest = form.chars();
+    while let Some(character) = rest.next() {
+        if character != '%' {
+            out.push(character);
+            continue;
+        }
+        match rest.next() {
+            None | Some('%') => out.push('%'),
+            Some('a') => out.push_str("mon"),
+            Some('A') => out.push_str(name(&DAYS, weekday)),
+            Some('b') => out.push_str(short(month_name)),
+            Some('B') => out.push_str(month_name),
+            Some('c') => {
+                let month = short(month_name);
+                out.push_str(&format!("{day:02} {month} {short_year:02} {hour:02}:{minute:02} UTC"));
+            }
+            Some('d') => out.push_str(&format!("{day:02}")),
+            Some('F') => out.push_str(&format!("{year:04}-{month:02}-{day:02}")),
+            Some('H') => out.push_str(&format!("{hour:02}")),
+            Some('I') => out.push_str(&format!("{:02}", (hour + 11) % 12 + 1)),
+            Some('m') => out.push_str(&format!("{month:02}")),
+            Some('M') => out.push_str(&format!("{minute:02}")),
+            Some('p') => out.push_str(if hour < 12 { "AM" } else { "PM" }),
+            Some('P') => out.push_str(if hour < 12 { "am" } else { "pm" }),
+            Some('S') => out.push_str(&format!("{second:02}")),
+            Some('x') => out.push_str(&format!("{hour:02}/{minute:02}/{second:02}")),
+            Some('X') => out.push_str(&format!("{hour:02}:{minute:02}:{second:02}")),
+            Some('y') => out.push_str(&format!("{short_year:02}")),
+            Some('Y') => out.push_str(&format!("{year:04}")),
+            Some('z') => out.push_str("+0000"),
+            Some('Z') => out.push_str("UTC"),
+            Some('w') => out.push_str(&weekday.to_string()),
+            Some(other) => out.extend(['%', other]),
+        }
+    }
+    out
+}
+
+/// A number as Go writes it: whole ones without a point, others with an exponent from a million on.
+fn written(value: f64) -> String {
+    const LARGEST: f64 = 9_223_372_036_854_775_808.0;
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    if value.fract() == 0.0 && (-LARGEST..LARGEST).contains(&value) {
+        return (value as i64).to_string();
+    }
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Looks for a text in a text, in time that is linear in both.
+fn find(_: &Lua, (text, wanted, first): (LuaString, LuaString, Option<f64>)) -> mlua::Result<MultiValue> {
+    let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
+    let length = text.len() as f64;
+    let first = first.unwrap_or(1.0);
+    let first = if first < 0.0 { (length + first + 1.0).max(1.0) } else { first.max(1.0) };
+    let start = first as usize - 1;
+    let found = text.get(start..).and_then(|rest| memchr::memmem::find(rest, &wanted));
+    Ok(match found {
+        Some(at) => {
+            let at = start + at;
+            MultiValue::from_iter([at + 1, at + wanted.len()].map(|at| LuaValue::Number(at as f64)))
+        }
+        None => MultiValue::from_iter([LuaValue::Nil]),
+    })
+}
+
+/// `loadstring`: a function, or nothing and why.
+fn compile(
+    lua: &Lua,
+    (names, text, name): (Table, LuaValue, Option<String>),
+) -> mlua::Result<(Option<mlua::Function>, Option<String>)> {
+    let LuaValue::String(text) = text else { return Ok((None, Some("no text to load".to_owned()))) };
+    if text.as_bytes().len() > LONGEST_TEXT {
+        return Ok((None, Some("the text is too long to load".to_owned())));
+    }
+    let Ok(text) = text.to_str().map(|text| text.to_owned()) else {
+        return Ok((None, Some("only text is loaded".to_owned())));
+    };
+    let text = match syntax::to_luau(&text) {
+        Ok(text) => text.into_owned(),
+        Err(jump) => return Ok((None, Some(jump.problem().to_string()))),
+    };
+    let name = name.unwrap_or_else(|| "=(loaded)".to_owned());
+    let chunk = lua.load(text).set_name(name).set_mode(ChunkMode::Text).set_environment(names);
+    Ok(match chunk.into_function() {
+        Ok(function) => (Some(function), None),
+        Err(error) => (None, Some(error.to_string())),
+    })
+}

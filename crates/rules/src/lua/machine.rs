@@ -1,0 +1,271 @@
+//! Where scripts run: states of Luau that are used again and again, and thrown away when a script did too much in one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use mlua::chunk::{ChunkMode, Compiler};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue, VmState};
+use rustc_hash::FxHashMap;
+use serde_json::Value as Tree;
+use taffrail_status::json::Value;
+
+use super::values::{self, Unfit};
+use super::watch::Watch;
+use super::{Budget, LuaError, LuaProblem, libraries, syntax};
+
+/// A script may be so long, in bytes: the compiler looks at no clock.
+const LONGEST: usize = 256 << 10;
+
+/// What a script leaves behind is taken away before the next run when it is more than this, in bytes.
+const LEFT: usize = 2 << 20;
+
+/// So many states wait for the next run.
+const IDLE: usize = 16;
+
+/// As scripts are called inside the machine; nobody sees it.
+const NAME: &str = "script";
+
+/// A script that can be run.
+pub(super) struct Code {
+    /// Its path, or its key.
+    pub(super) name: String,
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a script returns.
+#[derive(Debug)]
+pub(super) enum Returned {
+    Nothing,
+    Table(Tree),
+    /// Something else: what sort of value, in Lua's word.
+    Other(&'static str),
+}
+
+impl Code {
+    /// # Errors
+    /// When it is no Lua.
+    pub(super) fn read(name: &str, text: &str) -> Result<Code, LuaError> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+        let fault = |line, problem| LuaError { script: name.to_owned(), line, problem };
+        if text.len() > LONGEST {
+            let problem = format!("it is longer than {} KB", LONGEST >> 10);
+            return Err(fault(None, LuaProblem::Syntax(problem)));
+        }
+        let text = syntax::to_luau(text).map_err(|jump| fault(Some(jump.line), jump.problem()))?;
+        let bytes = Compiler::new().compile(text.as_bytes()).map_err(|error| {
+            let message = match error {
+                mlua::Error::SyntaxError { message, .. } => message,
+                other => other.to_string(),
+            };
+            let read = message.trim_start_matches(':').split_once(':');
+            let (line, message) =
+                match read.and_then(|(line, rest)| Some((line.parse().ok()?, rest.trim_start()))) {
+                    Some((line, rest)) => (Some(line), rest),
+                    None => (None, &*message),
+                };
+            fault(line, LuaProblem::Syntax(message.to_owned()))
+        })?;
+        Ok(Code { name: name.to_owned(), number: NUMBER.fetch_add(1, Ordering::Relaxed), bytes })
+    }
+
+    fn fault(&self, line: Option<u32>, problem: LuaProblem) -> LuaError {
+        LuaError { script: self.name.clone(), line, problem }
+    }
+}
+
+/// The line that a message begins with, and the rest of it.
+fn positioned(message: &str) -> (Option<u32>, &str) {
+    let position = message.strip_prefix(NAME).and_then(|rest| {
+        let rest = rest.strip_prefix(':')?;
+        let (line, rest) = rest.split_once(':')?;
+        Some((line.parse().ok()?, rest.trim_start()))
+    });
+    position.map_or((None, message), |(line, rest)| (Some(line), rest))
+}
+
+/// Runs scripts.
+#[derive(Default)]
+pub(super) struct Machine {
+    pub(super) budget: Budget,
+    idle: Mutex<Vec<State>>,
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+impl Machine {
+    /// Runs a script for an object.
+    ///
+    /// # Errors
+    /// When it fails, uses more than its budget, or returns a table that is no JSON.
+    pub(super) fn run(
+        &self,
+        code: &Code,
+        object: Value<'_>,
+        parameters: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Returned, LuaError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut state = match idle {
+            Some(state) => state,
+            None => State::new().map_err(|error| code.fault(None, LuaProblem::Raised(error.to_string())))?,
+        };
+        let returned = state.run(code, object, parameters, now, self.budget);
+        let is_spent = match &returned {
+            Ok(_) => false,
+            Err(error) => matches!(error.problem, LuaProblem::Time(_) | LuaProblem::Memory(_)),
+        };
+        if !is_spent && state.clean() {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < IDLE {
+                idle.push(state);
+            }
+        }
+        returned
+    }
+}
+
+/// A state of Luau.
+struct State {
+    lua: Lua,
+    watch: Arc<Watch>,
+    clock: Arc<AtomicI64>,
+    /// Makes the names that one run sees.
+    names: Function,
+    /// Those that no run sees.
+    none: Table,
+    loaded: FxHashMap<usize, Function>,
+}
+
+impl State {
+    fn new() -> mlua::Result<State> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        let watch = Arc::new(Watch::new());
+        let clock = Arc::new(AtomicI64::new(0));
+        let native = libraries::native(&lua, &clock)?;
+        let prelude = lua.load(include_str!("prelude.luau")).set_name("=prelude").set_mode(ChunkMode::Text);
+        let names = prelude.call(native)?;
+        lua.sandbox(true)?;
+        let asked = watch.clone();
+        lua.set_interrupt(move |_| {
+            if asked.is_over() { Err(mlua::Error::runtime("stopped")) } else { Ok(VmState::Continue) }
+        });
+        let none = lua.create_table()?;
+        Ok(State { lua, watch, clock, names, none, loaded: FxHashMap::default() })
+    }
+
+    fn run(
+        &mut self,
+        code: &Code,
+        object: Value<'_>,
+        parameters: &BTreeMap<String, String>,
+        now: Timestamp,
+        budget: Budget,
+    ) -> Result<Returned, LuaError> {
+        self.clock.store(now.as_second(), Ordering::Relaxed);
+        let unfit = |unfit: Unfit| match unfit {
+            Unfit::Size => code.fault(None, LuaProblem::Memory(budget.memory)),
+            Unfit::Shape(words) => code.fault(None, LuaProblem::Returned(words.to_owned())),
+            Unfit::Machine(error) => fault(code, &error, budget),
+        };
+        let machine = |error: mlua::Error| fault(code, &error, budget);
+        // What is handed over is measured by the way, which costs less than to have the machine look at each allocation.
+        self.lua.set_memory_limit(0).map_err(machine)?;
+        let function = self.function(code).map_err(machine)?;
+        let object = values::to_lua(&self.lua, object, budget.memory / 2).map_err(unfit)?;
+        let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let parameters = self.lua.create_table_from(parameters).map_err(machine)?;
+        let names: Table = self.names.call((object, parameters)).map_err(machine)?;
+        function.set_environment(names).map_err(machine)?;
+
+        self.lua.set_memory_limit(budget.memory).map_err(machine)?;
+        self.watch.start(budget.time);
+        let returned = function.call::<MultiValue>(());
+        let is_over = self.watch.is_over();
+        self.watch.stop();
+        self.lua.set_memory_limit(0).map_err(machine)?;
+        function.set_environment(self.none.clone()).map_err(machine)?;
+        let mut returned = match returned {
+            Ok(returned) => returned,
+            Err(error) if is_over => {
+                let (line, _) = told(&error);
+                return Err(code.fault(line, LuaProblem::Time(budget.time)));
+            }
+            Err(error) => return Err(machine(error)),
+        };
+        match returned.pop_back() {
+            None | Some(LuaValue::Nil) => Ok(Returned::Nothing),
+            Some(table @ LuaValue::Table(_)) => {
+                values::to_json(&table, budget.memory / 3).map(Returned::Table).map_err(unfit)
+            }
+            Some(other) => Ok(Returned::Other(match other {
+                LuaValue::Integer(_) => "number",
+                LuaValue::UserData(_) | LuaValue::LightUserData(_) => "userdata",
+                other => other.type_name(),
+            })),
+        }
+    }
+
+    fn function(&mut self, code: &Code) -> mlua::Result<Function> {
+        if let Some(function) = self.loaded.get(&code.number) {
+            return Ok(function.clone());
+        }
+        let chunk = self.lua.load(&code.bytes).set_name(format!("={NAME}")).set_mode(ChunkMode::Binary);
+        let function = chunk.into_function()?;
+        self.loaded.insert(code.number, function.clone());
+        Ok(function)
+    }
+
+    /// Takes away what a run has left; whether the state can be used again.
+    fn clean(&self) -> bool {
+        let used = |lua: &Lua| lua.used_memory();
+        used(&self.lua) < LEFT || self.lua.gc_collect().is_ok() && used(&self.lua) < LEFT
+    }
+}
+
+/// What an error of the machine is to those who look at scripts.
+fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
+    let (line, message) = told(error);
+    let is_memory = {
+        let mut error = error;
+        while let mlua::Error::CallbackError { cause, .. } = error {
+            error = cause;
+        }
+        matches!(error, mlua::Error::MemoryError(_))
+    };
+    let problem = match message {
+        _ if is_memory => LuaProblem::Memory(budget.memory),
+        message => LuaProblem::Raised(message),
+    };
+    code.fault(line, problem)
+}
+
+/// On which line of the script an error was raised, and what it says.
+fn told(error: &mlua::Error) -> (Option<u32>, String) {
+    let text = match error {
+        mlua::Error::CallbackError { cause, traceback } => format!("{cause}\nstack traceback:\n{traceback}"),
+        mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let (message, trace) = text.split_once("\nstack traceback:\n").unwrap_or((&text, ""));
+    let of_trace = || trace.lines().find_map(|line| positioned(line.trim_start()).0);
+    let (line, message) = positioned(message);
+    // A function of ours was called with something it cannot take: the line in it means nothing to anybody.
+    let ours = message.strip_prefix("prelude:").and_then(|rest| Some(rest.split_once(':')?.1.trim_start()));
+    (line.or_else(of_trace), ours.unwrap_or(message).trim_end().to_owned())
+}

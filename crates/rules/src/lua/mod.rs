@@ -1,0 +1,260 @@
+//! Argo CD's Lua: scripts that say how objects of a kind are ([`Customizations::health`]), and what can be done with them
+//! ([`Customizations::discover`], [`Customizations::run`]).
+//!
+//! Scripts come in the layout of Argo CD's own folder `resource_customizations`, or from the ConfigMap `argocd-cm`. They run as
+//! they are: the language is Luau, made to look like the Lua 5.1 of Argo CD. A script has 50 ms and 48 MB, sees nothing but its
+//! object and a clock, and leaves nothing behind.
+
+mod actions;
+mod error;
+mod glob;
+mod health;
+mod layout;
+mod libraries;
+mod machine;
+mod results;
+mod syntax;
+mod trial;
+mod values;
+mod volatile;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value as Tree;
+use taffrail_status::{Object, Status, Verdict};
+
+pub use error::{LuaError, LuaProblem};
+pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
+pub use trial::try_customizations;
+
+use crate::layer::Origin;
+use crate::script::{Script, ScriptKind};
+use layout::{Read, Scripts};
+use machine::{Code, Machine, Returned};
+
+/// What a script may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// So long it may compute. What others on the machine take meanwhile does not count, where the system tells.
+    pub time: Duration,
+    /// So much memory its values may take, in bytes.
+    pub memory: usize,
+}
+
+impl Default for Budget {
+    /// 50 ms and 48 MB.
+    fn default() -> Budget {
+        Budget { time: Duration::from_millis(50), memory: 48 << 20 }
+    }
+}
+
+/// Argo CD's customizations: scripts by group and kind.
+#[derive(Debug)]
+pub struct Customizations {
+    origin: Origin,
+    /// Those of `argocd-cm`, or those of a folder.
+    own: Scripts,
+    /// Those that are asked where the others have nothing.
+    built_in: Scripts,
+    errors: Vec<LuaError>,
+    machine: Machine,
+}
+
+impl Customizations {
+    /// The scripts of a folder in the layout of `resource_customizations`: paths in it, with `/`, and texts.
+    /// Files that are no scripts are passed over.
+    ///
+    /// A script that cannot be read breaks its own kind only: see [`Customizations::errors`].
+    pub fn of_folder<'t>(
+        origin: Origin,
+        files: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Customizations {
+        let built_in = Scripts::of_folder(files);
+        let (own, errors, machine) = (Scripts::default(), Vec::new(), Machine::default());
+        Customizations { origin, own, built_in, errors, machine }
+    }
+
+    /// The scripts in the `data` of the ConfigMap `argocd-cm`: under `resource.customizations.health.<group>_<Kind>`,
+    /// `resource.customizations.actions.<group>_<Kind>` and in the YAML of the older `resource.customizations`.
+    ///
+    /// Whether Argo CD is told to give a script all of Lua's libraries (`useOpenLibs`) makes no difference: what there is of them
+    /// here reaches nowhere.
+    pub fn of_config_map(origin: Origin, data: &BTreeMap<String, String>) -> Customizations {
+        let mut errors = Vec::new();
+        let own = Scripts::of_config_map(data, &mut errors);
+        let (built_in, machine) = (Scripts::default(), Machine::default());
+        Customizations { origin, own, built_in, errors, machine }
+    }
+
+    /// These before those of a folder, as Argo CD asks those of `argocd-cm` before those that come with it: what these have
+    /// nothing for is asked of the others, and `mergeBuiltinActions` adds theirs.
+    #[must_use]
+    pub fn over(self, built_in: Customizations) -> Customizations {
+        let mut errors = self.errors;
+        errors.extend(built_in.errors);
+        Customizations { built_in: built_in.built_in, errors, ..self }
+    }
+
+    /// With another budget for each run of a script.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Customizations {
+        self.machine.budget = budget;
+        self
+    }
+
+    /// Whether there is no script at all.
+    pub fn is_empty(&self) -> bool {
+        self.own.all().next().is_none() && self.built_in.all().next().is_none()
+    }
+
+    /// What cannot be used: scripts that cannot be read, and keys of `argocd-cm` that are not as they should be.
+    pub fn errors(&self) -> Vec<&LuaError> {
+        let of_kinds = self.own.all().chain(self.built_in.all()).flat_map(|(_, of_kind)| {
+            let actions = of_kind.actions.iter();
+            let of_actions =
+                actions.flat_map(|actions| actions.discovery.iter().chain(actions.named.values()));
+            of_kind.health.iter().chain(of_actions).filter_map(|read| read.as_ref().err())
+        });
+        self.errors.iter().chain(of_kinds).collect()
+    }
+
+    /// How an object is, in Argo CD's words; `None` where no script is for it, or its script says nothing.
+    ///
+    /// # Errors
+    /// When the script cannot be read, fails, uses more than its budget or returns something that is no health.
+    pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
+        let Some((_, read)) = self.find(object) else { return Ok(None) };
+        self.ask(read, object, now)
+    }
+
+    /// What can be done with an object, by name.
+    ///
+    /// # Errors
+    /// When a script cannot be read, fails, uses more than its budget or returns something that are no actions.
+    pub fn discover(&self, object: &Object<'_>, now: Timestamp) -> Result<Vec<Action>, LuaError> {
+        let mut found: BTreeMap<String, Action> = BTreeMap::new();
+        let name = name_of(object);
+        let own = self.own.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
+        let built_in = self.built_in.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
+        let built_in = built_in.filter(|_| own.is_none_or(|own| own.merges));
+        for read in own.into_iter().chain(built_in).filter_map(|actions| actions.discovery.as_ref()) {
+            let code = usable(read)?;
+            let tree = self.table(code, object, &BTreeMap::new(), now)?;
+            let actions = actions::discovered(tree).map_err(|words| returned(code, words))?;
+            for action in actions {
+                found.entry(action.name.clone()).or_insert(action);
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// What an action would change: nothing is written here. The script sees `parameters` as `actionParams`.
+    ///
+    /// # Errors
+    /// When there is no such action for the kind ([`LuaProblem::NoAction`]), or its script cannot be read, fails, uses more than
+    /// its budget or returns no objects.
+    pub fn run(
+        &self,
+        action: &str,
+        object: &Object<'_>,
+        parameters: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Vec<Change>, LuaError> {
+        let name = name_of(object);
+        let of =
+            |scripts: &'_ Scripts| Some(scripts.named(&name)?.actions.as_ref()?.named.contains_key(action));
+        let scripts = if of(&self.own) == Some(true) { &self.own } else { &self.built_in };
+        let actions = scripts.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
+        let read = actions.and_then(|actions| actions.named.get(action));
+        let Some(read) = read else {
+            let problem = LuaProblem::NoAction(action.to_owned());
+            return Err(LuaError { script: name, line: None, problem });
+        };
+        let code = usable(read)?;
+        let before = object.root().to_tree().map_err(|error| returned(code, error.to_string()))?;
+        let tree = self.table(code, object, parameters, now)?;
+        actions::changes(tree, &before).map_err(|words| returned(code, words))
+    }
+
+    /// Who says how an object is, and under which name.
+    fn find(&self, object: &Object<'_>) -> Option<(&str, &Read)> {
+        let name = name_of(object);
+        self.own.health(&name).or_else(|| self.built_in.health(&name))
+    }
+
+    fn ask(&self, read: &Read, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
+        let code = usable(read)?;
+        match self.machine.run(code, object.root(), &BTreeMap::new(), now)? {
+            Returned::Nothing => Ok(None),
+            Returned::Table(tree) => Ok(health::read(&tree)),
+            Returned::Other(what) => Err(no_table(code, what)),
+        }
+    }
+
+    /// The table that a script returns.
+    fn table(
+        &self,
+        code: &Code,
+        object: &Object<'_>,
+        parameters: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Tree, LuaError> {
+        match self.machine.run(code, object.root(), parameters, now)? {
+            Returned::Table(tree) => Ok(tree),
+            Returned::Nothing => Err(no_table(code, "nil")),
+            Returned::Other(what) => Err(no_table(code, what)),
+        }
+    }
+}
+
+/// The name under which the scripts of a kind stand.
+fn name_of(object: &Object<'_>) -> String {
+    match object.group() {
+        "" => object.kind().to_owned(),
+        group => format!("{group}/{}", object.kind()),
+    }
+}
+
+fn usable(read: &Read) -> Result<&Code, LuaError> {
+    read.as_ref().map_err(LuaError::clone)
+}
+
+fn returned(code: &Code, words: String) -> LuaError {
+    LuaError { script: code.name.clone(), line: None, problem: LuaProblem::Returned(words) }
+}
+
+fn no_table(code: &Code, what: &str) -> LuaError {
+    returned(code, format!("expect table output from Lua script, not {what}"))
+}
+
+impl Script for Customizations {
+    fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    fn kinds(&self) -> Vec<ScriptKind> {
+        let named: BTreeMap<&str, _> = self.built_in.all().chain(self.own.all()).collect();
+        let with_health = named.into_iter().filter(|(_, of_kind)| of_kind.health.is_some());
+        with_health
+            .map(|(name, _)| {
+                let (group, kind) = name.split_once('/').unwrap_or(("", name));
+                ScriptKind { group: group.to_owned(), kind: kind.to_owned(), language: "lua" }
+            })
+            .collect()
+    }
+
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Option<Verdict> {
+        let (name, read) = self.find(object)?;
+        let rule = format!("{}/lua/{name}", self.origin.as_str());
+        match self.ask(read, object, now) {
+            Ok(health) => Some(health?.verdict(&rule)),
+            Err(error) => {
+                let rule = format!("{rule}#{}", HealthWord::Unknown);
+                Some(Verdict::new(Status::Unknown, error.to_string(), rule))
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Lua as people write it for Argo CD, made into Luau: it has no `goto`, so jumps to the end of a loop's body become `continue`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::error::LuaProblem;
+
+/// A jump to somewhere else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Jump {
+    /// On which line, from 1.
+    pub(super) line: u32,
+    label: String,
+}
+
+impl Jump {
+    pub(super) fn problem(&self) -> LuaProblem {
+        LuaProblem::Goto(self.label.clone())
+    }
+}
+
+/// The same in Luau, line by line.
+///
+/// # Errors
+/// When it has a jump that is not to the end of the body of the innermost loop around it.
+pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
+    if !text.contains("goto") && !text.contains("::") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let tokens: Vec<Token<'_>> = Tokens { text, at: 0 }.collect();
+    let mut changes: Vec<(Range<usize>, &str)> = Vec::new();
+    let found = read(&tokens);
+    for label in &found.labels {
+        changes.push((label.range.clone(), ""));
+    }
+    for jump in &found.jumps {
+        let of_jump = |label: &&Label<'_>| {
+            label.name == jump.label && jump.inside.get(..label.inside.len()) == Some(&*label.inside)
+        };
+        let label = found.labels.iter().filter(of_jump).max_by_key(|label| label.inside.len());
+        let goes_on = label.is_some_and(|label| goes_on(&tokens, label, jump));
+        if !goes_on {
+            let line = text.get(..jump.range.start).unwrap_or_default().matches('\n').count() + 1;
+            return Err(Jump { line: line.try_into().unwrap_or(u32::MAX), label: jump.label.to_owned() });
+        }
+        changes.push((jump.range.clone(), "do continue end"));
+    }
+    changes.sort_by_key(|(range, _)| range.start);
+    let mut out = String::with_capacity(text.len() + changes.len() * 16);
+    let mut from = 0;
+    for (range, new) in changes {
+        out.push_str(text.get(from..range.start).unwrap_or_default());
+        out.push_str(new);
+        // What comes behind stays on its line.
+        let old = text.get(range.clone()).unwrap_or_default();
+        out.extend(old.matches('\n'));
+        out.push(' ');
+        from = range.end;
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    Ok(Cow::Owned(out))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Token<'t> {
+    text: &'t str,
+    start: usize,
+}
+
+impl Token<'_> {
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    fn is_name(&self) -> bool {
+        self.text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+    }
+}
+
+/// Names, and other characters one by one; texts and comments are left out.
+struct Tokens<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Tokens<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes over `[[…]]` or `[=[…]=]`, if one begins here.
+    fn long(&mut self) -> bool {
+        let rest = self.rest();
+        let Some(inside) = rest.strip_prefix('[') else { return false };
+        let level = inside.len() - inside.trim_start_matches('=').len();
+        if inside.as_bytes().get(level) != Some(&b'[') {
+            return false;
+        }
+        let close = format!("]{}]", "=".repeat(level));
+        self.at += rest.find(&close).map_or(rest.len(), |end| end + close.len());
+        true
+    }
+
+    /// Passes over a text between quotes, if one begins here.
+    fn quoted(&mut self) -> bool {
+        let bytes = self.rest().as_bytes();
+        let Some(quote @ (b'"' | b'\'')) = bytes.first() else { return false };
+        let mut end = 1;
+        while let Some(byte) = bytes.get(end) {
+            end += if *byte == b'\\' { 2 } else { 1 };
+            if byte == quote {
+                break;
+            }
+        }
+        self.at += end.min(bytes.len());
+        true
+    }
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        loop {
+            let rest = self.rest();
+            let first = rest.chars().next()?;
+            if rest.starts_with("--") {
+                self.at += 2;
+                if !self.long() {
+                    let rest = self.rest();
+                    self.at += rest.find('\n').unwrap_or(rest.len());
+                }
+            } else if first.is_whitespace() {
+                self.at += first.len_utf8();
+            } else if !self.long() && !self.quoted() {
+                let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+                let length = match first {
+                    ':' if rest.starts_with("::") => 2,
+                    _ if is_of_name(first) => rest.find(|it| !is_of_name(it)).unwrap_or(rest.len()),
+                    _ => first.len_utf8(),
+                };
+                let token = Token { text: rest.get(..length)?, start: self.at };
+                self.at += length;
+                return Some(token);
+            }
+        }
+    }
+}
+
+/// What a block is the body of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Function,
+    Loop,
+    /// Of `if`, or between `do` and `end`.
+    Plain,
+    /// Between `for` or `while` and its `do`.
+    Head,
+}
+
+struct Label<'t> {
+    name: &'t str,
+    range: Range<usize>,
+    /// The token behind it.
+    behind: usize,
+    /// The blocks around it, the outermost first, each by its number.
+    inside: Vec<usize>,
+}
+
+struct Goto<'t> {
+    label: &'t str,
+    range: Range<usize>,
+    inside: Vec<usize>,
+    /// How many blocks are around the innermost loop around it, that loop's body included; 0: there is none.
+    of_loop: usize,
+}
+
+struct Found<'t> {
+    labels: Vec<Label<'t>>,
+    jumps: Vec<Goto<'t>>,
+}
+
+fn read<'t>(tokens: &[Token<'t>]) -> Found<'t> {
+    let mut found = Found { labels: Vec::new(), jumps: Vec::new() };
+    let mut blocks: Vec<(usize, Body)> = Vec::new();
+    let mut number = 0;
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        number += 1;
+        let inside = || blocks.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        match token.text {
+            "function" => blocks.push((number, Body::Function)),
+            "for" | "while" => blocks.push((number, Body::Head)),
+            "repeat" => blocks.push((number, Body::Loop)),
+            "if" => blocks.push((number, Body::Plain)),
+            "do" => match blocks.last_mut() {
+                Some(last) if last.1 == Body::Head => *last = (number, Body::Loop),
+                _ => blocks.push((number, Body::Plain)),
+            },
+            // Labels of one arm cannot be seen from another.
+            "else" | "elseif" => {
+                if let Some(last) = blocks.last_mut() {
+                    last.0 = number;
+                }
+            }
+            "end" | "until" => drop(blocks.pop()),
+            "::" => {
+                if let Some([name, close]) = tokens.get(at + 1..at + 3)
+                    && close.text == "::"
+                    && name.is_name()
+                {
+                    let range = token.start..close.end();
+                    found.labels.push(Label { name: name.text, range, behind: at + 3, inside: inside() });
+                    at += 2;
+                }
+            }
+            "goto" => {
+                if let Some(name) = tokens.get(at + 1)
+                    && name.is_name()
+                {
+                    let innermost =
+                        blocks.iter().rposition(|(_, body)| matches!(body, Body::Loop | Body::Function));
+                    let of_loop = innermost.filter(|at| blocks.get(*at).is_some_and(|it| it.1 == Body::Loop));
+                    found.jumps.push(Goto {
+                        label: name.text,
+                        range: token.start..name.end(),
+                        inside: inside(),
+                        of_loop: of_loop.map_or(0, |at| at + 1),
+                    });
+                    at += 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Whether nothing stands between a label and the end of the body of the innermost loop around the jump.
+fn goes_on(tokens: &[Token<'_>], label: &Label<'_>, jump: &Goto<'_>) -> bool {
+    if jump.of_loop == 0 || label.inside.len() < jump.of_loop {
+        return false;
+    }
+    let mut depth = label.inside.len();
+    let mut at = label.behind;
+    while let Some(token) = tokens.get(at) {
+        match token.text {
+            ";" => {}
+            "::" => at += 2,
+            "end" | "until" => {
+                if depth == jump.of_loop {
+                    return true;
+                }
+                depth -= 1;
+            }
+            // Other arms are jumped over.
+            "else" | "elseif" => at = end_of_block(tokens, at + 1).saturating_sub(1),
+            _ => return false,
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The `end` of the block that is open here.
+fn end_of_block(tokens: &[Token<'_>], mut at: usize) -> usize {
+    let mut open = 1;
+    let mut heads = 0;
+    while let Some(token) = tokens.get(at) {
+        match token.text {
+            "for" | "while" => {
+                heads += 1;
+                open += 1;
+            }
+            "do" if heads > 0 => heads -= 1,
+            "function" | "repeat" | "if" | "do" => open += 1,
+            "end" | "until" => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            break;
+        }
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,146 @@
+//! Objects as tables of Lua, and tables as JSON, the way Argo CD's Go does both.
+
+use mlua::{Lua, Table, Value as LuaValue};
+use rustc_hash::FxHashSet;
+use serde_json::{Map, Number, Value as Tree};
+use taffrail_status::json::{Kind, Value};
+
+/// Values stand in each other no deeper.
+const DEEPEST: usize = 100;
+
+/// What a value costs beside its text, in bytes: about what it takes in either form.
+const EACH: usize = 64;
+
+/// Why a value cannot be handed over.
+#[derive(Debug)]
+pub(super) enum Unfit {
+    /// It is too large.
+    Size,
+    /// In words.
+    Shape(&'static str),
+    Machine(mlua::Error),
+}
+
+impl From<mlua::Error> for Unfit {
+    fn from(error: mlua::Error) -> Unfit {
+        Unfit::Machine(error)
+    }
+}
+
+/// What may still be handed over, in bytes.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, size: usize) -> Result<(), Unfit> {
+        self.0 = self.0.checked_sub(size.saturating_add(EACH)).ok_or(Unfit::Size)?;
+        Ok(())
+    }
+}
+
+/// A JSON value as Lua sees it: `null` is nil, so it is in no table and in no list.
+pub(super) fn to_lua(lua: &Lua, value: Value<'_>, size: usize) -> Result<LuaValue, Unfit> {
+    enter(lua, value, &mut Room(size), 0)
+}
+
+fn enter(lua: &Lua, value: Value<'_>, room: &mut Room, depth: usize) -> Result<LuaValue, Unfit> {
+    if depth > DEEPEST {
+        return Err(Unfit::Shape("the object nests too deeply"));
+    }
+    let text = |text: &str, room: &mut Room| {
+        room.take(text.len())?;
+        Ok::<_, Unfit>(LuaValue::String(lua.create_string(text)?))
+    };
+    Ok(match value.kind() {
+        Kind::Null => LuaValue::Nil,
+        Kind::Bool => LuaValue::Boolean(value.as_bool().unwrap_or_default()),
+        Kind::Integer | Kind::Float => LuaValue::Number(value.as_f64().unwrap_or_default()),
+        Kind::String => text(&value.as_str().unwrap_or_default(), room)?,
+        Kind::Array => {
+            let mut items = Vec::new();
+            for item in value.items().into_iter().flatten().filter(|item| !item.is_null()) {
+                room.take(0)?;
+                items.push(enter(lua, item, room, depth + 1)?);
+            }
+            room.take(0)?;
+            LuaValue::Table(lua.create_sequence_from(items)?)
+        }
+        Kind::Object => {
+            let mut members = Vec::new();
+            for (key, member) in value.members().into_iter().flatten() {
+                members.push((text(&key, room)?, enter(lua, member, room, depth + 1)?));
+            }
+            room.take(0)?;
+            LuaValue::Table(lua.create_table_from(members)?)
+        }
+    })
+}
+
+/// A value of Lua as JSON: an empty table is an empty list, and a table stands in the value once.
+pub(super) fn to_json(value: &LuaValue, size: usize) -> Result<Tree, Unfit> {
+    Writer { room: Room(size), seen: FxHashSet::default() }.leave(value, 0)
+}
+
+struct Writer {
+    room: Room,
+    seen: FxHashSet<usize>,
+}
+
+impl Writer {
+    fn leave(&mut self, value: &LuaValue, depth: usize) -> Result<Tree, Unfit> {
+        self.room.take(0)?;
+        Ok(match value {
+            LuaValue::Nil => Tree::Null,
+            LuaValue::Boolean(truth) => Tree::Bool(*truth),
+            LuaValue::Integer(number) => Tree::from(*number),
+            LuaValue::Number(value) => number(*value)?,
+            LuaValue::String(text) => Tree::String(self.text(text)?),
+            LuaValue::Table(table) => self.table(table, depth)?,
+            LuaValue::Function(_) => return Err(Unfit::Shape("cannot encode function to JSON")),
+            _ => return Err(Unfit::Shape("cannot encode userdata to JSON")),
+        })
+    }
+
+    fn text(&mut self, text: &mlua::LuaString) -> Result<String, Unfit> {
+        let bytes = text.as_bytes();
+        self.room.take(bytes.len())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> Result<Tree, Unfit> {
+        if depth > DEEPEST || !self.seen.insert(table.to_pointer() as usize) {
+            return Err(Unfit::Shape("cannot encode recursively nested tables to JSON"));
+        }
+        let length = table.raw_len();
+        let (mut list, mut map) = (Vec::new(), Map::new());
+        for at in 1..=length {
+            list.push(self.leave(&table.raw_get(at)?, depth + 1)?);
+        }
+        for pair in table.pairs::<LuaValue, LuaValue>() {
+            match pair? {
+                (LuaValue::String(key), value) if length == 0 => {
+                    let key = self.text(&key)?;
+                    map.insert(key, self.leave(&value, depth + 1)?);
+                }
+                (LuaValue::Integer(at), _)
+                    if usize::try_from(at).is_ok_and(|at| (1..=length).contains(&at)) => {}
+                (LuaValue::Number(at), _) if at.fract() == 0.0 && at >= 1.0 && at <= length as f64 => {}
+                (LuaValue::Integer(_) | LuaValue::Number(_), _) if map.is_empty() => {
+                    return Err(Unfit::Shape("cannot encode sparse array"));
+                }
+                _ => return Err(Unfit::Shape("cannot encode mixed or invalid key types")),
+            }
+        }
+        Ok(if map.is_empty() { Tree::Array(list) } else { Tree::Object(map) })
+    }
+}
+
+/// A whole number is written without a point.
+fn number(value: f64) -> Result<Tree, Unfit> {
+    const LARGEST: f64 = 9_223_372_036_854_775_808.0;
+    if value.fract() == 0.0 && (-LARGEST..LARGEST).contains(&value) {
+        return Ok(Tree::from(value as i64));
+    }
+    Number::from_f64(value)
+        .map(Tree::Number)
+        .ok_or(Unfit::Shape("cannot encode a number that is none to JSON"))
+}

@@ -1,0 +1,62 @@
+//! What actions write anew each time, and cases cannot know: times, and names made of them.
+
+use serde_json::{Map, Value as Tree};
+
+/// Groups, their kinds (all of them where none is named), and fields that hold a time.
+const FIELDS: &[(&str, &[&str], &[&str])] = &[
+    ("apps", &["DaemonSet", "Deployment", "StatefulSet"], &["spec", "template", "metadata", "annotations"]),
+    ("apps", &["Deployment"], &["status"]),
+    ("apps", &["Deployment"], &["metadata", "creationTimestamp"]),
+    ("apps", &["Deployment"], &["metadata", "generation"]),
+    ("argoproj.io", &["Rollout"], &["spec", "restartAt"]),
+    ("argoproj.io", &["Workflow"], &["metadata", "resourceVersion"]),
+    ("argoproj.io", &["Workflow"], &["metadata", "uid"]),
+    ("argoproj.io", &["Workflow"], &["metadata", "annotations", "workflows.argoproj.io/scheduled-time"]),
+    ("external-secrets.io", &["ExternalSecret", "PushSecret"], &["metadata", "annotations"]),
+    ("postgresql.cnpg.io", &["Cluster"], &["metadata", "annotations", "cnpg.io/reloadedAt"]),
+    ("postgresql.cnpg.io", &["Cluster"], &["metadata", "annotations", "kubectl.kubernetes.io/restartedAt"]),
+    ("postgresql.cnpg.io", &["Cluster"], &["status", "targetPrimaryTimestamp"]),
+    ("helm.toolkit.fluxcd.io", &["HelmRelease"], &["metadata", "annotations"]),
+    (
+        "source.toolkit.fluxcd.io",
+        &["Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"],
+        &["metadata", "annotations"],
+    ),
+    ("image.toolkit.fluxcd.io", &["ImageRepository", "ImageUpdateAutomation"], &["metadata", "annotations"]),
+    ("kustomize.toolkit.fluxcd.io", &["Kustomization"], &["metadata", "annotations"]),
+    ("notification.toolkit.fluxcd.io", &["Receiver"], &["metadata", "annotations"]),
+];
+
+/// Takes out of an object what Argo CD's own tests do not look at.
+pub(super) fn remove(object: &mut Tree) {
+    let text = |key: &str| object.get(key).and_then(Tree::as_str).unwrap_or_default().to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    if let Some(metadata) = at(object, &["metadata"]) {
+        metadata.remove("creationTimestamp");
+    }
+    for (of_group, kinds, path) in FIELDS {
+        if *of_group == group
+            && kinds.contains(&&*kind)
+            && let [path @ .., last] = *path
+            && let Some(map) = at(object, path)
+        {
+            map.remove(*last);
+        }
+    }
+    if (group, &*kind) == ("batch", "Job") {
+        let conditions = at(object, &["status"]).and_then(|status| status.get_mut("conditions"));
+        for condition in conditions.and_then(Tree::as_array_mut).into_iter().flatten() {
+            if condition.get("type").is_some_and(|it| it == "FailureTarget")
+                && let Some(condition) = condition.as_object_mut()
+            {
+                condition.remove("lastTransitionTime");
+            }
+        }
+    }
+}
+
+/// The map in a place of an object.
+pub(super) fn at<'t>(object: &'t mut Tree, path: &[&str]) -> Option<&'t mut Map<String, Tree>> {
+    path.iter().try_fold(object, |tree, key| tree.get_mut(*key))?.as_object_mut()
+}

@@ -1,0 +1,1 @@
+-- Of lamps nothing is said.

@@ -1,0 +1,232 @@
+//! Scripts that want to hang the process, or to eat its memory: each runs in a process of its own, so a hang is a failed test.
+
+use std::env;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use taffrail_rules::lua::Customizations;
+use taffrail_rules::{Origin, Script};
+use taffrail_status::{Object, Status};
+
+/// The scripts, and what is said of them; nothing where they may end well.
+const SCRIPTS: &[(&str, &str, &str)] = &[
+    ("endless loop", "while true do end", "stopped after"),
+    ("endless repeat", "repeat until false", "stopped after"),
+    ("endless recursion", "local function f() return 1 + f() end return f()", "stack overflow"),
+    ("endless tail calls", "local function f() return f() end return f()", ""),
+    ("a gigabyte", "return {status = ('x'):rep(2^30)}", "more than"),
+    ("half of it doubled", "local s = 'x' while true do s = s .. s end", "more than"),
+    ("texts in a list", "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", ""),
+    ("numbers in a list", "local t = {} for i = 1, 1e9 do t[i] = i end", ""),
+    ("names in a map", "local t = {} for i = 1, 1e9 do t['a' .. i] = true end", ""),
+    ("tables in tables", "local t = {} while true do t = {t, t, {}} end", ""),
+    ("nothing repeated", "return {status = (''):rep(2^31 - 1)}", ""),
+    ("repeated in repeated", "local s = 'x' for i = 1, 1e9 do s = ('ab'):rep(1000):rep(1000):rep(i) end", ""),
+    ("pattern in find", "return {status = tostring(('a'):rep(5e4):find(('a*'):rep(30) .. 'b'))}", ""),
+    ("pattern in match", "return {status = tostring(('a'):rep(5e4):match(('a*'):rep(30) .. 'b'))}", ""),
+    ("pattern in gmatch", "for x in ('a'):rep(5e4):gmatch(('a*'):rep(30) .. 'b') do end", ""),
+    ("pattern in gsub", "return {status = ('a'):rep(5e4):gsub(('a-'):rep(30) .. 'b', '')}", ""),
+    ("long set", "return {status = ('a'):rep(4e6):match('[' .. ('b'):rep(4e6) .. ']*')}", "too long"),
+    ("plain search", "return {status = tostring(('a'):rep(1e7):find(('a'):rep(4e6) .. 'b', 1, true))}", ""),
+    ("long walk", "return {status = ('a'):rep(1.5e7):match('.*.*.*b')}", ""),
+    ("balanced", "return {status = ('('):rep(1e6):match('%b()')}", ""),
+    ("back reference", "return {status = ('a'):rep(3000):match('(.-)(.-)(.-)(.-)%1%2%3%4b')}", ""),
+    ("frontier", "local s = ('a '):rep(1e6) while true do s:gsub('%f[%w]%w+', '%0') end", ""),
+    ("pcall around loop", "while true do pcall(function() while true do end end) end", "stopped after"),
+    (
+        "xpcall around loop",
+        "while true do xpcall(function() while true do end end, function() while true do end end) end",
+        "stopped after",
+    ),
+    (
+        "pcall around memory",
+        "local t = {} while true do pcall(function() t[#t + 1] = ('x'):rep(1e6) end) end",
+        "",
+    ),
+    ("pcall in pcall", "local function f() pcall(f) pcall(f) end while true do f() end", ""),
+    ("errors in handlers", "local function h() error(h) end while true do xpcall(error, h) end", ""),
+    ("error with a table", "error(setmetatable({}, {__tostring = function() while true do end end}))", ""),
+    ("error with a function", "error(function() end)", ""),
+    ("error with nothing", "error()", ""),
+    ("long error", "error(('x'):rep(1e7))", ""),
+    ("index of index", "local t = {} setmetatable(t, {__index = t}) return t.x", ""),
+    (
+        "functions of index",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k .. 'x'] end}) return t.a",
+        "",
+    ),
+    (
+        "comparison",
+        "local m = {} m.__lt = function(a, b) return b < a end local a, b = setmetatable({}, m), setmetatable({}, m) return a < b",
+        "",
+    ),
+    (
+        "collected",
+        "while true do setmetatable({}, {__gc = function() while true do end end, __mode = 'k'}) end",
+        "stopped after",
+    ),
+    ("methods of texts", "getmetatable('').__index = function() while true do end end return ('x').y", ""),
+    ("metatable of texts", "setmetatable('', {__index = {}})", "invalid argument"),
+    (
+        "sorted by nobody",
+        "local t = {} for i = 1, 3e5 do t[i] = i end table.sort(t, function() return true end)",
+        "",
+    ),
+    ("long sorted", "local t = {} for i = 1, 1e6 do t[i] = -i end table.sort(t)", ""),
+    ("inserted first", "local t = {} for i = 1, 1e9 do table.insert(t, 1, i) end", ""),
+    (
+        "joined",
+        "local t = {} for i = 1, 1e5 do t[i] = ('x'):rep(100) end while true do table.concat(t, ('y'):rep(100)) end",
+        "",
+    ),
+    ("unpacked", "return {status = select('#', unpack({}, 1, 1e8))}", ""),
+    ("wide format", "return {status = string.format('%1000000000d', 1)}", ""),
+    ("precise format", "return {status = string.format('%.1000000000f', 1)}", ""),
+    ("long format", "return {status = string.format(('%s'):rep(1e5), ('x'):rep(1e5))}", ""),
+    ("format of formats", "local s = '%s' while true do s = string.format('%s%s', s, s) end", ""),
+    ("bytes as code", "return loadstring('\\27Lua\\0\\0\\0')()", "attempt to call"),
+    ("bytecode as code", "return loadstring('\\6\\3\\1\\0\\0\\0')()", "attempt to call"),
+    ("code of code", "local s = 'return 1' while true do s = s .. ' + 1' loadstring(s) end", ""),
+    (
+        "deep code",
+        "return loadstring('return ' .. ('('):rep(3e4) .. '1' .. (')'):rep(3e4))()",
+        "attempt to call",
+    ),
+    (
+        "deep tables in code",
+        "return loadstring('return ' .. ('{'):rep(3e4) .. ('}'):rep(3e4))()",
+        "attempt to call",
+    ),
+    (
+        "deep functions in code",
+        "return loadstring(('return function() '):rep(3000) .. ('end '):rep(3000))()",
+        "",
+    ),
+    ("endless load", "return load(function() return ' ' end)", ""),
+    ("wide result", "local t = {} for i = 1, 1e6 do t[i] = i end return t", ""),
+    ("deep result", "local t = {} for i = 1, 1e5 do t = {t} end return t", "recursively"),
+    ("result in itself", "local t = {} t.t = t return t", "recursively"),
+    ("result many times", "local t = {} for i = 1, 30 do t = {t, t} end return t", "recursively"),
+    ("long result", "return {status = ('x'):rep(2e7)}", ""),
+    (
+        "names of the outside",
+        "return {status = tostring(io) .. tostring(os.execute) .. tostring(getfenv) .. tostring(newproxy)}",
+        "",
+    ),
+    (
+        "a long time",
+        "return {status = tostring(os.time({year = 1e300, month = -1e300, day = 0/0})) .. os.date('%Y', 1/0)}",
+        "",
+    ),
+    ("long date", "return {status = os.date(('%c'):rep(1e6))}", ""),
+    (
+        "next without end",
+        "local t = {} for i = 1, 1e5 do t[i] = i end while true do next(t, 5e4) end",
+        "stopped after",
+    ),
+];
+
+const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
+
+/// What a script may cost.
+const MILLISECONDS: u64 = 100;
+const MEGABYTES: u64 = 64;
+
+/// The part of the test that runs in a process of its own.
+#[test]
+fn one_script() {
+    let Ok(name) = env::var(NAME) else { return };
+    let (_, script, said) = SCRIPTS.iter().find(|(it, ..)| *it == name).unwrap();
+    let scripts = Customizations::of_folder(
+        Origin::User,
+        [
+            ("example.com/Hostile/health.lua", *script),
+            ("example.com/Honest/health.lua", "return {status = 'Healthy', message = tostring(left)}"),
+        ],
+    );
+    let judge = |kind: &str| {
+        let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
+        scripts.judge(&Object::new((&object).into()).unwrap(), Timestamp::UNIX_EPOCH)
+    };
+    let (before, began) = (memory("VmRSS:"), computed());
+    // From here on the peak counts.
+    if std::fs::write("/proc/self/clear_refs", "5").is_err() {
+        println!("skipped: the peak of memory, because the system does not count it anew");
+    }
+    let verdict = judge("Hostile");
+    let (time, peak) = (computed() - began, memory("VmHWM:").saturating_sub(before));
+    println!(
+        "{name}: {} ms, {} KB: {:.150?}",
+        time.as_millis(),
+        peak,
+        verdict.as_ref().map(|it| &it.message)
+    );
+    if !said.is_empty() {
+        let verdict = verdict.unwrap();
+        assert_eq!(verdict.status, Status::Unknown);
+        assert!(verdict.message.starts_with("example.com/Hostile/health.lua"), "{}", verdict.message);
+        assert!(verdict.message.contains(said), "{}", verdict.message);
+    }
+    for _ in 0..2 {
+        let honest = judge("Honest").unwrap();
+        assert_eq!((honest.status, &*honest.message), (Status::Current, "nil"));
+    }
+    assert!(time < Duration::from_millis(MILLISECONDS), "it took {} ms", time.as_millis());
+    assert!(peak < MEGABYTES << 10, "it took {peak} KB");
+}
+
+/// A figure of this process, in KB.
+fn memory(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// What this thread has computed.
+fn computed() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}
+
+#[test]
+fn hostile_scripts_end_soon_and_small() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: what a process took is asked of Linux");
+        return;
+    }
+    let mut failed = Vec::new();
+    for (name, ..) in SCRIPTS {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["hostile::one_script", "--exact", "--nocapture", "--test-threads=1"]).env(NAME, name);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (done, is_done) = mpsc::channel();
+        let id = child.id();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // Far more than it needs however busy the machine is; a script that hangs never comes back.
+                if is_done.recv_timeout(Duration::from_secs(20)).is_err() {
+                    let id = rustix::process::Pid::from_raw(id.try_into().unwrap()).unwrap();
+                    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+                }
+            });
+            let output = {
+                let mut out = String::new();
+                std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+                std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut out).unwrap();
+                out
+            };
+            let status = child.wait().unwrap();
+            let _ = done.send(());
+            if !status.success() {
+                failed.push(format!("{name}: {status}\n{output}"));
+            }
+            let told = output.lines().find(|line| line.starts_with(name));
+            println!("{}", told.unwrap_or(name));
+        });
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
