@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_rules::lua::{Customizations, HealthWord, LuaProblem, Operation, try_customizations};
+use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, try_customizations};
 use taffrail_rules::{Origin, RuleSet};
 use taffrail_status::{Object, Rules, Status, Verdict};
 
@@ -80,7 +81,10 @@ fn evaluated(expression: &str) -> String {
 #[test]
 fn scripts_hold_what_their_cases_want() {
     let trial = try_customizations(&own());
-    assert_eq!((trial.passed, &*trial.failed, &*trial.errors, &*trial.faults), (14, &[][..], &[][..], &[][..]));
+    assert_eq!(
+        (trial.passed, &*trial.failed, &*trial.errors, &*trial.faults),
+        (14, &[][..], &[][..], &[][..])
+    );
 }
 
 #[test]
@@ -99,7 +103,8 @@ fn a_case_that_does_not_hold_is_told() {
     }
     files.retain(|(path, _)| !path.ends_with("paused.yaml"));
     let trial = try_customizations(&files);
-    let mut failed: Vec<_> = trial.failed.iter().map(|it| format!("{}: {}: {}", it.file, it.name, it.why)).collect();
+    let mut failed: Vec<_> =
+        trial.failed.iter().map(|it| format!("{}: {}: {}", it.file, it.name, it.why)).collect();
     failed.sort();
     assert_eq!(
         failed,
@@ -130,7 +135,10 @@ fn argo_cds_words_are_ours_and_stay_visible() {
         assert_eq!(verdict.rule, format!("user/lua/example.com/Thing#{word}"));
     }
     let invalid = judge(thing("return {status = 'healthy'}"), &object("Thing", json!({})));
-    assert_eq!((invalid.status, &*invalid.message), (Status::Unknown, "Lua returned an invalid health status"));
+    assert_eq!(
+        (invalid.status, &*invalid.message),
+        (Status::Unknown, "Lua returned an invalid health status")
+    );
     // What says nothing of health leaves it to others.
     for nothing in ["", "return nil", "return {}", "return {'Healthy'}", "return {status = 5}"] {
         assert_eq!(judge(thing(nothing), &object("Thing", json!({}))).rule, "fallback", "{nothing}");
@@ -153,6 +161,8 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
         ("example.com/Mixed/health.lua", "return {1, status = 'Healthy'}"),
         ("example.com/Given/health.lua", "\nreturn {status = ('x'):rep({})}"),
         ("example.com/Inside/health.lua", "local function f() return f.x.y end\n\nreturn f()"),
+        ("example.com/Endless/health.lua", "local a = 1\nwhile a do ('x'):find('a') end"),
+        ("example.com/Dated/health.lua", "\nreturn os.date('%c', 1e300)"),
         ("example.com/Well/health.lua", "return {status = 'Healthy'}"),
     ];
     let scripts = || Customizations::of_folder(Origin::User, files);
@@ -160,15 +170,20 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
     assert_eq!(said.len(), 2, "{said:?}");
     for (kind, expected) in [
         ("Broken", "example.com/Broken/health.lua:2: "),
-        ("Jumping", "example.com/Jumping/health.lua:3: 'goto again' can be used only to go on with the next round of a loop"),
+        (
+            "Jumping",
+            "example.com/Jumping/health.lua:3: 'goto again' can be used only to go on with the next round of a loop",
+        ),
         ("Raising", "example.com/Raising/health.lua:3: attempt to index nil with 'b'"),
         ("Shouting", "example.com/Shouting/health.lua:2: no way"),
-        ("Table", "example.com/Table/health.lua:1: "),
+        ("Table", "example.com/Table/health.lua:1: the error is a table"),
         ("Text", "example.com/Text/health.lua: expect table output from Lua script, not string"),
         ("Nested", "example.com/Nested/health.lua: cannot encode recursively nested tables to JSON"),
         ("Mixed", "example.com/Mixed/health.lua: cannot encode mixed or invalid key types"),
         ("Given", "example.com/Given/health.lua:2: invalid argument #2 to 'rep'"),
         ("Inside", "example.com/Inside/health.lua:1: attempt to index"),
+        ("Endless", "example.com/Endless/health.lua:2: it was stopped after 50 ms"),
+        ("Dated", "example.com/Dated/health.lua:2: there is no such time"),
     ] {
         let verdict = judge(scripts(), &object(kind, json!({})));
         assert_eq!(verdict.status, Status::Unknown, "{kind}");
@@ -183,7 +198,9 @@ fn the_own_kind_is_asked_before_those_for_many() {
     let healthy = |message: &str| format!("return {{status = 'Healthy', message = '{message}'}}");
     let (own, group, all, old, built_in) =
         (healthy("own"), healthy("group"), healthy("all"), healthy("old"), healthy("built in"));
-    let yaml = format!("old.example.com/Thing:\n  health.lua: |\n    {old}\n'*.example.org/*':\n  health.lua: {group:?}\n");
+    let yaml = format!(
+        "old.example.com/Thing:\n  health.lua: |\n    {old}\n'*.example.org/*':\n  health.lua: {group:?}\n"
+    );
     let scripts = of_map(&[
         ("resource.customizations.health.a.example.com_Thing", &own),
         ("resource.customizations.health.*.example.com_*", &group),
@@ -253,17 +270,16 @@ fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so()
              definitions:\n- name: burn\n  action.lua: |\n    obj.spec.burnt = true\n    return obj\n"
         )
     };
-    let door = json!({"apiVersion": "doors.example.com/v1", "kind": "Door", "metadata": {"name": "a"}, "spec": {}});
+    let door =
+        json!({"apiVersion": "doors.example.com/v1", "kind": "Door", "metadata": {"name": "a"}, "spec": {}});
     let door = Object::new((&door).into()).unwrap();
-    for (merges, expected) in [
-        (false, "burn+ open-"),
-        (true, "burn+ count+ duplicate+ open- paint+"),
-    ] {
+    for (merges, expected) in [(false, "burn+ open-"), (true, "burn+ count+ duplicate+ open- paint+")] {
         let text = definitions(merges);
         let scripts = of_map(&[("resource.customizations.actions.doors.example.com_Door", &text)]);
         let scripts = scripts.over(of_folder(&own()));
         let found = scripts.discover(&door, NOW).unwrap();
-        let told = found.iter().map(|action| format!("{}{}", action.name, if action.disabled { "-" } else { "+" }));
+        let told =
+            found.iter().map(|action| format!("{}{}", action.name, if action.disabled { "-" } else { "+" }));
         assert_eq!(told.collect::<Vec<_>>().join(" "), expected);
         // Whether it is shown or not, a built-in action can be run.
         for (action, field) in [("burn", json!({"burnt": true})), ("open", json!({"open": true}))] {
@@ -298,7 +314,10 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
         })
     );
     let copy = &run("duplicate", &[]).unwrap()[0];
-    assert_eq!((copy.operation, &copy.object["metadata"]), (Operation::Create, &json!({"name": "a-2", "namespace": "b"})));
+    assert_eq!(
+        (copy.operation, &copy.object["metadata"]),
+        (Operation::Create, &json!({"name": "a-2", "namespace": "b"}))
+    );
     assert_eq!(run("paint", &[]).unwrap_err().problem, LuaProblem::Raised("which colour?".to_owned()));
     let parameter = &scripts.discover(&read, NOW).unwrap()[3].params[0];
     assert_eq!((&*parameter.name, &*parameter.default), ("colour", "red"));
@@ -344,7 +363,10 @@ fn nothing_is_left_from_one_run_for_the_next() {
 
 #[test]
 fn what_is_null_is_not_there() {
-    let object = object("Thing", json!({"spec": {"none": null, "list": [1, null, 2], "empty": [], "deep": {"a": [{"b": null}]}}}));
+    let object = object(
+        "Thing",
+        json!({"spec": {"none": null, "list": [1, null, 2], "empty": [], "deep": {"a": [{"b": null}]}}}),
+    );
     let script = "local s = obj.spec\n\
         return {status = 'Healthy', message = tostring(s.none == nil) .. #s.list .. #s.empty .. tostring(next(s.deep.a[1])) .. tostring(obj.status)}";
     assert_eq!(says_of(script, &object), "true20nilnil");
@@ -367,7 +389,10 @@ fn numbers_and_times_are_written_as_argo_cd_writes_them() {
         ("-0.0", "0"),
         ("1/0", "+Inf"),
         ("0/0", "NaN"),
-        ("string.format('%s %d %5.2f %s %s %q %v%%', 3, 3.7, 2.5, nil, true, 'a', 7)", "3 3  2.50 nil true \"a\" 7%"),
+        (
+            "string.format('%s %d %5.2f %s %s %q %v%%', 3, 3.7, 2.5, nil, true, 'a', 7)",
+            "3 3  2.50 nil true \"a\" 7%",
+        ),
         ("tonumber('0x10') + tonumber(' 5 ') + tonumber('10', 2)", "23"),
         ("tonumber('x')", "nil"),
         ("math.mod(5, 3) + math.pow(2, 3) + table.getn({1, 2})", "12"),
@@ -385,7 +410,10 @@ fn numbers_and_times_are_written_as_argo_cd_writes_them() {
         ),
         ("os.date('*t', 0).year .. os.date('!*t', 0).wday", "19705"),
         ("os.date('%Y', 0)", "1970"),
-        ("tostring(os.exit) .. tostring(os.getenv) .. tostring(io) .. tostring(coroutine) .. tostring(debug)", "nilnilnilnilnil"),
+        (
+            "tostring(os.exit) .. tostring(os.getenv) .. tostring(io) .. tostring(coroutine) .. tostring(debug)",
+            "nilnilnilnilnil",
+        ),
         ("require('os').time()", "1700000000"),
         ("select(2, pcall(require, 'io'))", "module io not found"),
         ("('a.b'):find('.', 1, true)", "2"),
@@ -404,19 +432,41 @@ fn numbers_and_times_are_written_as_argo_cd_writes_them() {
 
 #[test]
 fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
-    let told = |body: &str| says(&format!("local out = ''\n{body}\nreturn {{status = 'Healthy', message = out}}"));
+    let told =
+        |body: &str| says(&format!("local out = ''\n{body}\nreturn {{status = 'Healthy', message = out}}"));
     for (body, expected) in [
         ("for i = 1, 4 do if i % 2 == 0 then goto continue end out = out .. i ::continue:: end", "13"),
-        ("for i = 1, 4 do if i < 3 then goto next else out = out .. i end out = out .. ';' ::next:: ; end", "3;4;"),
+        (
+            "for i = 1, 4 do if i < 3 then goto next else out = out .. i end out = out .. ';' ::next:: ; end",
+            "3;4;",
+        ),
         // The label stands at the end of a block that ends with the body.
         ("for i = 1, 3 do if true then if i == 2 then goto c end out = out .. i ::c:: end end", "13"),
-        ("for i = 1, 3 do if i then if i == 2 then goto c end out = out .. i ::c:: else while true do end out = 'x' end end", "13"),
-        ("local i = 0 while i < 3 do i = i + 1 if i == 2 then goto continue end out = out .. i ::continue:: end", "13"),
-        ("local i = 0 repeat i = i + 1 if i == 2 then goto continue end out = out .. i ::continue:: until i == 3", "13"),
-        ("for i = 1, 2 do for j = 1, 2 do if j == 1 then goto continue end out = out .. i .. j ::continue:: end ::continue:: end", "1222"),
+        (
+            "for i = 1, 3 do if i then if i == 2 then goto c end out = out .. i ::c:: else while true do end out = 'x' end end",
+            "13",
+        ),
+        (
+            "local i = 0 while i < 3 do i = i + 1 if i == 2 then goto continue end out = out .. i ::continue:: end",
+            "13",
+        ),
+        (
+            "local i = 0 repeat i = i + 1 if i == 2 then goto continue end out = out .. i ::continue:: until i == 3",
+            "13",
+        ),
+        (
+            "for i = 1, 2 do for j = 1, 2 do if j == 1 then goto continue end out = out .. i .. j ::continue:: end ::continue:: end",
+            "1222",
+        ),
         // Words in texts and comments are none of the language.
-        ("for i = 1, 2 do --[[ goto x end ]] local a = [==[ goto ]] ::y:: ]==] local b = 'goto \\' z' -- goto w\nif i == 1 then goto c end out = out .. i .. #a ::c:: end", "215"),
-        ("local f = function() for i = 1, 2 do if i == 1 then goto\ncontinue end out = out .. i\n::continue::\nend end f()", "2"),
+        (
+            "for i = 1, 2 do --[[ goto x end ]] local a = [==[ goto ]] ::y:: ]==] local b = 'goto \\' z' -- goto w\nif i == 1 then goto c end out = out .. i .. #a ::c:: end",
+            "215",
+        ),
+        (
+            "local f = function() for i = 1, 2 do if i == 1 then goto\ncontinue end out = out .. i\n::continue::\nend end f()",
+            "2",
+        ),
     ] {
         assert_eq!(told(body), expected, "{body}");
     }
@@ -450,12 +500,35 @@ fn what_is_too_long_or_too_deep_is_refused() {
     assert!(says(&calls).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&calls));
 }
 
+#[test]
+fn who_asks_says_what_a_script_may_use() {
+    let thing = |script: &str| {
+        let scripts = thing(script);
+        scripts.with_budget(Budget { time: Duration::from_secs(60), memory: 4 << 20 })
+    };
+    let large = judge(
+        thing("local t = {}\n\nfor i = 1, 100 do t[i] = ('x'):rep(1e5) .. i end"),
+        &object("Thing", json!({})),
+    );
+    let words = "it was stopped because its values took more than 4 MB";
+    assert_eq!(large.message, format!("example.com/Thing/health.lua:3: {words}"));
+    let object = object("Thing", json!({"spec": "x".repeat(3 << 20)}));
+    assert_eq!(judge(thing("return {}"), &object).message, format!("example.com/Thing/health.lua: {words}"));
+    let result = "return {status = 'Healthy', message = ('x'):rep(2 * 1024 * 1024)}";
+    assert_eq!(
+        judge(thing(result), &json!({"apiVersion": "example.com/v1", "kind": "Thing"})).message,
+        format!("example.com/Thing/health.lua: {words}")
+    );
+}
+
 /// Argo CD's own scripts and cases, where they are given: each must hold.
 #[test]
 fn argo_cds_own_cases_hold() {
     #[expect(clippy::disallowed_methods, reason = "they are no part of this repository")]
     let Some(folder) = std::env::var_os("TAFFRAIL_ARGOCD_CUSTOMIZATIONS") else {
-        println!("skipped: TAFFRAIL_ARGOCD_CUSTOMIZATIONS names no copy of Argo CD's resource_customizations");
+        println!(
+            "skipped: TAFFRAIL_ARGOCD_CUSTOMIZATIONS names no copy of Argo CD's resource_customizations"
+        );
         return;
     };
     let trial = try_customizations(&files(Path::new(&folder)));
