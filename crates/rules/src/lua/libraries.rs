@@ -14,6 +14,9 @@ use super::syntax;
 /// A text is compiled at run time only while it is so short: the compiler looks at no clock.
 const LONGEST_TEXT: usize = 64 << 10;
 
+/// A form of a date may be so long, in bytes.
+const LONGEST_FORM: usize = 4 << 10;
+
 /// The functions that the prelude builds upon; `clock` is the time in seconds.
 pub(super) fn native(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
@@ -45,6 +48,9 @@ fn os(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
     let now = clock.clone();
     let date = move |lua: &Lua, (form, at): (Option<String>, Option<f64>)| {
         let form = form.unwrap_or_else(|| "%c".to_owned());
+        if form.len() > LONGEST_FORM {
+            return Err(mlua::Error::runtime("the form of the date is too long"));
+        }
         let at = at.map_or_else(|| now.load(Ordering::Relaxed), |at| at as i64);
         let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("there is no such time"))?;
         let at = TimeZone::UTC.to_datetime(at);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -24,6 +24,12 @@ const LEFT: usize = 2 << 20;
 
 /// So many states wait for the next run.
 const IDLE: usize = 16;
+
+/// How many calls are looked through for one of the script's own lines.
+const LEVELS: usize = 8;
+
+/// The words of an error are cut after so many bytes.
+const LONGEST_WORDS: usize = 1 << 10;
 
 /// As scripts are called inside the machine; nobody sees it.
 const NAME: &str = "script";
@@ -122,7 +128,8 @@ impl Machine {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {
             Some(state) => state,
-            None => State::new().map_err(|error| code.fault(None, LuaProblem::Raised(error.to_string())))?,
+            None => State::new(self.budget)
+                .map_err(|error| code.fault(None, LuaProblem::Raised(error.to_string())))?,
         };
         let returned = state.run(code, object, parameters, now, self.budget);
         let is_spent = match &returned {
@@ -144,6 +151,8 @@ struct State {
     lua: Lua,
     watch: Arc<Watch>,
     clock: Arc<AtomicI64>,
+    /// On which line a script was when it was about to be stopped; 0: that is not known.
+    place: Arc<AtomicU32>,
     /// Makes the names that one run sees.
     names: Function,
     /// Those that no run sees.
@@ -152,7 +161,7 @@ struct State {
 }
 
 impl State {
-    fn new() -> mlua::Result<State> {
+    fn new(budget: Budget) -> mlua::Result<State> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let watch = Arc::new(Watch::new());
@@ -162,11 +171,18 @@ impl State {
         let names = prelude.call(native)?;
         lua.sandbox(true)?;
         let asked = watch.clone();
-        lua.set_interrupt(move |_| {
-            if asked.is_over() { Err(mlua::Error::runtime("stopped")) } else { Ok(VmState::Continue) }
+        let place = Arc::new(AtomicU32::new(0));
+        let seen = place.clone();
+        lua.set_interrupt(move |lua| {
+            let is_over = asked.is_over();
+            // An error that stops a script does not tell where it was raised.
+            if is_over || lua.used_memory() > budget.memory / 2 {
+                seen.store(line(lua), Ordering::Relaxed);
+            }
+            if is_over { Err(mlua::Error::runtime("stopped")) } else { Ok(VmState::Continue) }
         });
         let none = lua.create_table()?;
-        Ok(State { lua, watch, clock, names, none, loaded: FxHashMap::default() })
+        Ok(State { lua, watch, clock, place, names, none, loaded: FxHashMap::default() })
     }
 
     fn run(
@@ -194,6 +210,7 @@ impl State {
         function.set_environment(names).map_err(machine)?;
 
         self.lua.set_memory_limit(budget.memory).map_err(machine)?;
+        self.place.store(0, Ordering::Relaxed);
         self.watch.start(budget.time);
         let returned = function.call::<MultiValue>(());
         let is_over = self.watch.is_over();
@@ -202,11 +219,13 @@ impl State {
         function.set_environment(self.none.clone()).map_err(machine)?;
         let mut returned = match returned {
             Ok(returned) => returned,
-            Err(error) if is_over => {
-                let (line, _) = told(&error);
-                return Err(code.fault(line, LuaProblem::Time(budget.time)));
+            Err(error) => {
+                let mut fault =
+                    if is_over { code.fault(None, LuaProblem::Time(budget.time)) } else { machine(error) };
+                let place = self.place.load(Ordering::Relaxed);
+                fault.line = fault.line.or((place > 0).then_some(place));
+                return Err(fault);
             }
-            Err(error) => return Err(machine(error)),
         };
         match returned.pop_back() {
             None | Some(LuaValue::Nil) => Ok(Returned::Nothing),
@@ -238,6 +257,17 @@ impl State {
     }
 }
 
+/// On which line of the script the machine is; 0 where it is on none.
+fn line(lua: &Lua) -> u32 {
+    let of_level = |level| {
+        lua.inspect_stack(level, |debug| {
+            let is_script = debug.source().short_src.as_deref() == Some(NAME);
+            debug.current_line().filter(|_| is_script).and_then(|line| line.try_into().ok())
+        })
+    };
+    (0..LEVELS).map_while(of_level).flatten().next().unwrap_or_default()
+}
+
 /// What an error of the machine is to those who look at scripts.
 fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     let (line, message) = told(error);
@@ -257,15 +287,29 @@ fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
 
 /// On which line of the script an error was raised, and what it says.
 fn told(error: &mlua::Error) -> (Option<u32>, String) {
-    let text = match error {
-        mlua::Error::CallbackError { cause, traceback } => format!("{cause}\nstack traceback:\n{traceback}"),
-        mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),
+    use mlua::Error::{CallbackError, MemoryError, RuntimeError};
+
+    let (mut text, mut error) = (String::new(), error);
+    while let CallbackError { cause, traceback } = error {
+        text.push_str(traceback);
+        error = cause;
+    }
+    let words = match error {
+        RuntimeError(text) | MemoryError(text) => text.clone(),
         other => other.to_string(),
     };
-    let (message, trace) = text.split_once("\nstack traceback:\n").unwrap_or((&text, ""));
+    let (message, trace) = words.split_once("\nstack traceback:\n").unwrap_or((&words, &text));
     let of_trace = || trace.lines().find_map(|line| positioned(line.trim_start()).0);
     let (line, message) = positioned(message);
     // A function of ours was called with something it cannot take: the line in it means nothing to anybody.
     let ours = message.strip_prefix("prelude:").and_then(|rest| Some(rest.split_once(':')?.1.trim_start()));
-    (line.or_else(of_trace), ours.unwrap_or(message).trim_end().to_owned())
+    let message = ours.unwrap_or(message).trim_end();
+    // Where a value lies says nothing, and is another place each time.
+    let value =
+        ["table: 0x", "function: 0x", "userdata: 0x"].iter().find(|start| message.starts_with(**start));
+    let message = match value {
+        Some(value) => format!("the error is a {}", value.trim_end_matches(": 0x")),
+        None => message.get(..message.floor_char_boundary(LONGEST_WORDS)).unwrap_or(message).to_owned(),
+    };
+    (line.or_else(of_trace), message)
 }

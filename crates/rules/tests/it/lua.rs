@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_rules::lua::{Customizations, HealthWord, LuaProblem, Operation, try_customizations};
+use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, try_customizations};
 use taffrail_rules::{Origin, RuleSet};
 use taffrail_status::{Object, Rules, Status, Verdict};
 
@@ -160,6 +161,8 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
         ("example.com/Mixed/health.lua", "return {1, status = 'Healthy'}"),
         ("example.com/Given/health.lua", "\nreturn {status = ('x'):rep({})}"),
         ("example.com/Inside/health.lua", "local function f() return f.x.y end\n\nreturn f()"),
+        ("example.com/Endless/health.lua", "local a = 1\nwhile a do ('x'):find('a') end"),
+        ("example.com/Dated/health.lua", "\nreturn os.date('%c', 1e300)"),
         ("example.com/Well/health.lua", "return {status = 'Healthy'}"),
     ];
     let scripts = || Customizations::of_folder(Origin::User, files);
@@ -173,12 +176,14 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
         ),
         ("Raising", "example.com/Raising/health.lua:3: attempt to index nil with 'b'"),
         ("Shouting", "example.com/Shouting/health.lua:2: no way"),
-        ("Table", "example.com/Table/health.lua:1: "),
+        ("Table", "example.com/Table/health.lua:1: the error is a table"),
         ("Text", "example.com/Text/health.lua: expect table output from Lua script, not string"),
         ("Nested", "example.com/Nested/health.lua: cannot encode recursively nested tables to JSON"),
         ("Mixed", "example.com/Mixed/health.lua: cannot encode mixed or invalid key types"),
         ("Given", "example.com/Given/health.lua:2: invalid argument #2 to 'rep'"),
         ("Inside", "example.com/Inside/health.lua:1: attempt to index"),
+        ("Endless", "example.com/Endless/health.lua:2: it was stopped after 50 ms"),
+        ("Dated", "example.com/Dated/health.lua:2: there is no such time"),
     ] {
         let verdict = judge(scripts(), &object(kind, json!({})));
         assert_eq!(verdict.status, Status::Unknown, "{kind}");
@@ -493,6 +498,27 @@ fn what_is_too_long_or_too_deep_is_refused() {
     assert!(says(&brackets).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&brackets));
     let calls = format!("local f = function() end return {}f{}", "f(".repeat(10_000), ")".repeat(10_000));
     assert!(says(&calls).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&calls));
+}
+
+#[test]
+fn who_asks_says_what_a_script_may_use() {
+    let thing = |script: &str| {
+        let scripts = thing(script);
+        scripts.with_budget(Budget { time: Duration::from_secs(60), memory: 4 << 20 })
+    };
+    let large = judge(
+        thing("local t = {}\n\nfor i = 1, 100 do t[i] = ('x'):rep(1e5) .. i end"),
+        &object("Thing", json!({})),
+    );
+    let words = "it was stopped because its values took more than 4 MB";
+    assert_eq!(large.message, format!("example.com/Thing/health.lua:3: {words}"));
+    let object = object("Thing", json!({"spec": "x".repeat(3 << 20)}));
+    assert_eq!(judge(thing("return {}"), &object).message, format!("example.com/Thing/health.lua: {words}"));
+    let result = "return {status = 'Healthy', message = ('x'):rep(2 * 1024 * 1024)}";
+    assert_eq!(
+        judge(thing(result), &json!({"apiVersion": "example.com/v1", "kind": "Thing"})).message,
+        format!("example.com/Thing/health.lua: {words}")
+    );
 }
 
 /// Argo CD's own scripts and cases, where they are given: each must hold.
