@@ -9,6 +9,8 @@ use taffrail_status::json::Value;
 
 use crate::cel::{HealthChecks, ReadExpression};
 use crate::layer::Origin;
+#[cfg(not(target_family = "wasm"))]
+use crate::lua::Customizations;
 use crate::script::Script;
 
 /// More of what was read is not kept; who asks for all again and again has fewer.
@@ -30,12 +32,14 @@ impl School {
     /// What an object says of the health of others; `None` when it says nothing, or nothing that can be read: its own tool
     /// refuses it then and says so.
     pub(crate) fn script(&self, teacher: &Object<'_>) -> Option<Arc<dyn Script>> {
-        let (path, read): (&[&str], fn(&Object<'_>, ReadExpression) -> Option<Arc<dyn Script>>) =
-            match (teacher.group(), teacher.kind()) {
-                ("kustomize.toolkit.fluxcd.io", "Kustomization")
-                | ("helm.toolkit.fluxcd.io", "HelmRelease") => (&["spec", "healthCheckExprs"], health_checks),
-                _ => return None,
-            };
+        let (path, read): (&[&str], Read) = match (teacher.group(), teacher.kind()) {
+            ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
+                (&["spec", "healthCheckExprs"], health_checks)
+            }
+            #[cfg(not(target_family = "wasm"))]
+            ("", "ConfigMap") => (&["data"], customizations),
+            _ => return None,
+        };
         let said = teacher.at(path).filter(|said| !said.is_null())?;
         let key = digest(said)?;
         let mut kept = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +55,8 @@ impl School {
     }
 }
 
+type Read = fn(&Object<'_>, ReadExpression) -> Option<Arc<dyn Script>>;
+
 fn digest(said: Value<'_>) -> Option<u64> {
     let text = serde_json::to_string(&said.to_tree().ok()?).ok()?;
     let mut hasher = FxBuildHasher.build_hasher();
@@ -62,4 +68,13 @@ fn health_checks(teacher: &Object<'_>, reader: ReadExpression) -> Option<Arc<dyn
     let tree = teacher.root().to_tree().ok()?;
     let checks = HealthChecks::of_object(Origin::Cluster, &tree, &reader).ok()??;
     Some(Arc::new(checks))
+}
+
+/// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
+#[cfg(not(target_family = "wasm"))]
+fn customizations(teacher: &Object<'_>, _: ReadExpression) -> Option<Arc<dyn Script>> {
+    let texts = teacher.at(&["data"])?.members()?;
+    let texts = texts.filter_map(|(key, text)| Some((key.into_owned(), text.as_str()?.into_owned())));
+    let scripts = Customizations::of_config_map(Origin::Cluster, &texts.collect());
+    (!scripts.is_empty()).then(|| Arc::new(scripts) as Arc<dyn Script>)
 }

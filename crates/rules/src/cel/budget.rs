@@ -1,8 +1,8 @@
 //! What an evaluation may cost.
 //!
-//! The interpreter knows no limit. So before an expression is kept, every call in it and every range of a macro is handed to a
-//! function of ours that counts what came of it and refuses when that is too much: time and memory are bounded by it, and what
-//! an expression answers does not depend on how fast the machine is.
+//! The interpreter knows no limit. So before an expression is kept, what comes of every call in it, every range of a macro and what is
+//! compared are handed to a function of ours, which counts and refuses when it is too much. So time and memory are bounded, and what an
+//! expression answers does not depend on how fast the machine is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use regex::{Regex, RegexBuilder};
 
 /// What one evaluation may spend: a call costs 1, and what it may have to look at or makes costs by its size.
 /// What is meant well spends some hundreds.
-pub(super) const UNITS: u64 = 60_000;
+pub(super) const UNITS: u64 = 40_000;
 
-/// A call may look at the whole of the largest value there is; so much of it is had with the call.
-const LOOKED_AT: u64 = 256;
+/// A call may look at the whole of the longest text there is; so much of it is had with the call.
+const LOOKED_AT: u64 = 64;
 
 /// So many bytes of a text weigh as much as a value without any.
 const BYTES: usize = 64;
@@ -34,28 +34,32 @@ const PATTERNS: usize = 8;
 
 /// Our functions, by names that cannot be written.
 const RESULT: &str = "@result_of";
-const RANGE: &str = "@range_of";
+const WHOLE: &str = "@whole_of";
 const MATCHES: &str = "@matches";
+
+/// Operators that look at the whole of both values.
+const COMPARING: [&str; 3] = [operators::EQUALS, operators::NOT_EQUALS, operators::IN];
 
 /// One evaluation's account. The interpreter's functions are given nothing but their arguments; an evaluation stays on its thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     left: u64,
-    /// What the largest value weighs that there is.
-    largest: u64,
+    /// What the longest text weighs that there is.
+    longest: u64,
     is_overdrawn: bool,
 }
 
 thread_local! {
     static ACCOUNT: Cell<Account> = const {
-        Cell::new(Account { left: 0, largest: 0, is_overdrawn: false })
+        Cell::new(Account { left: 0, longest: 0, is_overdrawn: false })
     };
     static COMPILED: RefCell<VecDeque<(String, Regex)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Begins an evaluation over values of this weight.
-pub(super) fn open(weight: u64) {
-    ACCOUNT.set(Account { left: UNITS, largest: weight, is_overdrawn: false });
+/// Begins an evaluation over these values.
+pub(super) fn open<'t>(values: impl Iterator<Item = &'t serde_json::Value>) {
+    let longest = values.map(longest_text).max().unwrap_or_default();
+    ACCOUNT.set(Account { left: UNITS, longest: bytes(longest), is_overdrawn: false });
 }
 
 /// Whether the evaluation wanted more than it may. What it said then counts for nothing.
@@ -69,13 +73,16 @@ pub(super) fn is_overdrawn() -> bool {
 /// When the environment has functions of these names.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(RESULT, RESULT, vec![DYN_TYPE], |arguments| {
+        go_on()?;
         let value = only(arguments)?;
-        let size = own_weight(&*value);
-        spend(1 + size, size)?;
+        let text = value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()));
+        // What is only pointed at was there before.
+        let made = if matches!(value, CowVal::Owned(_)) { weight(&*value) } else { 1 };
+        spend(made, text)?;
         Ok(value)
     })?;
-    // Each element is copied for its step.
-    env.add_overload(RANGE, RANGE, vec![DYN_TYPE], |arguments| {
+    env.add_overload(WHOLE, WHOLE, vec![DYN_TYPE], |arguments| {
+        go_on()?;
         let value = only(arguments)?;
         spend(weight(&*value), 0)?;
         Ok(value)
@@ -87,22 +94,28 @@ fn only<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     arguments.into_iter().next().ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
-/// Pays for a value, and for a call that may have looked at the largest there is.
-fn spend(units: u64, size: u64) -> Result<(), ExecutionError> {
+/// Pays for a value, of which `text` is a text's weight, and for a call that may have looked at the longest text there is.
+fn spend(units: u64, text: u64) -> Result<(), ExecutionError> {
     let mut account = ACCOUNT.get();
-    let units = units.saturating_add(account.largest / LOOKED_AT);
-    account.largest = account.largest.max(size);
+    let units = units.saturating_add(account.longest / LOOKED_AT);
+    account.longest = account.longest.max(text);
     account.is_overdrawn |= units > account.left;
     account.left = account.left.saturating_sub(units);
     ACCOUNT.set(account);
-    if account.is_overdrawn {
-        return Err(ExecutionError::function_error("budget", "its evaluation costs too much"));
+    go_on()
+}
+
+/// Macros go on after an error, as another element may decide: what is overdrawn must cost nothing more.
+fn go_on() -> Result<(), ExecutionError> {
+    match is_overdrawn() {
+        true => Err(ExecutionError::function_error("budget", "its evaluation costs too much")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// As CEL's own, with bounds for the pattern; one that is used for every element of a list is compiled once.
 fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    go_on()?;
     let texts: Vec<&CelString<'_>> =
         arguments.iter().filter_map(|argument| argument.downcast_ref::<CelString<'_>>()).collect();
     let [text, pattern] = texts.as_slice() else {
@@ -132,43 +145,28 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length / BYTES).unwrap_or(u64::MAX)
 }
 
-/// What a value weighs whose elements are there already.
-fn own_weight(value: &dyn Val) -> u64 {
-    let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
-        bytes(text.inner().len())
-    } else if let Some(some) = value.downcast_ref::<CelBytes<'_>>() {
-        bytes(some.inner().len())
-    } else if let Some(list) = value.downcast_ref::<CelList<'_>>() {
-        length(list.inner().len())
-    } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
-        length(map.inner().len())
-    } else {
-        0
-    }
-}
-
 /// What a value weighs with all that is in it.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()
     } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
         map.inner().values().map(|element| weight(&**element)).sum()
+    } else if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        bytes(text.inner().len())
     } else {
-        own_weight(value)
+        value.downcast_ref::<CelBytes<'_>>().map_or(0, |some| bytes(some.inner().len()))
     };
     inside + 1
 }
 
-/// What a value weighs with all that is in it, before the interpreter has it.
-pub(super) fn weight_of(tree: &serde_json::Value) -> u64 {
-    let inside = match tree {
-        serde_json::Value::String(text) => bytes(text.len()),
-        serde_json::Value::Array(items) => items.iter().map(weight_of).sum(),
-        serde_json::Value::Object(fields) => fields.values().map(weight_of).sum(),
+/// The length of the longest text in a value, in bytes.
+fn longest_text(tree: &serde_json::Value) -> usize {
+    match tree {
+        serde_json::Value::String(text) => text.len(),
+        serde_json::Value::Array(items) => items.iter().map(longest_text).max().unwrap_or_default(),
+        serde_json::Value::Object(fields) => fields.values().map(longest_text).max().unwrap_or_default(),
         _ => 0,
-    };
-    inside + 1
+    }
 }
 
 /// The same expression, counted.
@@ -203,7 +201,13 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
             if let Some(target) = &mut call.target {
                 **target = counted(target);
             }
-            call.args.iter_mut().for_each(|argument| *argument = counted(argument));
+            let compares = COMPARING.contains(&call.func_name.as_str());
+            call.args.iter_mut().for_each(|argument| {
+                *argument = counted(argument);
+                if compares {
+                    *argument = self::call(WHOLE, argument.clone());
+                }
+            });
             if call.func_name == "matches" {
                 call.func_name = MATCHES.to_owned();
                 if let Some(target) = call.target.take() {
@@ -215,7 +219,8 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
         Expr::Map(map) => map.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Struct(it) => it.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Comprehension(it) => {
-            it.iter_range = call(RANGE, counted(&it.iter_range));
+            // Each element is copied for its step.
+            it.iter_range = call(WHOLE, counted(&it.iter_range));
             it.accu_init = counted(&it.accu_init);
             // The interpreter knows the steps of macros by their shape.
             it.loop_step = step(&it.loop_step, &it.accu_var);

@@ -15,6 +15,7 @@ use taffrail_status::json::Value;
 use super::values::{self, Unfit};
 use super::watch::Watch;
 use super::{Budget, LuaError, LuaProblem, libraries, syntax};
+use crate::script::CHILDREN;
 
 /// A script may be so long, in bytes: the compiler looks at no clock.
 const LONGEST: usize = 256 << 10;
@@ -40,6 +41,17 @@ pub(super) struct Code {
     pub(super) name: String,
     number: usize,
     bytes: Vec<u8>,
+    /// Whether it may ask for the children of the object, which are not made for one that does not.
+    pub(super) asks_children: bool,
+}
+
+/// What a script sees.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'g> {
+    pub(super) object: Value<'g>,
+    /// The objects that name this one as their owner, where they are known.
+    pub(super) children: Option<Value<'g>>,
+    pub(super) parameters: &'g BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Code {
@@ -68,6 +80,7 @@ impl Code {
             let problem = format!("it is longer than {} KB", LONGEST >> 10);
             return Err(fault(None, LuaProblem::Syntax(problem)));
         }
+        let asks_children = text.contains(CHILDREN);
         let text = syntax::to_luau(text).map_err(|jump| fault(Some(jump.line), jump.problem()))?;
         let bytes = Compiler::new().compile(text.as_bytes()).map_err(|error| {
             let message = match error {
@@ -82,7 +95,12 @@ impl Code {
                 };
             fault(line, LuaProblem::Syntax(message.to_owned()))
         })?;
-        Ok(Code { name: name.to_owned(), number: NUMBER.fetch_add(1, Ordering::Relaxed), bytes })
+        Ok(Code {
+            name: name.to_owned(),
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            bytes,
+            asks_children,
+        })
     }
 
     fn fault(&self, line: Option<u32>, problem: LuaProblem) -> LuaError {
@@ -118,20 +136,14 @@ impl Machine {
     ///
     /// # Errors
     /// When it fails, uses more than its budget, or returns a table that is no JSON.
-    pub(super) fn run(
-        &self,
-        code: &Code,
-        object: Value<'_>,
-        parameters: &BTreeMap<String, String>,
-        now: Timestamp,
-    ) -> Result<Returned, LuaError> {
+    pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {
             Some(state) => state,
             None => State::new(self.budget)
                 .map_err(|error| code.fault(None, LuaProblem::Raised(error.to_string())))?,
         };
-        let returned = state.run(code, object, parameters, now, self.budget);
+        let returned = state.run(code, given, now, self.budget);
         let is_spent = match &returned {
             Ok(_) => false,
             Err(error) => matches!(error.problem, LuaProblem::Time(_) | LuaProblem::Memory(_)),
@@ -188,8 +200,7 @@ impl State {
     fn run(
         &mut self,
         code: &Code,
-        object: Value<'_>,
-        parameters: &BTreeMap<String, String>,
+        given: Given<'_>,
         now: Timestamp,
         budget: Budget,
     ) -> Result<Returned, LuaError> {
@@ -203,10 +214,14 @@ impl State {
         // What is handed over is measured by the way, which costs less than to have the machine look at each allocation.
         self.lua.set_memory_limit(0).map_err(machine)?;
         let function = self.function(code).map_err(machine)?;
-        let object = values::to_lua(&self.lua, object, budget.memory / 2).map_err(unfit)?;
-        let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let object = values::to_lua(&self.lua, given.object, budget.memory / 4).map_err(unfit)?;
+        let children = match given.children {
+            Some(children) => values::to_lua(&self.lua, children, budget.memory / 4).map_err(unfit)?,
+            None => LuaValue::Nil,
+        };
+        let parameters = given.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let parameters = self.lua.create_table_from(parameters).map_err(machine)?;
-        let names: Table = self.names.call((object, parameters)).map_err(machine)?;
+        let names: Table = self.names.call((object, children, parameters)).map_err(machine)?;
         function.set_environment(names).map_err(machine)?;
 
         self.lua.set_memory_limit(budget.memory).map_err(machine)?;

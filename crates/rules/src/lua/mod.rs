@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
-use taffrail_status::{Object, Status, Verdict};
+use taffrail_status::{Object, Status, Surroundings, Verdict};
 
 pub use error::{LuaError, LuaProblem};
 pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
@@ -33,7 +33,7 @@ pub use trial::try_customizations;
 use crate::layer::Origin;
 use crate::script::{Script, ScriptKind};
 use layout::{Read, Scripts};
-use machine::{Code, Machine, Returned};
+use machine::{Code, Given, Machine, Returned};
 
 /// What a script may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Customizations {
     /// When the script cannot be read, fails, uses more than its budget or returns something that is no health.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
-        self.ask(read, object, now)
+        self.ask(read, object, &Surroundings::default(), now)
     }
 
     /// What can be done with an object, by name.
@@ -185,9 +185,19 @@ impl Customizations {
         self.own.health(&name).or_else(|| self.built_in.health(&name))
     }
 
-    fn ask(&self, read: &Read, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
+    fn ask(
+        &self,
+        read: &Read,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Health>, LuaError> {
         let code = usable(read)?;
-        match self.machine.run(code, object.root(), &BTreeMap::new(), now)? {
+        let children = surroundings.children.filter(|_| code.asks_children);
+        let children = children.map(|children| Tree::Array(children()));
+        let children = children.as_ref().map(Into::into);
+        let given = Given { object: object.root(), children, parameters: &BTreeMap::new() };
+        match self.machine.run(code, given, now)? {
             Returned::Nothing => Ok(None),
             Returned::Table(tree) => Ok(health::read(&tree)),
             Returned::Other(what) => Err(no_table(code, what)),
@@ -202,7 +212,8 @@ impl Customizations {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Tree, LuaError> {
-        match self.machine.run(code, object.root(), parameters, now)? {
+        let given = Given { object: object.root(), children: None, parameters };
+        match self.machine.run(code, given, now)? {
             Returned::Table(tree) => Ok(tree),
             Returned::Nothing => Err(no_table(code, "nil")),
             Returned::Other(what) => Err(no_table(code, what)),
@@ -246,10 +257,10 @@ impl Script for Customizations {
             .collect()
     }
 
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Option<Verdict> {
+    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
         let (name, read) = self.find(object)?;
         let rule = format!("{}/lua/{name}", self.origin.as_str());
-        match self.ask(read, object, now) {
+        match self.ask(read, object, surroundings, now) {
             Ok(health) => Some(health?.verdict(&rule)),
             Err(error) => {
                 let rule = format!("{rule}#{}", HealthWord::Unknown);

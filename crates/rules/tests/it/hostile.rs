@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use taffrail_rules::cel::{Names, Program, STACK};
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, Script};
-use taffrail_status::{Object, Status};
+use taffrail_status::{Object, Status, Surroundings};
 
 /// The scripts, and what is said of them; nothing where they may end well.
 const SCRIPTS: &[(&str, &str, &str)] = &[
@@ -130,6 +131,37 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Expressions; `NESTED` are three hundred brackets.
+const EXPRESSIONS: &[(&str, &str)] = &[
+    ("nested", "NESTED == 1"),
+    ("all of all", "object.list.all(a, object.list.all(b, a.number + b.number >= 0))"),
+    ("all of all of all", "object.list.all(a, object.list.all(b, object.list.all(c, true)))"),
+    ("none of none", "!object.list.exists(a, object.list.exists(b, a.number + b.number < 0))"),
+    ("one of all", "object.list.exists_one(a, object.list.all(b, a.number <= b.number))"),
+    ("map of map", "object.list.map(a, object.list.map(b, b)).size() > 0"),
+    (
+        "filter of filter",
+        "object.list.filter(a, object.list.filter(b, b.number > a.number).size() > 0).size() > 0",
+    ),
+    ("errors", "object.list.all(a, object.list.all(b, a.none == b.none))"),
+    ("long texts", "object.list.map(a, object.text + object.text).size() > 0"),
+    (
+        "doubled",
+        "[object.text].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() > 0",
+    ),
+    ("large lists", "object.list.map(a, object.list + object.list).size() > 0"),
+    (
+        "made of nothing",
+        "[1,1,1,1,1,1,1,1].map(a, [a,a,a,a,a,a,a,a].map(b, [b,b,b,b,b,b,b,b].map(c, [c,c,c,c,c,c,c,c].map(d, [d,d,d,d,d,d,d,d].map(e, [e,e,e,e,e,e,e,e].map(f, [f,f,f,f])))))).size() > 0",
+    ),
+    ("found in texts", "object.list.all(a, object.text.contains('b') == false)"),
+    ("compared", "object.list.all(a, object == object)"),
+    ("large pattern", "object.text.matches('((((a{100}){100}){100}){100})')"),
+    ("patterns", "object.list.all(a, object.text.matches('(a*)*b' + string(a.number)))"),
+    ("a pattern for each", "object.list.all(a, a.text.matches('^(x|y)*z$'))"),
+    ("texts of numbers", "object.list.map(a, string(a.number) + a.text).size() > 0"),
+];
+
 const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
 
 /// What a script may cost.
@@ -150,7 +182,8 @@ fn one_script() {
     );
     let judge = |kind: &str| {
         let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
-        scripts.judge(&Object::new((&object).into()).unwrap(), Timestamp::UNIX_EPOCH)
+        let object = Object::new((&object).into()).unwrap();
+        scripts.judge(&object, &Surroundings::default(), Timestamp::UNIX_EPOCH)
     };
     let (before, began) = (memory("VmRSS:"), computed());
     // From here on the peak counts.
@@ -179,6 +212,30 @@ fn one_script() {
     assert!(peak < MEGABYTES << 10, "it took {peak} KB");
 }
 
+/// As [`one_script`]; an expression is read and evaluated where the stack is deep, as whoever uses it must.
+#[test]
+fn one_expression() {
+    let Ok(name) = env::var(NAME) else { return };
+    let (_, text) = EXPRESSIONS.iter().find(|(it, _)| *it == name).unwrap();
+    let text = text.replace("NESTED", &format!("{}1{}", "(".repeat(300), ")".repeat(300)));
+    let items: Vec<_> = (0..2000).map(|number| json!({"number": number, "text": "x".repeat(200)})).collect();
+    let object = json!({"list": items, "text": "a".repeat(500_000)});
+    let before = memory("VmRSS:");
+    if std::fs::write("/proc/self/clear_refs", "5").is_err() {
+        println!("skipped: the peak of memory, because the system does not count it anew");
+    }
+    let work = move || {
+        let began = computed();
+        let answer = Program::read(&text, Names::Object).map(|it| it.ask(&[("object", &object)]));
+        (computed() - began, format!("{answer:?}"))
+    };
+    let (time, answer) = thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
+    let peak = memory("VmHWM:").saturating_sub(before);
+    println!("{name}: {} ms, {peak} KB: {answer:.150}", time.as_millis());
+    assert!(time < Duration::from_millis(MILLISECONDS), "it took {} ms", time.as_millis());
+    assert!(peak < MEGABYTES << 10, "it took {peak} KB");
+}
+
 /// A figure of this process, in KB.
 fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -194,14 +251,24 @@ fn computed() -> Duration {
 
 #[test]
 fn hostile_scripts_end_soon_and_small() {
+    all_end("hostile::one_script", SCRIPTS.iter().map(|(name, ..)| *name));
+}
+
+#[test]
+fn hostile_expressions_end_soon_and_small() {
+    all_end("hostile::one_expression", EXPRESSIONS.iter().map(|(name, _)| *name));
+}
+
+/// Runs each in a process of its own.
+fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
     if !cfg!(target_os = "linux") {
         println!("skipped: what a process took is asked of Linux");
         return;
     }
     let mut failed = Vec::new();
-    for (name, ..) in SCRIPTS {
+    for name in names {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["hostile::one_script", "--exact", "--nocapture", "--test-threads=1"]).env(NAME, name);
+        command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(NAME, name);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (done, is_done) = mpsc::channel();
         let id = child.id();
@@ -224,7 +291,7 @@ fn hostile_scripts_end_soon_and_small() {
             if !status.success() {
                 failed.push(format!("{name}: {status}\n{output}"));
             }
-            let told = output.lines().find_map(|line| Some(line.split_once("one_script ... ")?.1));
+            let told = output.lines().find_map(|line| Some(line.split_once(&format!("{test} ... "))?.1));
             println!("{}", told.unwrap_or(name));
         });
     }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_rules::cel::HealthChecks;
+use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{Object, Rules, Status, Surroundings, Verdict};
 
@@ -82,6 +83,41 @@ fn expressions_look_at_children() {
     }
     let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
     assert_eq!(verdict.status, Status::Unknown, "{verdict:?}");
+}
+
+#[test]
+fn scripts_look_at_children() {
+    let script = "
+        local ready = 0
+        for _, child in ipairs(children or {}) do
+          if child.status.role == 'primary' then ready = ready + 1 end
+        end
+        return {status = ready > 0 and 'Healthy' or 'Degraded', message = tostring(children and #children)}";
+    let scripts = Customizations::of_folder(Origin::User, [("example.com/Pool/health.lua", script)]);
+    let rules = RuleSet::bare().with_script(Box::new(scripts));
+    let tell = || vec![member("m0", "True"), member("m1", "True")];
+    let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
+    let verdict = judge(&rules, &pool(), &surroundings, CREATED);
+    assert_eq!((verdict.status, &*verdict.message), (Status::Current, "2"));
+    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "nil"));
+}
+
+#[test]
+fn the_settings_of_argo_cd_say_what_health_means() {
+    let settings = |script: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"},
+            "data": {"url": "https://argocd.example.com", "resource.customizations.health.example.com_Pool": script}})
+    };
+    let rules = RuleSet::bare().teachable(read);
+    let teacher = settings("return {status = 'Degraded', message = obj.status.phase}");
+    let taught = rules.taught_by(&[Object::new((&teacher).into()).unwrap()]).unwrap();
+    let verdict = judge(&taught, &pool(), &Surroundings::default(), CREATED);
+    assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "Whatever"));
+    assert_eq!(verdict.rule, "cluster/lua/example.com/Pool#Degraded");
+    let mut silent = settings("");
+    silent["data"] = json!({"url": "https://argocd.example.com"});
+    assert!(rules.taught_by(&[Object::new((&silent).into()).unwrap()]).is_none());
 }
 
 #[test]
