@@ -294,4 +294,68 @@ fn rules_look_at_the_children_of_an_object() {
         taffrail(&["get", "resources", "--from", "-", "-o", "json", "--rules", path(&own)], &dump).json();
     let item = answer["items"].as_array().unwrap().iter().find(|item| item["kind"] == "Lock").unwrap();
     assert_eq!((&item["status"], &item["message"]), (&json!("Failed"), &json!("front is open")), "{answer}");
+
+#[test]
+fn argo_cds_scripts_decide_and_are_tried_beside_rules() {
+    const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/data/customizations");
+
+    let status = |rules: &str, input: &str| {
+        let item =
+            &taffrail(&["status", "-f", "-", "--rules", rules, "-o", "json"], input).json()["items"][0];
+        json!([item["status"], item["rule"], item["message"]])
+    };
+    let jammed = DOOR.replace("reason: Moving, message: half", "reason: Jammed, message: a foot");
+    assert_eq!(
+        status(SCRIPTS, &jammed),
+        json!(["Failed", "user/lua/doors.example.com/Door#Degraded", "a foot"])
+    );
+    let trial = taffrail(&["rules", "test", SCRIPTS], "");
+    assert_eq!((trial.code, trial.stdout.as_str()), (0, "14 passed, 0 failed\n"), "{}", trial.stderr);
+
+    // In one folder with rules in YAML; a script that cannot be read is told, and breaks its own kind only.
+    let both = folder(&[
+        (
+            "example.com/rules.yaml",
+            "group: example.com\nsource: x\nkinds:\n  A: {rules: [{status: Current, field: a, is: 1}]}\n",
+        ),
+        (
+            "example.com/cases.yaml",
+            "- {kind: A, name: one, object: {apiVersion: example.com/v1, kind: A, a: 1}, status: Current}\n",
+        ),
+        ("example.com/B/health.lua", "return {status = 'Healthy', message = 'b'}"),
+        (
+            "example.com/B/health_test.yaml",
+            "tests: [{inputPath: testdata/b.yaml, healthStatus: {status: Healthy, message: c}}]",
+        ),
+        // It is a case, and no configuration.
+        ("example.com/B/testdata/b.yaml", "{apiVersion: example.com/v1, kind: B}"),
+        (
+            "example.com/B/testdata/config.yaml",
+            "{apiVersion: kapp.k14s.io/v1alpha1, kind: Config, waitRules: [{ytt: x}]}",
+        ),
+        ("example.com/C/health.lua", "return {"),
+    ]);
+    let trial = taffrail(&["rules", "test", path(&both)], "");
+    let lines: Vec<&str> = trial.stdout.lines().collect();
+    assert_eq!((trial.code, lines.len(), lines[2]), (1, 3, "1 passed, 2 failed"), "{}", trial.stdout);
+    assert!(lines[0].contains("example.com/C/health.lua: line 1: "), "{}", trial.stdout);
+    assert!(
+        lines[1].ends_with(
+            "health_test.yaml: example.com/B, testdata/b.yaml: is Healthy, \"b\", not Healthy, \"c\""
+        ),
+        "{}",
+        trial.stdout
+    );
+    let report = taffrail(&["rules", "test", path(&both), "-o", "json"], "").json();
+    assert_eq!(
+        json!([report["passed"], report["failed"], report["items"][1]["kind"]]),
+        json!([1, 2, "example.com/B"])
+    );
+    let object = |kind: &str| format!("{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, a: 1}}");
+    assert_eq!(status(path(&both), &object("A"))[1], "user/example.com/A#1");
+    assert_eq!(status(path(&both), &object("B"))[1], "user/lua/example.com/B#Healthy");
+    assert_eq!(status(path(&both), &object("C"))[0], "Unknown");
+    let listed =
+        taffrail(&["rules", "list", "b.example.com", "--rules", path(&both), "-o", "json"], "").json();
+    assert_eq!(listed["items"][0]["source"], "lua");
 }
