@@ -12,6 +12,7 @@ mod compute;
 mod dump;
 mod measure;
 mod objects;
+mod rules;
 mod sim;
 mod soak;
 mod wait;
@@ -32,6 +33,7 @@ pub(crate) enum Bench {
     Dump(dump::Dump),
     Sim(sim::Sim),
     Cluster(cluster::Cluster),
+    Rules(rules::Rules),
     Wait(wait::Wait),
     Soak(soak::Soak),
 }
@@ -44,6 +46,7 @@ impl Bench {
             Bench::Dump(bench) => bench.run(),
             Bench::Sim(bench) => bench.run(),
             Bench::Cluster(bench) => bench.run(),
+            Bench::Rules(bench) => bench.run(),
             Bench::Wait(bench) => bench.run(),
             Bench::Soak(bench) => bench.run(),
         }

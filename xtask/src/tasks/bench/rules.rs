@@ -1,0 +1,268 @@
+//! Verdicts by Argo CD's scripts and by the library of rules, beside Argo CD's own way of running the scripts.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde::Deserialize;
+use xtask::{binary, peers};
+
+use super::measure::median;
+
+/// Verdicts by Argo CD's scripts and by the library of rules, beside Argo CD: a second, memory, and how many cases agree.
+#[derive(Args)]
+pub(crate) struct Rules {
+    /// A folder in the layout of Argo CD's resource_customizations [default: that of the pinned version, which Go downloads]
+    #[arg(long, value_name = "DIR")]
+    customizations: Option<PathBuf>,
+    /// How often each object is judged in a run.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    rounds: u32,
+    /// How many runs of each side; the median counts.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    runs: usize,
+    /// Name each case in which the library differs from what Argo CD's case expects.
+    #[arg(long)]
+    differences: bool,
+}
+
+/// Whose cases count, and by whose steps the peer runs scripts.
+const ARGO_CD: &str = "github.com/argoproj/argo-cd/v3";
+const VERSION: &str = "v3.6.1";
+
+/// How many times the peer's rate the scripts must reach, and the library.
+const BARS: [f64; 2] = [5.0, 50.0];
+
+/// How many of a hundred cases the library must see as the scripts do.
+const AGREEING: f64 = 85.0;
+
+/// How many differing cases are told of where not all are asked for.
+const TOLD: usize = 5;
+
+/// What a side answers.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    verdicts: Vec<Verdict>,
+    count: u64,
+    /// In seconds.
+    cpu: f64,
+    /// In KiB.
+    peak: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    input: String,
+    status: String,
+    message: String,
+    #[serde(default)]
+    suspended: bool,
+    error: Option<String>,
+}
+
+/// A case, as the peer has read it.
+#[derive(Debug, Deserialize)]
+struct Case {
+    input: String,
+    expected: Expected,
+}
+
+#[derive(Debug, Deserialize)]
+struct Expected {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Rules {
+    pub(crate) fn run(self) -> Result<()> {
+        ensure!(self.rounds > 0 && self.runs > 0, "there must be at least one round, and one run");
+        let scripts = match &self.customizations {
+            Some(folder) => std::path::absolute(folder)?,
+            None => customizations()?,
+        };
+        let scripts = scripts.to_str().context("a path that is no text")?;
+        let peer = peers::build("rules")?;
+        let ours = binary::build_example("taffrail-rules", "verdicts")?;
+        let folder = binary::workspace().join("target/bench");
+        fs::create_dir_all(&folder)?;
+        let inputs = folder.join("rules.jsonl");
+        let file = inputs.to_str().context("a path that is no text")?;
+
+        let theirs = answer(&peer, &["-inputs", file, scripts])?;
+        let cases = read(&inputs)?;
+        let by_lua = answer(&ours, &[file, "1", scripts])?;
+        let by_library = answer(&ours, &[file, "1"])?;
+        same(&theirs, &by_lua)?;
+        let agree = self.agreement(&cases, &by_lua, &by_library)?;
+
+        let rounds = self.rounds.to_string();
+        let mut runs: [Vec<Answer>; 3] = Default::default();
+        for _ in 0..self.runs {
+            let [argo, lua, library] = &mut runs;
+            argo.push(answer(&peer, &["-rounds", &rounds, scripts])?);
+            lua.push(answer(&ours, &[file, &rounds, scripts])?);
+            library.push(answer(&ours, &[file, &rounds])?);
+        }
+        let fast = table(&runs, cases.len(), &rounds);
+        ensure!(agree && fast, "not within the bars");
+        Ok(())
+    }
+
+    /// How many cases come out as they should: by the scripts to the letter, by the library in our words; whether those are enough.
+    fn agreement(&self, cases: &[Case], by_lua: &Answer, by_library: &Answer) -> Result<bool> {
+        ensure!(
+            [by_lua, by_library].iter().all(|answer| answer.verdicts.len() == cases.len()),
+            "a side left objects out"
+        );
+        let kinds: BTreeSet<&str> =
+            cases.iter().filter_map(|case| Some(case.input.rsplit_once("/testdata")?.0)).collect();
+        println!("{} cases of {} kinds", cases.len(), kinds.len());
+        let differs = |case: &Case, verdict: &Verdict| {
+            verdict.status != case.expected.status
+                || verdict.message != case.expected.message
+                || verdict.error.is_some()
+        };
+        let by_scripts: Vec<String> = (cases.iter().zip(&by_lua.verdicts))
+            .filter(|(case, verdict)| differs(case, verdict))
+            .map(|(case, verdict)| described(case, verdict))
+            .collect();
+        let by_rules: Vec<String> = (cases.iter().zip(&by_library.verdicts))
+            .filter(|(case, verdict)| {
+                verdict.error.is_some() || ours(&case.expected.status) != Some(word(verdict))
+            })
+            .map(|(case, verdict)| described(case, verdict))
+            .collect();
+        let share = |differing: usize| 100.0 * (1.0 - differing as f64 / cases.len().max(1) as f64);
+        let mut all = true;
+        for (who, differing, bar, told) in [
+            ("by their scripts, word for word", &by_scripts, 100.0, TOLD),
+            (
+                "by the library, in our words",
+                &by_rules,
+                AGREEING,
+                if self.differences { usize::MAX } else { 0 },
+            ),
+        ] {
+            let share = share(differing.len());
+            all &= share >= bar;
+            let agreeing = cases.len() - differing.len();
+            println!("  {who:32} {agreeing:>6} agree {share:>6.1} %   bar {bar:.0} %");
+            differing.iter().take(told).for_each(|line| println!("    {line}"));
+        }
+        Ok(all)
+    }
+}
+
+/// Argo CD's own scripts, as Go keeps the module that they are part of.
+fn customizations() -> Result<PathBuf> {
+    let module = format!("{ARGO_CD}@{VERSION}");
+    let go = |arguments: &[&str]| {
+        Command::new("go")
+            .args(arguments)
+            // A module may ask for a later Go than this one; nothing of it is built.
+            .env("GOTOOLCHAIN", "local")
+            .env("GOFLAGS", "-mod=mod")
+            .current_dir(std::env::temp_dir())
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot run `go`, which downloads Argo CD's scripts: install it, or name a folder with --customizations")
+    };
+    let output = go(&["env", "GOMODCACHE"])?;
+    let cache = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let folder = Path::new(&cache).join(&module).join("resource_customizations");
+    if !folder.is_dir() {
+        let output = go(&["mod", "download", "-json", &module])?;
+        if !folder.is_dir() {
+            bail!("`go mod download {module}` failed: {}", String::from_utf8_lossy(&output.stdout).trim());
+        }
+    }
+    Ok(folder)
+}
+
+/// Runs a side on one thread.
+fn answer(program: &Path, arguments: &[&str]) -> Result<Answer> {
+    let output = Command::new(program)
+        .args(arguments)
+        .env("GOMAXPROCS", "1")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    ensure!(output.status.success(), "{} failed ({})", program.display(), output.status);
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("the answer of {} cannot be read", program.display()))
+}
+
+fn read(inputs: &Path) -> Result<Vec<Case>> {
+    let text = fs::read_to_string(inputs).with_context(|| format!("cannot read {}", inputs.display()))?;
+    text.lines().map(|line| serde_json::from_str(line).context("the peer wrote no case")).collect()
+}
+
+/// Both ways of running the scripts must say the same before time counts.
+fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
+    ensure!(theirs.verdicts.len() == ours.verdicts.len(), "a side left objects out");
+    for (their, our) in theirs.verdicts.iter().zip(&ours.verdicts) {
+        let is_same = their.input == our.input
+            && their.status == our.status
+            && their.message == our.message
+            && their.error.is_some() == our.error.is_some();
+        ensure!(is_same, "{} differs\n ours:      {our:?}\n Argo CD's: {their:?}", our.input);
+    }
+    Ok(())
+}
+
+/// What a word of Argo CD's is among our statuses, and whether the object rests.
+fn ours(word: &str) -> Option<(&str, bool)> {
+    Some(match word {
+        "Healthy" => ("Current", false),
+        "Progressing" => ("InProgress", false),
+        "Degraded" => ("Failed", false),
+        "Suspended" => ("Current", true),
+        "Missing" => ("NotFound", false),
+        "Unknown" => ("Unknown", false),
+        _ => return None,
+    })
+}
+
+/// What counts of a verdict of ours. To Argo CD what is suspended is nothing else; here it is so beside its status.
+fn word(verdict: &Verdict) -> (&str, bool) {
+    match verdict.suspended {
+        true => ("Current", true),
+        false => (&verdict.status, false),
+    }
+}
+
+fn described(case: &Case, verdict: &Verdict) -> String {
+    let Verdict { input, status, message, suspended, error } = verdict;
+    let Expected { status: expected, message: why } = &case.expected;
+    let suspended = if *suspended { ", suspended" } else { "" };
+    let error = error.as_deref().map_or(String::new(), |error| format!(" ({error})"));
+    format!("{input}: {expected} '{why}', here {status}{suspended} '{message}'{error}")
+}
+
+/// Prints what the sides cost; whether ours are as fast as was promised.
+fn table(runs: &[Vec<Answer>; 3], objects: usize, rounds: &str) -> bool {
+    println!("{objects} objects judged {rounds} times on one thread; the median of {} runs", runs[0].len());
+    println!("{:36} {:>12} {:>9} {:>10} {:>8}", "", "verdicts/s", "each", "peak", "ratio");
+    let rate = |answer: &Answer| answer.count as f64 / answer.cpu;
+    let mut all = true;
+    let names = ["Argo CD's way, gopher-lua", "Taffrail, the same scripts", "Taffrail, its own rules"];
+    for (at, (name, side)) in names.iter().zip(runs).enumerate() {
+        let ratio = median(side.iter().zip(&runs[0]).map(|(ours, theirs)| rate(ours) / rate(theirs)));
+        let bar = at.checked_sub(1).and_then(|at| BARS.get(at));
+        all &= bar.is_none_or(|bar| ratio >= *bar);
+        let beside = bar.map_or(String::new(), |bar| format!("{ratio:>7.1}x   bar {bar:.0}x"));
+        println!(
+            "{name:36} {:>12.0} {:>6.2} µs {:>6.1} MiB {beside}",
+            median(side.iter().map(rate)),
+            median(side.iter().map(|answer| 1e6 / rate(answer))),
+            median(side.iter().map(|answer| answer.peak / 1024.0)),
+        );
+    }
+    all
+}
