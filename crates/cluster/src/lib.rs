@@ -34,4 +34,4 @@ pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use live::{ColdStart, KindSettings, Live, LiveSettings};
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
-pub use write::{FIELD_MANAGER, PatchRequest, PatchType, WriteError};
+pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

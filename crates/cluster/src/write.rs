@@ -1,8 +1,8 @@
-//! Changes of single objects.
+//! Changes of single objects, and new ones.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
 use taffrail_status::json::Parser;
@@ -15,6 +15,9 @@ use crate::request::{Ask, JSON, refused, retry_after};
 
 /// Who writes, as `metadata.managedFields` names it.
 pub const FIELD_MANAGER: &str = "taffrail";
+
+/// How the names of requests begin that make objects.
+const CREATE: &str = "create ";
 
 /// The form of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +37,8 @@ pub struct PatchRequest<'a> {
     pub namespace: Option<&'a str>,
     /// Its name.
     pub name: &'a str,
+    /// Which part of the object is meant: `status` where that is a resource of its own; the object itself without.
+    pub subresource: Option<&'a str>,
     /// The form of `body`.
     pub form: PatchType,
     /// The patch. Where the change depends on what was read, a merge patch names that version in
@@ -43,7 +48,20 @@ pub struct PatchRequest<'a> {
     pub dry_run: bool,
 }
 
-/// Why an object was not changed, or perhaps was.
+/// An object to make.
+#[derive(Debug, Clone, Copy)]
+pub struct CreateRequest<'a> {
+    /// Its resource.
+    pub resource: &'a ApiResource,
+    /// Its namespace; none for objects that have none.
+    pub namespace: Option<&'a str>,
+    /// The object as JSON; with `metadata.generateName` the server makes its name.
+    pub body: &'a [u8],
+    /// Whether the server is only to say what would come of it: it checks and admits, and keeps nothing.
+    pub dry_run: bool,
+}
+
+/// Why an object was not changed or made, or perhaps was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -53,7 +71,7 @@ pub enum WriteError {
         /// What was to be done.
         what: String,
     },
-    /// It was changed by somebody else since it was read.
+    /// It was changed by somebody else since it was read; or one of that name is there already, where one was to be made.
     #[error("{what}: {message}")]
     Conflict {
         /// What was being done.
@@ -118,6 +136,9 @@ impl WriteError {
     pub fn hint(&self) -> &'static str {
         match self {
             WriteError::Secret { .. } => "change it where it comes from",
+            WriteError::Forbidden { what, .. } if what.starts_with(CREATE) => {
+                "ask for a role that allows `create` on this; `kubectl auth can-i create` says who may"
+            }
             WriteError::Forbidden { .. } => {
                 "ask for a role that allows `patch` on this; `kubectl auth can-i patch` says who may"
             }
@@ -143,37 +164,73 @@ impl Cluster {
     /// # Errors
     /// When the object is not changed, or it is not known whether it is.
     pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<ObjectBytes, WriteError> {
-        let PatchRequest { resource, name, .. } = *request;
+        let PatchRequest { resource, name, subresource, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
-        let mut what = format!("patch {}/{name}", resource.full_name());
+        let part = subresource.map_or(String::new(), |part| format!("/{part}"));
+        let content_type = match request.form {
+            PatchType::Merge => "application/merge-patch+json",
+            PatchType::Json => "application/json-patch+json",
+        };
+        let write = Write {
+            what: format!("patch {}/{name}{part}", resource.full_name()),
+            path: format!("{}/{}{part}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED)),
+            resource,
+            namespace,
+            method: Method::PATCH,
+            content_type,
+            body: request.body,
+            dry_run: request.dry_run,
+        };
+        self.write(write).await
+    }
+
+    /// Makes an object, and returns it as it is then; of a dry run, as it would be.
+    ///
+    /// As [`Cluster::patch`], nothing is tried twice but what the server has put off.
+    ///
+    /// # Errors
+    /// When the object is not made, or it is not known whether it is. One of that name that is there already is a
+    /// [`WriteError::Conflict`].
+    pub async fn create(&self, request: &CreateRequest<'_>) -> Result<ObjectBytes, WriteError> {
+        let CreateRequest { resource, body, dry_run, .. } = *request;
+        let namespace = request.namespace.filter(|_| resource.namespaced);
+        let write = Write {
+            what: format!("{CREATE}{}", resource.full_name()),
+            path: path_of(resource, namespace),
+            resource,
+            namespace,
+            method: Method::POST,
+            content_type: "application/json",
+            body,
+            dry_run,
+        };
+        self.write(write).await
+    }
+
+    async fn write(&self, write: Write<'_>) -> Result<ObjectBytes, WriteError> {
+        let Write { mut what, path, resource, namespace, method, content_type, body, dry_run } = write;
         if let Some(namespace) = namespace {
             what.push_str(&format!(" in namespace {namespace}"));
         }
-        if request.dry_run {
+        if dry_run {
             what.push_str(" (dry run)");
         }
         if is_secret(resource) {
             return Err(WriteError::Secret { what });
         }
-        let path = format!(
-            "{}/{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{}",
-            path_of(resource, namespace),
-            utf8_percent_encode(name, ESCAPED),
-            if request.dry_run { "&dryRun=All" } else { "" },
-        );
-        let content_type = match request.form {
-            PatchType::Merge => "application/merge-patch+json",
-            PatchType::Json => "application/json-patch+json",
-        };
+        let all = if dry_run { "&dryRun=All" } else { "" };
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{all}");
         let ask = Ask { what, path, accept: JSON };
-        let body = Bytes::copy_from_slice(request.body);
+        let body = Bytes::copy_from_slice(body);
         loop {
-            let builder =
-                Request::patch(&ask.path).header(CONTENT_TYPE, HeaderValue::from_static(content_type));
+            let builder = Request::builder()
+                .method(method.clone())
+                .uri(&ask.path)
+                .header(CONTENT_TYPE, HeaderValue::from_static(content_type));
             let answer = match self.exchange(&ask, builder, Body::from(body.clone())).await {
                 Ok(answer) => answer,
                 // A dry run changes nothing, whatever became of it.
-                Err(lost) if lost.sent && !request.dry_run => return Err(WriteError::Uncertain(lost.error)),
+                Err(lost) if lost.sent && !dry_run => return Err(WriteError::Uncertain(lost.error)),
                 Err(lost) => return Err(WriteError::Refused(lost.error)),
             };
             if answer.status.is_success() {
@@ -187,9 +244,21 @@ impl Cluster {
                     continue;
                 }
             }
-            return Err(classified(refused(&ask, &answer).error, request.dry_run));
+            return Err(classified(refused(&ask, &answer).error, dry_run));
         }
     }
+}
+
+/// One request that writes.
+struct Write<'a> {
+    what: String,
+    path: String,
+    resource: &'a ApiResource,
+    namespace: Option<&'a str>,
+    method: Method,
+    content_type: &'static str,
+    body: &'a [u8],
+    dry_run: bool,
 }
 
 /// The object that a write answers.

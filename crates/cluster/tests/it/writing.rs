@@ -1,11 +1,11 @@
-//! Patches: against servers that answer as told, and against a simulated API server.
+//! Patches and new objects: against servers that answer as told, and against a simulated API server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, Deadline, Kubeconfig, PatchRequest, PatchType, Reason, WriteError,
+    ApiResource, Cluster, CreateRequest, Deadline, Kubeconfig, PatchRequest, PatchType, Reason, WriteError,
 };
 use taffrail_sim::Fleet;
 
@@ -26,7 +26,15 @@ fn config_maps() -> ApiResource {
 }
 
 fn merge<'a>(resource: &'a ApiResource, name: &'a str, body: &'a [u8]) -> PatchRequest<'a> {
-    PatchRequest { resource, namespace: Some("shop"), name, form: PatchType::Merge, body, dry_run: false }
+    PatchRequest {
+        resource,
+        namespace: Some("shop"),
+        name,
+        subresource: None,
+        form: PatchType::Merge,
+        body,
+        dry_run: false,
+    }
 }
 
 const SAVED: &str = r#"{"metadata":{"name":"a","namespace":"shop","resourceVersion":"8"},"data":{"k":"v"}}"#;
@@ -137,13 +145,15 @@ async fn secrets_are_never_written() {
     assert!(server.seen().is_empty());
 }
 
-/// A kind with a schema that knows `spec.suspend` and nothing else.
+/// A kind with a schema that knows `spec.suspend`, `status.phase` and nothing else.
 fn definition() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}}}}}}]}})
+                "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}},
+                    "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}},
+                "subresources": {"status": {}}}]}})
 }
 
 async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
@@ -192,9 +202,64 @@ async fn an_api_server_does_what_a_patch_says() {
     assert!(matches!(error, WriteError::NotFound { .. }), "{error:?}");
     assert_eq!(stored()["spec"], json!({"suspend": true}));
 
+    // Its status is apart: it is written for itself, and with the rest it is left out.
+    let status = br#"{"status":{"phase":"Idle"}}"#;
+    cluster.patch(&merge(&widgets, "web", status)).await.unwrap();
+    assert_eq!(stored().get("status"), None);
+    let apart = PatchRequest { subresource: Some("status"), ..merge(&widgets, "web", status) };
+    cluster.patch(&apart).await.unwrap();
+    assert_eq!(stored()["status"], json!({"phase": "Idle"}));
+    let resource = config_maps();
+    let apart = PatchRequest { subresource: Some("status"), ..merge(&resource, "a", status) };
+    let error = cluster.patch(&apart).await.unwrap_err();
+    assert!(matches!(error, WriteError::NotFound { .. }), "{error:?}");
+
     let alice = sim.add_user("alice", &[]);
     let cluster = connect(&sim, &sim.kubeconfig_for(&alice)).await;
     let error = cluster.patch(&merge(&widgets, "web", suspend)).await.unwrap_err();
     assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
     assert!(error.hint().contains("patch"), "{}", error.hint());
+}
+
+#[tokio::test]
+async fn an_api_server_makes_what_it_is_given_once() {
+    let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    sim.apply(definition()).unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let widgets = resource("example.com", "v1", "Widget", "widgets");
+    let stored = |name: &str| sim.get("example.com/v1", "Widget", "shop", name);
+    let made = |name: &str| {
+        let metadata = json!({"namespace": "shop", "name": name});
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"suspend": true}})
+    };
+    let body = made("web").to_string();
+    let request =
+        CreateRequest { resource: &widgets, namespace: Some("shop"), body: body.as_bytes(), dry_run: true };
+    cluster.create(&request).await.unwrap();
+    assert_eq!(stored("web"), None, "a dry run keeps nothing");
+    let request = CreateRequest { dry_run: false, ..request };
+    let answer: Value = serde_json::from_slice(&cluster.create(&request).await.unwrap()).unwrap();
+    assert_eq!(answer["metadata"]["uid"], stored("web").unwrap()["metadata"]["uid"]);
+    let error = cluster.create(&request).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+    assert!(error.to_string().contains("already exists"), "{error}");
+
+    let mut nameless = made("");
+    nameless["metadata"] = json!({"generateName": "night-"});
+    let body = nameless.to_string();
+    let request = CreateRequest { body: body.as_bytes(), ..request };
+    let answer: Value = serde_json::from_slice(&cluster.create(&request).await.unwrap()).unwrap();
+    assert!(answer["metadata"]["name"].as_str().unwrap().starts_with("night-"), "{answer}");
+
+    let secrets = resource("", "v1", "Secret", "secrets");
+    let error = cluster.create(&CreateRequest { resource: &secrets, ..request }).await.unwrap_err();
+    assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
+
+    let alice = sim.add_user("alice", &[]);
+    let cluster = connect(&sim, &sim.kubeconfig_for(&alice)).await;
+    let error = cluster.create(&request).await.unwrap_err();
+    assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
+    assert!(error.hint().contains("`create`"), "{}", error.hint());
 }

@@ -559,15 +559,21 @@ fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
         format!(", for {}", printable(&task.app.target))
     };
     writeln!(out, "{bold}{kind} {}{bold:#} in {}{elsewhere}", step.object.path(), printable(&task.app.home))?;
-    for line in patch.lines() {
-        let (sign, style, text) = match &line {
+    lines(&mut out, &patch.lines())?;
+    out.flush()
+}
+
+/// Prints lines of changes, marked as a diff marks them.
+pub(crate) fn lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+    for line in lines {
+        let (sign, style, text) = match line {
             Line::Same(text) => (' ', Style::new(), text),
             Line::Less(text) => ('-', AnsiColor::Red.on_default(), text),
             Line::More(text) => ('+', AnsiColor::Green.on_default(), text),
         };
         writeln!(out, "{style}{sign} {}{style:#}", printable(text))?;
     }
-    out.flush()
+    Ok(())
 }
 
 async fn write(
@@ -581,6 +587,7 @@ async fn write(
         resource,
         namespace: Some(&key.namespace),
         name: &key.name,
+        subresource: None,
         form: PatchType::Merge,
         body,
         dry_run,
