@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use taffrail_status::Object;
+use taffrail_status::json::TooDeep;
 
 use super::tree;
 
@@ -49,10 +50,39 @@ impl Patch {
         Patch { changes, based_on: None }
     }
 
+    /// Makes an object be as `after` says: what is not there any more is taken away, and a list is replaced as a whole.
+    ///
+    /// A number is the same however it is written, and `null` is as nothing.
+    ///
+    /// # Errors
+    /// When the object is nested too deeply.
+    pub fn between(object: &Object<'_>, after: &Value) -> Result<Patch, TooDeep> {
+        let before = object.root().to_tree()?;
+        let mut changes = Vec::new();
+        compare(&mut Vec::new(), &before, after, &mut changes);
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Patch { changes, based_on: None })
+    }
+
+    /// What it changes of the status, or of all else. An API server takes the status of many kinds apart from the rest.
+    pub fn part(&self, of_status: bool) -> Patch {
+        let is_wanted =
+            |change: &&Change| change.path.first().is_some_and(|key| key == "status") == of_status;
+        Patch {
+            changes: self.changes.iter().filter(is_wanted).cloned().collect(),
+            based_on: self.based_on.clone(),
+        }
+    }
+
     /// The same, which holds only while nobody else writes to the object.
-    pub(super) fn based_on(self, object: &Object<'_>) -> Patch {
+    pub fn based_on(self, object: &Object<'_>) -> Patch {
         let version = object.text(&["metadata", "resourceVersion"]).into_owned();
         Patch { based_on: (!version.is_empty()).then_some(version), ..self }
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
     }
 
     /// What it changes, by path.
@@ -86,7 +116,10 @@ impl Patch {
     pub fn dropped(&self, object: &Object<'_>) -> Vec<String> {
         let kept = |change: &&Change| {
             let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
-            tree(object, &path) == change.after
+            match (tree(object, &path), &change.after) {
+                (Some(kept), Some(after)) => is_same(&kept, after),
+                (kept, after) => kept.is_none() && after.is_none(),
+            }
         };
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
     }
@@ -108,6 +141,39 @@ impl Patch {
             lines.extend(change.after.as_ref().map(|value| Line::More(line(value))));
         }
         lines
+    }
+}
+
+/// Notes what differs below a path.
+fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        if !is_same(before, after) {
+            let there = |value: &Value| Some(value.clone()).filter(|value| !value.is_null());
+            changes.push(Change { path: path.clone(), before: there(before), after: there(after) });
+        }
+        return;
+    };
+    let added = new.keys().filter(|key| !old.contains_key(*key));
+    for key in old.keys().chain(added) {
+        path.push(key.clone());
+        let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+        compare(path, &of(old), &of(new), changes);
+        path.pop();
+    }
+}
+
+/// Whether two values mean the same to an API server.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let of = |object: &Map<String, Value>, key: &str| object.get(key).cloned().unwrap_or_default();
+            one.keys().chain(other.keys()).all(|key| is_same(&of(one, key), &of(other, key)))
+        }
+        _ => one == other,
     }
 }
 
