@@ -1,4 +1,4 @@
-//! Lists the files of the library, so that the crate can take them in.
+//! Lists the files of the library and of the actions, so that the crate can take them in.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads files")]
 
@@ -8,10 +8,18 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let root = env::var("CARGO_MANIFEST_DIR")?;
+    let out = env::var("OUT_DIR")?;
+    fs::write(Path::new(&out).join("library.rs"), library(&Path::new(&root).join("library"))?)?;
+    fs::write(Path::new(&out).join("actions.rs"), actions(&Path::new(&root).join("actions"))?)?;
+    Ok(())
+}
+
+/// Groups, and the texts of their rules.
+fn library(library: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=library");
-    let library = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("library");
     let mut groups = Vec::new();
-    for entry in fs::read_dir(&library)? {
+    for entry in fs::read_dir(library)? {
         let folder = entry?.path();
         let file = folder.join("rules.yaml");
         if file.is_file() {
@@ -26,6 +34,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(list, "    ({group:?}, include_str!({file:?})),")?;
     }
     list.push_str("]\n");
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("library.rs"), list)?;
-    Ok(())
+    Ok(list)
+}
+
+/// Scripts by their paths, without what they are tried with.
+fn actions(root: &Path) -> Result<String, Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=actions");
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "lua") {
+                let parts: Option<Vec<&str>> =
+                    path.strip_prefix(root)?.iter().map(|part| part.to_str()).collect();
+                files.push((parts.ok_or("a file has an odd name")?.join("/"), path));
+            }
+        }
+    }
+    files.sort();
+    let mut list = "&[\n".to_owned();
+    for (name, file) in files {
+        writeln!(list, "    ({name:?}, include_str!({file:?})),")?;
+    }
+    list.push_str("]\n");
+    Ok(list)
 }

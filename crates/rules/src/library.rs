@@ -1,6 +1,8 @@
-//! The rules that come with the program.
+//! The rules and the actions that come with the program.
 
 use crate::layer::{Layer, Origin};
+#[cfg(not(target_family = "wasm"))]
+use crate::lua::Customizations;
 use crate::set::RuleSet;
 
 /// The groups in `library/`, and the texts of their rules.
@@ -11,4 +13,14 @@ impl RuleSet {
     pub fn shipped() -> RuleSet {
         RuleSet::bare().with(Layer::lazy(Origin::Shipped, GROUPS))
     }
+}
+
+/// The scripts in `actions/`: their paths there, and their texts.
+#[cfg(not(target_family = "wasm"))]
+const ACTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/actions.rs"));
+
+/// The actions that come with the program: what can be done with objects of the kinds that people run.
+#[cfg(not(target_family = "wasm"))]
+pub fn shipped_actions() -> Customizations {
+    Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
 }

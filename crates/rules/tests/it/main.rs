@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the library is files")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod actions;
 mod form;
 mod hostile;
 mod library;

@@ -1,0 +1,2 @@
+obj.status.abort = false
+return obj

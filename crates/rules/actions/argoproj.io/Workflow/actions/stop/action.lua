@@ -1,0 +1,2 @@
+obj.spec.shutdown = "Stop"
+return obj

@@ -1,0 +1,2 @@
+obj.spec.shutdown = "Terminate"
+return obj

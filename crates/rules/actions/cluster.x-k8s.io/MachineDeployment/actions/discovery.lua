@@ -1,0 +1,6 @@
+-- https://cluster-api.sigs.k8s.io/clusterctl/commands/alpha-rollout
+local paused = obj.spec.paused == true
+return {
+  pause = { disabled = paused, displayName = "Hold its rollout", iconClass = "fa fa-pause" },
+  resume = { disabled = not paused, displayName = "Go on with its rollout", iconClass = "fa fa-play" },
+}

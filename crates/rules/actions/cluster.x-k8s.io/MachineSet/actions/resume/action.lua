@@ -1,0 +1,2 @@
+obj.metadata.annotations["cluster.x-k8s.io/paused"] = nil
+return obj

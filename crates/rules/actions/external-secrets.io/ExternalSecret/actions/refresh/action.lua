@@ -1,0 +1,6 @@
+-- Any change of its annotations has it looked at.
+if obj.metadata.annotations == nil then
+  obj.metadata.annotations = {}
+end
+obj.metadata.annotations["force-sync"] = os.date("!%Y-%m-%dT%H:%M:%SZ")
+return obj

@@ -1,0 +1,3 @@
+-- Any other number than before restarts it.
+obj.spec.restartNonce = os.time()
+return obj

@@ -1,0 +1,2 @@
+obj.spec.job.state = "suspended"
+return obj

@@ -1,0 +1,5 @@
+if obj.metadata.annotations == nil then
+  obj.metadata.annotations = {}
+end
+obj.metadata.annotations["fluxcd.controlplane.io/reconcile"] = "disabled"
+return obj

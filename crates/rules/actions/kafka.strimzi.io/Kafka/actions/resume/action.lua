@@ -1,0 +1,2 @@
+obj.metadata.annotations["strimzi.io/pause-reconciliation"] = nil
+return obj

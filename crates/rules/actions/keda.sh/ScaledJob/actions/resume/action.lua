@@ -1,0 +1,2 @@
+obj.metadata.annotations["autoscaling.keda.sh/paused"] = nil
+return obj

@@ -1,0 +1,7 @@
+-- Only one of the two fields may be there.
+if obj.spec.running ~= nil then
+  obj.spec.running = false
+else
+  obj.spec.runStrategy = "Halted"
+end
+return obj

@@ -1,0 +1,2 @@
+obj.spec.stopPolicy = "HoldAndDrain"
+return obj

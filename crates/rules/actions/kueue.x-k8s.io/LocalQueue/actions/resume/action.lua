@@ -1,0 +1,2 @@
+obj.spec.stopPolicy = "None"
+return obj

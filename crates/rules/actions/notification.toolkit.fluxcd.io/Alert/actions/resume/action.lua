@@ -1,0 +1,2 @@
+obj.spec.suspend = nil
+return obj

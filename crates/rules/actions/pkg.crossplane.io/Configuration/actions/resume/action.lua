@@ -1,0 +1,2 @@
+obj.metadata.annotations["crossplane.io/paused"] = nil
+return obj

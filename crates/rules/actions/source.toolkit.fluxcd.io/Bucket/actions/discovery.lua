@@ -1,0 +1,7 @@
+-- https://fluxcd.io/flux/components/source/buckets/
+local suspended = obj.spec.suspend == true
+return {
+  reconcile = { disabled = suspended, displayName = "Fetch it now", iconClass = "fa fa-sync" },
+  suspend = { disabled = suspended, displayName = "Leave it alone", iconClass = "fa fa-pause" },
+  resume = { disabled = not suspended, displayName = "Take care of it again", iconClass = "fa fa-play" },
+}

@@ -1,0 +1,7 @@
+-- What was missed meanwhile is made up for at once.
+obj.spec.suspend = nil
+if obj.metadata.annotations == nil then
+  obj.metadata.annotations = {}
+end
+obj.metadata.annotations["reconcile.fluxcd.io/requestedAt"] = os.date("!%Y-%m-%dT%H:%M:%SZ")
+return obj

@@ -1,0 +1,2 @@
+obj.spec.status = "CancelledRunFinally"
+return obj

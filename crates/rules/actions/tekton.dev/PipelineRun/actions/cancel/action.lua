@@ -1,0 +1,2 @@
+obj.spec.status = "Cancelled"
+return obj

@@ -1,0 +1,2 @@
+obj.spec.status = "StoppedRunFinally"
+return obj

@@ -1,0 +1,2 @@
+obj.spec.status = "TaskRunCancelled"
+return obj

@@ -1,0 +1,5 @@
+-- https://tekton.dev/docs/pipelines/taskruns/#cancelling-a-taskrun
+local ended = obj.status ~= nil and obj.status.completionTime ~= nil
+return {
+  cancel = { disabled = ended, displayName = "End it at once", iconClass = "fa fa-times-circle" },
+}
