@@ -9,6 +9,7 @@ use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
 use taffrail_status::assess::Budgets;
 
+use crate::commands::actions::{ActionArguments, ActionsArguments};
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::demo::DemoArguments;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Reconcile(ReconcileArguments),
     Suspend(SuspendArguments),
     Resume(ResumeArguments),
+    Actions(ActionsArguments),
+    Action(ActionArguments),
     Rules(RulesArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
@@ -94,6 +97,8 @@ impl Command {
             Command::Reconcile(arguments) => &mut arguments.acting.source,
             Command::Suspend(arguments) => &mut arguments.acting.source,
             Command::Resume(arguments) => &mut arguments.acting.source,
+            Command::Actions(arguments) => &mut arguments.which.source,
+            Command::Action(arguments) => &mut arguments.which.source,
             Command::Rules(arguments) => return arguments.contexts_mut(),
             Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
         };
@@ -114,6 +119,8 @@ impl Command {
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
+            | Command::Actions(_)
+            | Command::Action(_)
             | Command::Rules(_)
             | Command::Config(_)
             | Command::Completion(_) => false,
@@ -129,7 +136,8 @@ impl Command {
             | Command::Demo(_)
             | Command::Reconcile(_)
             | Command::Suspend(_)
-            | Command::Resume(_) => false,
+            | Command::Resume(_)
+            | Command::Action(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }

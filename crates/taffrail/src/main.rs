@@ -73,6 +73,8 @@ fn run() -> Result<Exit, Complaint> {
         Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),
         Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting),
         Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
+        Command::Actions(arguments) => commands::actions::list(arguments),
+        Command::Action(arguments) => commands::actions::run(arguments),
         Command::Rules(arguments) => commands::rules::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),

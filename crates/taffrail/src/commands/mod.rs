@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod actions;
 pub(crate) mod app;
 pub(crate) mod completion;
 pub(crate) mod config;

@@ -70,7 +70,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "kind") => |line, _| line.kinds(""),
         (_, "name") => Line::apps,
         ("explain", "what") => Line::apps_or_objects,
-        ("status", "objects") => Line::objects,
+        ("status", "objects") | ("actions" | "action", "object") => Line::objects,
         ("wait", "targets") => Line::targets,
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()

@@ -188,21 +188,59 @@ where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    let runtime = runtime()?;
-    let progress = waiting(&members, "asking");
-    let spawn = |member: Member| {
-        let (name, progress) = (member.name.clone(), progress.clone());
-        let working = work(Live { member, timeout });
-        runtime.spawn(async move {
-            let result = working.await;
-            progress.done(&name);
-            result
-        })
-    };
-    let results = finish(&runtime, members.into_iter().map(spawn).collect());
-    // A name that does not resolve holds a thread that cannot be interrupted.
-    runtime.shutdown_background();
-    results
+    Asking::start()?.each(members, timeout, work)
+}
+
+/// Asks clusters; connections are of use as long as it lives.
+pub(crate) struct Asking(Option<tokio::runtime::Runtime>);
+
+impl Asking {
+    pub(crate) fn start() -> Result<Asking, Complaint> {
+        runtime().map(|runtime| Asking(Some(runtime)))
+    }
+
+    fn runtime(&self) -> Result<&tokio::runtime::Runtime, Complaint> {
+        self.0.as_ref().ok_or_else(|| Complaint::unreadable("nobody is asked any more"))
+    }
+
+    /// As [`each`].
+    pub(crate) fn each<T, F>(
+        &self,
+        members: Vec<Member>,
+        timeout: Duration,
+        work: impl Fn(Live) -> F,
+    ) -> Result<Vec<T>, Complaint>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let runtime = self.runtime()?;
+        let progress = waiting(&members, "asking");
+        let spawn = |member: Member| {
+            let (name, progress) = (member.name.clone(), progress.clone());
+            let working = work(Live { member, timeout });
+            runtime.spawn(async move {
+                let result = working.await;
+                progress.done(&name);
+                result
+            })
+        };
+        finish(runtime, members.into_iter().map(spawn).collect())
+    }
+
+    /// Waits for something that is asked of a connection.
+    pub(crate) fn wait<T>(&self, asked: impl Future<Output = T>) -> Result<T, Complaint> {
+        Ok(self.runtime()?.block_on(asked))
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // A name that does not resolve holds a thread that cannot be interrupted.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 fn finish<T>(

@@ -22,7 +22,7 @@ use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
 pub(crate) use held::Held;
-pub(crate) use live::{Failure, Live, Members, More, contexts, each, members};
+pub(crate) use live::{Asking, Failure, Live, Members, More, contexts, each, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;

@@ -1,6 +1,7 @@
 //! The command line as a person and a program meet it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod actions;
 mod app;
 mod bad_clusters;
 mod budgets;

@@ -20,6 +20,8 @@ use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
+pub(crate) use doing::lines;
+
 use doing::Doing;
 
 /// Of how many apps that nobody has named the names are told.

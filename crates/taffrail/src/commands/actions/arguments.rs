@@ -1,0 +1,159 @@
+//! The words of the commands about actions.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use taffrail_apps::ObjectKey;
+
+use crate::cli::SourceArguments;
+use crate::commands::verbs::DryRun;
+
+/// List what can be done with an object.
+///
+/// Actions are scripts in Lua, in the form of Argo CD's: the user's own (--rules DIR), those that the cluster's Argo CD has in
+/// its ConfigMap argocd-cm, and those that come with Taffrail. Of several with one name the first counts.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail actions deploy/web -n shop            what can be done, and what it wants to be told
+  taffrail actions apps/Deployment/shop/web -o json
+  taffrail actions rollout/web -n shop --rules my-actions/
+
+Exit codes: 0 answered; 2 wrong usage, or no such object; 3 something could not be read (the rest is still shown).")]
+pub(crate) struct ActionsArguments {
+    #[command(flatten)]
+    pub(crate) which: WhichArguments,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ActionsOutput::Table)]
+    pub(crate) output: ActionsOutput,
+}
+
+/// Do something with an object: restart, scale, suspend, and whatever else its kind has actions for.
+///
+/// What is to be written is shown before it is written. An object is changed by a merge patch of what differs, and only
+/// while nobody else changes the same; an action may also make new objects.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail action restart deploy/web -n shop
+  taffrail action scale deploy/web -n shop --param replicas=3
+  taffrail action create-job cronjob/night -n shop --dry-run=server
+  taffrail action abort rollout/web -n shop --context prod
+
+Exit codes: 0 done, or there was nothing to do; 2 wrong usage, no such object, or no such action for it as it is;
+3 something could not be read or written.")]
+pub(crate) struct ActionArguments {
+    /// The action; `taffrail actions OBJECT` lists them
+    #[arg(value_name = "ACTION")]
+    pub(crate) action: String,
+
+    #[command(flatten)]
+    pub(crate) which: WhichArguments,
+
+    /// Tell the action something; may be given more than once
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, String)>,
+
+    /// Do it although the object is in several of the clusters
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Only show what would be written
+    #[arg(long, value_enum, value_name = "BY", num_args = 0..=1, default_value_t = DryRun::None, default_missing_value = "client")]
+    pub(crate) dry_run: DryRun,
+
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = ActionOutput::Text)]
+    pub(crate) output: ActionOutput,
+}
+
+/// Which object, and whose actions.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArguments {
+    /// The object: KIND/NAME or group/Kind/namespace/name
+    #[arg(value_name = "OBJECT", value_parser = Word::read)]
+    pub(crate) object: Word,
+
+    /// The namespace of the object [default: that of the context]
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Whose actions: Taffrail's, or those of a folder before Taffrail's, in the layout of Argo CD's resource_customizations
+    #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: Whose,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActionsOutput {
+    /// For people
+    Table,
+    Json,
+    /// The names alone
+    Name,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActionOutput {
+    /// What is written as it is written, and what comes of it
+    Text,
+    /// One document when all is done
+    Json,
+}
+
+/// Whose actions there are beside the cluster's and Taffrail's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whose(pub(crate) Option<PathBuf>);
+
+impl Whose {
+    /// Reads what `--rules` may say elsewhere too: it is one setting.
+    fn read(text: &str) -> Result<Whose, String> {
+        match text {
+            "taffrail" | "kstatus" => Ok(Whose(None)),
+            folder if Path::new(folder).is_dir() => Ok(Whose(Some(folder.into()))),
+            _ => Err("it is taffrail or a folder with actions".to_owned()),
+        }
+    }
+}
+
+/// An object as people name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// `group/Kind/namespace/name`
+    Key(ObjectKey),
+    /// `KIND/NAME`, the kind as kubectl understands it.
+    Named { kind: String, name: String },
+}
+
+impl Word {
+    fn read(text: &str) -> Result<Word, String> {
+        if let Ok(key) = text.parse() {
+            return Ok(Word::Key(key));
+        }
+        match text.split_once('/') {
+            Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Word::Named { kind: kind.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("write KIND/NAME or group/Kind/namespace/name".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Word::Key(key) => write!(f, "{} {}", key.kind, key.path()),
+            Word::Named { kind, name } => write!(f, "{kind} '{name}'"),
+        }
+    }
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}

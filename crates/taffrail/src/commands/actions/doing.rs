@@ -1,0 +1,567 @@
+//! `taffrail action`: what an action changes, shown and written.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use taffrail_apps::ObjectKey;
+use taffrail_apps::verbs::{Line, Patch};
+use taffrail_apps::view::{API_VERSION, ObjectName};
+use taffrail_cluster::{ApiResource, Cluster, CreateRequest, Form, PatchRequest, PatchType, WriteError};
+use taffrail_rules::Origin;
+use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
+use taffrail_status::Object;
+use taffrail_status::json::OwnedDocument;
+
+use super::arguments::{ActionArguments, ActionOutput};
+use super::sites::{Reach, Site, Sites};
+use super::{Scripts, failing};
+use crate::commands::verbs::{DryRun, lines};
+use crate::complaint::{Complaint, Exit, chain, written};
+use crate::output::{answer, printable};
+use crate::source;
+
+/// How often an object is read again that somebody else has changed meanwhile.
+const TRIES: usize = 5;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: &'static str,
+    kind: &'static str,
+    action: String,
+    /// `none`, `server` or `client`.
+    dry_run: &'static str,
+    items: Vec<Row>,
+}
+
+/// What was done with an object in a cluster.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    cluster: String,
+    object: ObjectName,
+    /// Whose action it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+    /// `Done`, `Unchanged`, `Refused`, `Error`; of dry runs `Planned` and `Accepted`.
+    result: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    changes: Vec<ChangeRow>,
+}
+
+#[derive(Serialize)]
+struct ChangeRow {
+    operation: &'static str,
+    object: ObjectName,
+    /// A JSON merge patch, or the new object.
+    body: Value,
+    written: bool,
+}
+
+/// One thing to write.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// To the object itself.
+    Patch(Patch),
+    Create {
+        key: ObjectKey,
+        object: Value,
+    },
+}
+
+/// What is done in one cluster.
+struct Task<'s> {
+    site: &'s Site,
+    key: ObjectKey,
+    origin: Origin,
+    steps: Vec<Step>,
+    row: Row,
+}
+
+pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
+    let which = &arguments.which;
+    if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
+        let complaint = Complaint::usage("a dump cannot be changed");
+        return Err(complaint.hint("--dry-run=client shows what would be written"));
+    }
+    let scripts = Scripts::read(which.rules.0.as_deref())?;
+    let Sites { sites, asking, complaints } = Sites::read(which)?;
+    let now = which.source.now.unwrap_or_else(Timestamp::now);
+    let mut exit = Exit::Yes;
+    for complaint in &complaints {
+        complaint.print();
+        exit = exit.max(complaint.exit);
+    }
+    if sites.len() > 1 && !arguments.yes && arguments.dry_run == DryRun::None {
+        let clusters: Vec<&str> = sites.iter().map(|site| site.cluster.as_str()).collect();
+        let what =
+            format!("this would {} in {} clusters: {}", arguments.action, sites.len(), clusters.join(", "));
+        let hint = "say --yes if all of them are meant, or look first with --dry-run=client";
+        return Err(Complaint::usage(what).hint(hint));
+    }
+    let mut rows = Vec::new();
+    let mut tasks = Vec::new();
+    for site in &sites {
+        let key = site.key();
+        match plan(site, &scripts, arguments, now) {
+            Ok((origin, steps)) => {
+                let row = row(site, &key, Some(origin));
+                tasks.push(Task { site, key, origin, steps, row });
+            }
+            Err(refusal) => {
+                refusal.print();
+                exit = exit.max(refusal.exit);
+                let result = if refusal.exit == Exit::Usage { "Refused" } else { "Error" };
+                let (message, hint) = (refusal.to_string(), refusal.hint);
+                rows.push(Row { result, message, hint, ..row(site, &key, None) });
+            }
+        }
+    }
+    for mut task in tasks {
+        task.show(arguments)?;
+        let outcome = match (&asking, arguments.dry_run) {
+            _ if task.steps.is_empty() => Ok("Unchanged"),
+            (_, DryRun::Client) | (None, _) => Ok("Planned"),
+            (Some(asking), _) => asking.wait(task.write(&scripts, arguments, now))?,
+        };
+        match outcome {
+            Ok(result) => task.row.result = result,
+            Err(failed) => {
+                failed.print();
+                exit = exit.max(failed.exit);
+                task.row.message = failed.to_string();
+                task.row.hint = failed.hint;
+            }
+        }
+        task.say(arguments)?;
+        rows.push(task.row);
+    }
+    if arguments.output == ActionOutput::Json {
+        let document = Document {
+            api_version: API_VERSION,
+            kind: "ActionRun",
+            action: arguments.action.clone(),
+            dry_run: arguments.dry_run.as_str(),
+            items: rows,
+        };
+        let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
+        written(text.and_then(|text| writeln!(answer::programs(), "{text}")))?;
+    }
+    let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
+    source::print_requests(which.source.verbose, clusters);
+    Ok(exit)
+}
+
+fn row(site: &Site, key: &ObjectKey, origin: Option<Origin>) -> Row {
+    Row {
+        cluster: site.cluster.clone(),
+        object: key.into(),
+        origin: origin.map(Origin::as_str),
+        result: "Error",
+        message: String::new(),
+        hint: None,
+        changes: Vec::new(),
+    }
+}
+
+/// Whose action is meant, and what it would write.
+fn plan(
+    site: &Site,
+    scripts: &Scripts,
+    arguments: &ActionArguments,
+    now: Timestamp,
+) -> Result<(Origin, Vec<Step>), Complaint> {
+    let invalid = |error: &dyn std::error::Error| Complaint::unreadable(&site.cluster).because(error);
+    let object = site.object().map_err(|error| invalid(&error))?;
+    let (origin, parameters) = chosen(site, &object, scripts, arguments, now)?;
+    Ok((origin, steps(site, &object, origin, scripts, arguments, &parameters, now)?))
+}
+
+/// Whose action of this name counts, and what it is told.
+fn chosen(
+    site: &Site,
+    object: &Object<'_>,
+    scripts: &Scripts,
+    arguments: &ActionArguments,
+    now: Timestamp,
+) -> Result<(Origin, BTreeMap<String, String>), Complaint> {
+    let (offers, errors) = scripts.offers(&site.scripts, object, now);
+    let key = ObjectKey::of(object);
+    let (name, place) = (&arguments.action, format!("{} {} in {}", key.kind, key.path(), site.cluster));
+    let Some(offer) = offers.iter().find(|offer| offer.action.name == *name) else {
+        // Nobody knows what a script would have offered that fails.
+        if let Some(error) = errors.first() {
+            return Err(failing(&site.cluster, error));
+        }
+        let complaint = Complaint::usage(format!("there is no action '{name}' for {place}"));
+        let names: Vec<&str> = offers.iter().map(|offer| offer.action.name.as_str()).collect();
+        return Err(match names.as_slice() {
+            [] => complaint.hint(format!("nobody has actions for {}; --rules DIR adds some", key.kind)),
+            names => complaint.hint(format!("there are: {}", names.join(", "))),
+        });
+    };
+    if offer.action.disabled {
+        let complaint = Complaint::usage(format!("'{name}' makes no sense for {place} as it is"));
+        let others = offers.iter().filter(|offer| !offer.action.disabled);
+        let others: Vec<&str> = others.map(|offer| offer.action.name.as_str()).collect();
+        let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
+        return Err(complaint.hint(format!("what does: {others}")));
+    }
+    Ok((offer.origin, told(&offer.action, &arguments.parameters)?))
+}
+
+/// What an action is told: what was given, and its own defaults.
+fn told(action: &Action, given: &[(String, String)]) -> Result<BTreeMap<String, String>, Complaint> {
+    let mut told: BTreeMap<String, String> = (action.params.iter())
+        .filter(|parameter| !parameter.default.is_empty())
+        .map(|parameter| (parameter.name.clone(), parameter.default.clone()))
+        .collect();
+    for (name, value) in given {
+        // Scripts may listen to more than they say, where they say nothing.
+        if !action.params.is_empty() && !action.params.iter().any(|parameter| parameter.name == *name) {
+            let names: Vec<&str> = action.params.iter().map(|parameter| parameter.name.as_str()).collect();
+            let complaint = Complaint::usage(format!("'{}' knows no parameter '{name}'", action.name));
+            return Err(complaint.hint(format!("it can be told: {}", names.join(", "))));
+        }
+        told.insert(name.clone(), value.clone());
+    }
+    Ok(told)
+}
+
+/// What the action of this origin would write.
+fn steps(
+    site: &Site,
+    object: &Object<'_>,
+    origin: Origin,
+    scripts: &Scripts,
+    arguments: &ActionArguments,
+    parameters: &BTreeMap<String, String>,
+    now: Timestamp,
+) -> Result<Vec<Step>, Complaint> {
+    let name = &arguments.action;
+    let mut answer = None;
+    for (_, scripts) in scripts.in_order(&site.scripts).filter(|(it, _)| *it == origin) {
+        match scripts.run(name, object, parameters, now) {
+            // Of several Argo CDs in a cluster another one may have it.
+            Err(error) if matches!(error.problem, LuaProblem::NoAction(_)) => {
+                answer.get_or_insert(Err(error));
+            }
+            found => {
+                answer = Some(found);
+                break;
+            }
+        }
+    }
+    let changes = match answer {
+        Some(Ok(changes)) => changes,
+        Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
+            let complaint = Complaint::usage(format!("'{name}' refuses: {}", error.problem));
+            let line = error.line.map(|line| format!(" on line {line}")).unwrap_or_default();
+            return Err(complaint.hint(format!("so says {}{line}", error.script)));
+        }
+        Some(Err(error)) => return Err(failing(&site.cluster, &error)),
+        None => Vec::new(),
+    };
+    let own = ObjectKey::of(object);
+    let mut steps = Vec::new();
+    for Change { operation, object: after } in changes {
+        let key = Object::new((&after).into()).map(|object| ObjectKey::of(&object));
+        let mut key = key.map_err(|error| {
+            Complaint::unreadable(format!("'{name}' returned something that is no object")).because(&error)
+        })?;
+        match operation {
+            Operation::Patch if key == own => {
+                let patch = Patch::between(object, &after).map_err(|_| {
+                    Complaint::unreadable(format!("{} {} is nested too deeply", own.kind, own.path()))
+                })?;
+                steps.extend(Some(patch).filter(|patch| !patch.is_empty()).map(Step::Patch));
+            }
+            Operation::Patch => {
+                let what = format!("'{name}' would change {} {}", key.kind, key.path());
+                return Err(Complaint::unreadable(what)
+                    .hint("an action may change only its own object, and make others"));
+            }
+            Operation::Create => {
+                if key.namespace.is_empty() && site.is_namespaced(&key) {
+                    key.namespace.clone_from(&own.namespace);
+                }
+                steps.push(Step::Create { key, object: after });
+            }
+        }
+    }
+    Ok(steps)
+}
+
+impl Site {
+    /// The resource of an object that is to be made.
+    fn resource(&self, key: &ObjectKey) -> Option<ApiResource> {
+        Some(self.live.as_ref()?.discovery.kind(&key.group, &key.kind)?.preferred())
+    }
+
+    fn is_namespaced(&self, key: &ObjectKey) -> bool {
+        match self.resource(key) {
+            Some(resource) => resource.namespaced,
+            None => taffrail_apps::is_namespaced(&key.group, &key.kind).unwrap_or(true),
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Shows what would be written.
+    fn show(&mut self, arguments: &ActionArguments) -> Result<(), Complaint> {
+        let own = ObjectName::from(&self.key);
+        self.row.changes = (self.steps.iter())
+            .map(|step| match step {
+                Step::Patch(patch) => {
+                    ChangeRow { operation: "patch", object: own.clone(), body: patch.tree(), written: false }
+                }
+                Step::Create { key, object } => ChangeRow {
+                    operation: "create",
+                    object: key.into(),
+                    body: object.clone(),
+                    written: false,
+                },
+            })
+            .collect();
+        if arguments.output != ActionOutput::Text {
+            return Ok(());
+        }
+        let mut out = answer::people();
+        let place = printable(&self.site.cluster);
+        let bold = Style::new().bold();
+        for step in &self.steps {
+            written(match step {
+                Step::Patch(patch) => {
+                    writeln!(out, "{bold}{} {}{bold:#} in {place}", self.key.kind, self.key.path())
+                        .and_then(|()| lines(&mut out, &patch.lines()))
+                }
+                Step::Create { key, object } => {
+                    let text = serde_saphyr::to_string(object).unwrap_or_default();
+                    let new: Vec<Line> = text.lines().map(|line| Line::More(line.to_owned())).collect();
+                    writeln!(out, "{bold}{} {}{bold:#} in {place}, new", key.kind, named(key, object))
+                        .and_then(|()| lines(&mut out, &new))
+                }
+            })?;
+        }
+        written(out.flush())
+    }
+
+    /// Writes all steps, one after the other.
+    async fn write(
+        &mut self,
+        scripts: &Scripts,
+        arguments: &ActionArguments,
+        now: Timestamp,
+    ) -> Result<&'static str, Complaint> {
+        let Some(reach) = &self.site.live else { return Ok("Planned") };
+        let dry_run = arguments.dry_run == DryRun::Server;
+        for at in 0..self.steps.len() {
+            let outcome = match &self.steps[at] {
+                Step::Patch(patch) => {
+                    self.patch(reach, patch.clone(), scripts, arguments, now, dry_run).await
+                }
+                Step::Create { key, object } => create(self.site, reach, key, object, dry_run).await,
+            };
+            let name = outcome?;
+            let row = &mut self.row.changes[at];
+            row.written = !dry_run;
+            if let Some(name) = name {
+                row.object.name = name;
+            }
+        }
+        Ok(if dry_run { "Accepted" } else { "Done" })
+    }
+
+    /// Changes the object itself. When somebody else wrote meanwhile, the action is asked again.
+    async fn patch(
+        &self,
+        reach: &Reach,
+        patch: Patch,
+        scripts: &Scripts,
+        arguments: &ActionArguments,
+        now: Timestamp,
+        dry_run: bool,
+    ) -> Result<Option<String>, Complaint> {
+        let name = format!("{} {}", self.key.kind, self.key.path());
+        let of_write = |error: &WriteError| {
+            Complaint::unreadable(format!("cannot {} {name}", arguments.action))
+                .because(error)
+                .hint(error.hint())
+        };
+        let object = self.site.object().map_err(|error| Complaint::unreadable(&name).because(&error))?;
+        let mut based = patch.clone().based_on(&object);
+        for _ in 0..TRIES {
+            let conflict = match write_parts(reach, &self.key, &based, dry_run).await {
+                Ok(dropped) if dropped.is_empty() => return Ok(None),
+                Ok(dropped) => {
+                    let what = format!("{name}: the server did not keep {}", dropped.join(", "));
+                    return Err(Complaint::unreadable(what).hint("a webhook may have set it back"));
+                }
+                Err(error @ WriteError::Conflict { .. }) => error,
+                Err(error) => return Err(of_write(&error)),
+            };
+            let fresh = self.read_again(reach).await?;
+            let again =
+                Object::new(fresh.root()).map_err(|error| Complaint::unreadable(&name).because(&error))?;
+            let (origin, told) = chosen(self.site, &again, scripts, arguments, now)?;
+            let steps = steps(self.site, &again, origin, scripts, arguments, &told, now)?;
+            let fresh = steps.into_iter().find_map(|step| match step {
+                Step::Patch(fresh) => Some(fresh),
+                Step::Create { .. } => None,
+            });
+            let same = fresh.filter(|fresh| origin == self.origin && fresh.is_same(&patch));
+            let Some(same) = same else {
+                let complaint =
+                    Complaint::unreadable(format!("{name} was changed meanwhile: {}", chain(&conflict)));
+                return Err(complaint.hint("look at it, and try again if it is still wanted"));
+            };
+            based = same.based_on(&again);
+        }
+        let complaint = Complaint::unreadable(format!("{name} was changed again and again by somebody else"));
+        Err(complaint.hint("try again later"))
+    }
+
+    async fn read_again(&self, reach: &Reach) -> Result<OwnedDocument, Complaint> {
+        let name = format!("{} {}", self.key.kind, self.key.path());
+        let cluster = in_time(&reach.cluster);
+        let read = cluster.get(&reach.resource, Some(&self.key.namespace), &self.key.name, Form::Body).await;
+        let text = read.map_err(|error| Complaint::unreadable(&name).because(&error))?;
+        let text = text.ok_or_else(|| Complaint::unreadable(format!("{name} was deleted meanwhile")))?;
+        OwnedDocument::parse(text).map_err(|error| Complaint::unreadable(&name).because(&error))
+    }
+
+    /// Says what has become of it.
+    fn say(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
+        if arguments.output != ActionOutput::Text {
+            return Ok(());
+        }
+        let own = format!("{} {}", self.key.kind, self.key.path());
+        let text = match self.row.result {
+            "Planned" => "nothing was sent (dry run)".to_owned(),
+            "Accepted" => "the server would take it; nothing was changed (dry run)".to_owned(),
+            "Unchanged" => format!("{own} is so already: nothing to do"),
+            "Done" => {
+                let changes = self.row.changes.iter().map(|change| match change.operation {
+                    "create" => {
+                        let ObjectName { kind, namespace, name, .. } = &change.object;
+                        let slash = if namespace.is_empty() { "" } else { "/" };
+                        format!("created {kind} {namespace}{slash}{name}")
+                    }
+                    _ => format!("changed {own}"),
+                });
+                format!("{}: {}", arguments.action, changes.collect::<Vec<_>>().join(", "))
+            }
+            _ => return Ok(()),
+        };
+        written(writeln!(answer::people(), "{}", printable(&text)))
+    }
+}
+
+/// A name that the server makes is known by its beginning.
+fn named(key: &ObjectKey, object: &Value) -> String {
+    match object.pointer("/metadata/generateName").and_then(Value::as_str) {
+        Some(begin) if key.name.is_empty() => {
+            ObjectKey { name: format!("{begin}…"), ..key.clone() }.path().to_string()
+        }
+        _ => key.path().to_string(),
+    }
+}
+
+/// Writing may take as long as reading might.
+fn in_time(cluster: &Cluster) -> Cluster {
+    cluster.with_timeout(std::time::Duration::from_secs(30))
+}
+
+/// Writes the status for itself where the server takes it apart, then the rest; which fields the server did not keep.
+async fn write_parts(
+    reach: &Reach,
+    key: &ObjectKey,
+    patch: &Patch,
+    dry_run: bool,
+) -> Result<Vec<String>, WriteError> {
+    let cluster = in_time(&reach.cluster);
+    let (status, rest) = (patch.part(true), patch.part(false));
+    let send = async |patch: &Patch, subresource: Option<&str>| {
+        let body = patch.body();
+        let request = PatchRequest {
+            resource: &reach.resource,
+            namespace: Some(&key.namespace),
+            name: &key.name,
+            subresource,
+            form: PatchType::Merge,
+            body: &body,
+            dry_run,
+        };
+        parsed(cluster.patch(&request).await?, key)
+    };
+    let mut dropped = Vec::new();
+    let mut rest = rest;
+    if !status.is_empty() {
+        match send(&status, Some("status")).await {
+            Ok(document) => {
+                if let Ok(object) = Object::new(document.root()) {
+                    dropped.extend(status.dropped(&object));
+                    // A dry run makes no version that something could be based on.
+                    rest = if dry_run { rest } else { rest.based_on(&object) };
+                }
+            }
+            // The kind's status is a field as any other.
+            Err(WriteError::NotFound { .. }) => rest = patch.clone(),
+            Err(error) => return Err(error),
+        }
+    }
+    if !rest.is_empty() {
+        let document = send(&rest, None).await?;
+        if let Ok(object) = Object::new(document.root()) {
+            dropped.extend(rest.dropped(&object));
+        }
+    }
+    Ok(dropped)
+}
+
+fn parsed(text: Box<[u8]>, key: &ObjectKey) -> Result<OwnedDocument, WriteError> {
+    OwnedDocument::parse(text).map_err(|error| WriteError::Invalid {
+        what: format!("write {} {}", key.kind, key.path()),
+        message: error.to_string(),
+    })
+}
+
+/// Makes an object; the name that it got.
+async fn create(
+    site: &Site,
+    reach: &Reach,
+    key: &ObjectKey,
+    object: &Value,
+    dry_run: bool,
+) -> Result<Option<String>, Complaint> {
+    let Some(resource) = site.resource(key) else {
+        return Err(Complaint::unreadable(format!(
+            "{}: the server has no kind called {}",
+            site.cluster, key.kind
+        )));
+    };
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let served = reach.discovery.kind(&key.group, &key.kind);
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let resource = served.and_then(|served| served.in_version(version)).unwrap_or(resource);
+    let body = object.to_string();
+    let request = CreateRequest {
+        resource: &resource,
+        namespace: Some(&key.namespace),
+        body: body.as_bytes(),
+        dry_run,
+    };
+    let name = format!("{} {}", key.kind, named(key, object));
+    let made = in_time(&reach.cluster).create(&request).await;
+    let made = made.and_then(|text| parsed(text, key)).map_err(|error| {
+        Complaint::unreadable(format!("cannot make {name}")).because(&error).hint(error.hint())
+    })?;
+    Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))
+}

@@ -1,0 +1,141 @@
+//! `taffrail actions`: what can be done with an object.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_apps::view::{API_VERSION, ObjectName};
+use taffrail_rules::lua::Parameter;
+
+use super::arguments::{ActionsArguments, ActionsOutput};
+use super::sites::Sites;
+use super::{Offer, Scripts, failing};
+use crate::complaint::{Complaint, Exit, written};
+use crate::output::table::{Cell, Table};
+use crate::output::{answer, printable, screen};
+use crate::source;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Item>,
+}
+
+/// An action of an object in a cluster.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    cluster: String,
+    object: ObjectName,
+    name: String,
+    /// `user`, `cluster` or `shipped`.
+    origin: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    display_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    icon_class: String,
+    disabled: bool,
+    parameters: Vec<Told>,
+}
+
+/// What an action wants to be told.
+#[derive(Serialize)]
+struct Told {
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    value: String,
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
+    kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    default: String,
+}
+
+impl From<Parameter> for Told {
+    fn from(parameter: Parameter) -> Told {
+        let Parameter { name, value, kind, default } = parameter;
+        Told { name, value, kind, default }
+    }
+}
+
+pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
+    let which = &arguments.which;
+    let scripts = Scripts::read(which.rules.0.as_deref())?;
+    let Sites { sites, asking: _asking, mut complaints } = Sites::read(which)?;
+    let now = which.source.now.unwrap_or_else(Timestamp::now);
+    let mut items = Vec::new();
+    let mut out = answer::people();
+    for (at, site) in sites.iter().enumerate() {
+        let key = site.key();
+        let (offers, errors) = match site.object() {
+            Ok(object) => scripts.offers(&site.scripts, &object, now),
+            Err(error) => {
+                let complaint = Complaint::unreadable(format!("{}: {key}", site.cluster));
+                complaints.push(complaint.because(&error));
+                continue;
+            }
+        };
+        complaints.extend(errors.iter().map(|error| failing(&site.cluster, error)));
+        if arguments.output == ActionsOutput::Table {
+            let gap = if at > 0 { "\n" } else { "" };
+            let bold = Style::new().bold();
+            let title =
+                format!("{gap}{bold}{} {}{bold:#} in {}", key.kind, key.path(), printable(&site.cluster));
+            written(writeln!(out, "{title}").and_then(|()| print(&offers)))?;
+            continue;
+        }
+        items.extend(offers.into_iter().map(|Offer { origin, action }| Item {
+            cluster: site.cluster.clone(),
+            object: (&key).into(),
+            name: action.name,
+            origin: origin.as_str(),
+            display_name: action.display_name,
+            icon_class: action.icon_class,
+            disabled: action.disabled,
+            parameters: action.params.into_iter().map(Told::from).collect(),
+        }));
+    }
+    written(match arguments.output {
+        ActionsOutput::Table => Ok(()),
+        ActionsOutput::Name => {
+            let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
+            let mut out = answer::programs();
+            names.into_iter().try_for_each(|name| writeln!(out, "{}", printable(name)))
+        }
+        ActionsOutput::Json => {
+            let document = Document { api_version: API_VERSION, kind: "ObjectActionList", items };
+            let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
+            text.and_then(|text| writeln!(answer::programs(), "{text}"))
+        }
+    })?;
+    let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
+    source::print_requests(which.source.verbose, clusters);
+    complaints.iter().for_each(Complaint::print);
+    Ok(complaints.iter().map(|complaint| complaint.exit).max().unwrap_or(Exit::Yes))
+}
+
+fn print(offers: &[Offer]) -> io::Result<()> {
+    if offers.is_empty() {
+        return writeln!(answer::people(), "Nobody has actions for it.");
+    }
+    let mut table = Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "TELL", "DOES"], screen());
+    for Offer { origin, action } in offers {
+        let told = |parameter: &Parameter| {
+            // What it is now says more than what it would be by default.
+            let value = if parameter.value.is_empty() { &parameter.default } else { &parameter.value };
+            format!("{}={value}", parameter.name)
+        };
+        let told: Vec<String> = action.params.iter().map(told).collect();
+        table.row(vec![
+            Cell::new(&action.name),
+            Cell::new(origin.as_str()),
+            Cell::new(if action.disabled { "no" } else { "yes" }),
+            Cell::new(told.join(" ")),
+            Cell::new(&action.display_name),
+        ])?;
+    }
+    table.finish()
+}

@@ -1,0 +1,110 @@
+//! `taffrail actions` and `taffrail action`: what can be done with an object, and doing it.
+//!
+//! What an action changes is said by its script; here it is found, shown and written.
+
+mod arguments;
+mod doing;
+mod list;
+mod sites;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use taffrail_rules::lua::{Action, Customizations, LuaError};
+use taffrail_rules::{Origin, shipped_actions};
+use taffrail_status::Object;
+
+use crate::complaint::{Complaint, chain};
+
+pub(crate) use arguments::{ActionArguments, ActionsArguments};
+pub(crate) use doing::run;
+pub(crate) use list::list;
+
+/// An action, and whose it is.
+struct Offer {
+    origin: Origin,
+    action: Action,
+}
+
+/// The scripts that are the same for every cluster.
+struct Scripts {
+    own: Option<Customizations>,
+    shipped: Customizations,
+}
+
+impl Scripts {
+    /// With those below a folder before those that are shipped.
+    fn read(folder: Option<&Path>) -> Result<Scripts, Complaint> {
+        let own = folder.map(of_folder).transpose()?;
+        Ok(Scripts { own, shipped: shipped_actions() })
+    }
+
+    /// All scripts in their order, where the cluster has these.
+    fn in_order<'s>(
+        &'s self,
+        of_cluster: &'s [Customizations],
+    ) -> impl Iterator<Item = (Origin, &'s Customizations)> {
+        let own = self.own.iter().map(|scripts| (Origin::User, scripts));
+        let of_cluster = of_cluster.iter().map(|scripts| (Origin::Cluster, scripts));
+        own.chain(of_cluster).chain([(Origin::Shipped, &self.shipped)])
+    }
+
+    /// What can be done with an object, by name, and what goes wrong with scripts that should say so.
+    fn offers(
+        &self,
+        of_cluster: &[Customizations],
+        object: &Object<'_>,
+        now: Timestamp,
+    ) -> (Vec<Offer>, Vec<LuaError>) {
+        let mut offers: Vec<Offer> = Vec::new();
+        let mut errors = Vec::new();
+        for (origin, scripts) in self.in_order(of_cluster) {
+            match scripts.discover(object, now) {
+                Ok(actions) => {
+                    for action in actions {
+                        if !offers.iter().any(|offer| offer.action.name == action.name) {
+                            offers.push(Offer { origin, action });
+                        }
+                    }
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        offers.sort_by(|one, other| one.action.name.cmp(&other.action.name));
+        (offers, errors)
+    }
+}
+
+/// The scripts below a folder in the layout of Argo CD's `resource_customizations`.
+fn of_folder(root: &Path) -> Result<Customizations, Complaint> {
+    let unreadable = |path: &Path, error: &std::io::Error| {
+        Complaint::unreadable(format!("cannot read {}", path.display())).because(error)
+    };
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder)
+            .and_then(|entries| {
+                entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<PathBuf>, _>>()
+            })
+            .map_err(|error| unreadable(&folder, &error))?;
+        for path in entries {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "lua") {
+                let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+                let name: Vec<_> =
+                    path.strip_prefix(root).unwrap_or(&path).iter().map(|it| it.to_string_lossy()).collect();
+                files.push((name.join("/"), text));
+            }
+        }
+    }
+    let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    Ok(Customizations::of_folder(Origin::User, texts))
+}
+
+/// That a script fails.
+fn failing(cluster: &str, error: &LuaError) -> Complaint {
+    Complaint::unreadable(format!("{cluster}: {}", chain(error)))
+}

@@ -1,0 +1,467 @@
+//! `taffrail actions` and `taffrail action` on simulated clusters and on dumps.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
+use tempfile::TempDir;
+
+use super::{Answer, command, taffrail};
+
+struct Served {
+    _runtime: tokio::runtime::Runtime,
+    _fleet: Fleet,
+    clusters: Vec<Cluster>,
+    folder: TempDir,
+    kubeconfig: String,
+}
+
+fn definition(kind: &str, plural: &str) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.argoproj.io")},
+        "spec": {"group": "argoproj.io", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}}}]}})
+}
+
+fn deployment() -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": "web:1"}]}}}})
+}
+
+fn cron_job() -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"namespace": "shop", "name": "night"},
+        "spec": {"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "run", "image": "night:1"}]}}}}}})
+}
+
+fn served(names: &[&str]) -> Served {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (fleet, clusters) = runtime.block_on(async {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in names {
+            let cluster = fleet.cluster(name).await.unwrap();
+            cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+            cluster.apply(definition("Rollout", "rollouts")).unwrap();
+            cluster.apply(deployment()).unwrap();
+            cluster.apply(cron_job()).unwrap();
+            cluster
+                .apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+                    "metadata": {"namespace": "shop", "name": "api"},
+                    "spec": {"paused": true, "strategy": {"canary": {"steps": [{"pause": {}}]}}},
+                    "status": {"currentPodHash": "new", "stableRS": "old", "pauseConditions": [{"reason": "CanaryPauseStep"}]}}))
+                .unwrap();
+            clusters.push(cluster);
+        }
+        (fleet, clusters)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
+    let kubeconfig = path.to_str().unwrap().to_owned();
+    Served { _runtime: runtime, _fleet: fleet, clusters, folder, kubeconfig }
+}
+
+impl Served {
+    fn ask(&self, arguments: &[&str]) -> Answer {
+        let all = [
+            arguments,
+            &["-n", "shop", "--all-contexts", "--kubeconfig", &self.kubeconfig, "--timeout", "30s"],
+        ];
+        taffrail(&all.concat(), "")
+    }
+
+    /// Scripts of somebody's own for Deployments.
+    fn scripts(&self, files: &[(&str, &str)]) -> String {
+        let root = self.folder.path().join("scripts");
+        for (name, text) in files {
+            let file = root.join("apps/Deployment/actions").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        root.to_str().unwrap().to_owned()
+    }
+}
+
+fn web(cluster: &Cluster) -> Value {
+    cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()
+}
+
+fn api(cluster: &Cluster) -> Value {
+    cluster.get("argoproj.io/v1alpha1", "Rollout", "shop", "api").unwrap()
+}
+
+#[test]
+fn what_can_be_done_is_listed() {
+    let served = served(&["one"]);
+    let answer = served.ask(&["actions", "deploy/web"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(
+        answer.stdout,
+        "\
+Deployment shop/web in one
+ACTION    FROM      NOW   TELL         DOES
+pause     shipped   yes   -            Hold its rollout
+restart   shipped   yes   -            Replace its Pods, as its strategy says
+resume    shipped   no    -            Go on with its rollout
+scale     shipped   yes   replicas=2   Set how many Pods it has
+"
+    );
+    let names = served.ask(&["actions", "apps/Deployment/shop/web", "-o", "name"]).stdout;
+    assert_eq!(names, "pause\nrestart\nresume\nscale\n");
+    let answer = served.ask(&["actions", "namespace/shop"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.ends_with("Nobody has actions for it.\n"), "{}", answer.stdout);
+}
+
+#[test]
+fn what_is_not_there_has_no_actions() {
+    let served = served(&["one"]);
+    for command in [&["actions"][..], &["action", "restart"]] {
+        let answer = served.ask(&[command, &["deploy/shop"]].concat());
+        assert_eq!(answer.code, 2, "{}", answer.stdout);
+        assert!(answer.stderr.contains("there is no deploy 'shop' in namespace shop"), "{}", answer.stderr);
+        let answer = served.ask(&[command, &["gadget/web"]].concat());
+        assert_eq!(answer.code, 3, "{}", answer.stdout);
+        assert!(answer.stderr.contains("no kind called gadget"), "{}", answer.stderr);
+        assert_eq!(served.ask(&[command, &["web"]].concat()).code, 2);
+    }
+}
+
+#[test]
+fn an_action_is_shown_and_done() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(
+        answer.stdout,
+        "\
+Deployment shop/web in one
+  spec:
+- replicas: 2
++ replicas: 5
+scale: changed Deployment shop/web
+"
+        .replace("- replicas", "-   replicas")
+        .replace("+ replicas", "+   replicas")
+    );
+    assert_eq!(web(cluster)["spec"]["replicas"], 5);
+    let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(answer.stdout, "Deployment shop/web is so already: nothing to do\n");
+
+    let answer = served.ask(&["action", "restart", "deploy/web", "--now", "2026-03-01T12:00:00Z"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let annotation =
+        &web(cluster)["spec"]["template"]["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"];
+    assert_eq!(annotation, "2026-03-01T12:00:00Z");
+}
+
+#[test]
+fn new_objects_are_made() {
+    let served = served(&["one"]);
+    let now = ["--now", "2026-03-01T12:00:00Z"];
+    let create = ["action", "create-job", "cronjob/night"];
+    let job = || served.clusters[0].get("batch/v1", "Job", "shop", "night-120000");
+    let answer = served.ask(&[&create[..], &now, &["--dry-run"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.starts_with("Job shop/night-120000 in one, new\n"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("+ kind: Job\n"), "{}", answer.stdout);
+    assert!(answer.stdout.ends_with("nothing was sent (dry run)\n"), "{}", answer.stdout);
+    let answer = served.ask(&[&create[..], &now, &["--dry-run=server"]].concat());
+    assert!(
+        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        "{}",
+        answer.stdout
+    );
+    assert_eq!(job(), None);
+    let answer = served.ask(&[&create[..], &now].concat());
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.ends_with("create-job: created Job shop/night-120000\n"), "{}", answer.stdout);
+    assert_eq!(job().unwrap()["metadata"]["ownerReferences"][0]["name"], "night");
+    let answer = served.ask(&[&create[..], &now].concat());
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(answer.stderr.contains("already exists"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_status_is_written_apart() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let before = cluster.resource_version();
+    let answer = served.ask(&["action", "resume", "rollout/api", "--dry-run=server"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(cluster.resource_version(), before);
+    let answer = served.ask(&["action", "resume", "rollout/api"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let now = api(cluster);
+    assert_eq!(
+        (&now["spec"]["paused"], now["status"].get("pauseConditions")),
+        (&json!(false), None),
+        "{now:#}"
+    );
+    // Of a kind whose status is a field as any other.
+    served.clusters[0]
+        .apply({
+            let mut plain = definition("Rollout", "rollouts");
+            plain["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+            plain
+        })
+        .unwrap();
+    let answer = served.ask(&["action", "abort", "rollout/api"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(api(cluster)["status"]["abort"], true);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let served = served(&["one"]);
+    let before = served.clusters[0].resource_version();
+    for (arguments, why) in [
+        (&["resume", "deploy/web"][..], "'resume' makes no sense for Deployment shop/web in one as it is"),
+        (&["explode", "deploy/web"], "there are: pause, restart, resume, scale"),
+        (&["scale", "deploy/web"], "'scale' refuses: replicas must be a whole number"),
+        (
+            &["scale", "deploy/web", "--param", "replicas=some"],
+            "'scale' refuses: replicas must be a whole number",
+        ),
+        (&["scale", "deploy/web", "--param", "size=3"], "'scale' knows no parameter 'size'"),
+        (&["restart", "namespace/shop"], "nobody has actions for Namespace"),
+        (&["scale", "deploy/web", "--param", "replicas"], "NAME=VALUE"),
+    ] {
+        let answer = served.ask(&[&["action"], arguments].concat());
+        assert_eq!(answer.code, 2, "{arguments:?}: {}{}", answer.stdout, answer.stderr);
+        assert!(answer.stderr.contains(why), "{arguments:?}: {}", answer.stderr);
+    }
+    assert_eq!(served.clusters[0].resource_version(), before);
+}
+
+#[test]
+fn several_clusters_are_asked_for_twice() {
+    let served = served(&["one", "two"]);
+    let scale = ["action", "scale", "deploy/web", "-p", "replicas=0"];
+    let answer = served.ask(&scale);
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    assert!(answer.stderr.contains("this would scale in 2 clusters: one, two"), "{}", answer.stderr);
+    let answer = served.ask(&[&scale[..], &["--yes"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(served.clusters.iter().all(|cluster| web(cluster)["spec"]["replicas"] == 0));
+}
+
+#[test]
+fn own_scripts_come_first_then_those_of_the_cluster() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let discovery = "return { restart = { displayName = 'Restart it our way' } }";
+    let folder = served.scripts(&[
+        ("discovery.lua", discovery),
+        ("restart/action.lua", "obj.metadata.labels = { restarted = 'yes' }\nreturn obj"),
+    ]);
+    let of_cluster = "\
+discovery.lua: |
+  return { restart = {}, paint = { params = { { name = 'colour', default = 'red' } } } }
+definitions:
+- name: paint
+  action.lua: |
+    obj.metadata.annotations = { colour = actionParams['colour'] }
+    return obj
+";
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gitops"}})).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "gitops", "name": "argocd-cm",
+                "labels": {"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"}},
+            "data": {"resource.customizations.actions.apps_Deployment": of_cluster}}))
+        .unwrap();
+    // Without an Argo CD the ConfigMap means nothing.
+    let names = |answer: Answer| -> Vec<String> {
+        let items = answer.json()["items"].as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|item| format!("{} {}", item["name"].as_str().unwrap(), item["origin"].as_str().unwrap()))
+            .collect()
+    };
+    let ask = || names(served.ask(&["actions", "deploy/web", "-o", "json", "--rules", &folder]));
+    assert_eq!(ask(), ["pause shipped", "restart user", "resume shipped", "scale shipped"]);
+    cluster.apply(definition("Application", "applications")).unwrap();
+    assert_eq!(ask(), ["paint cluster", "pause shipped", "restart user", "resume shipped", "scale shipped"]);
+
+    let answer = served.ask(&["action", "paint", "deploy/web"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(cluster)["metadata"]["annotations"]["colour"], "red", "what it is told by default");
+    let answer = served.ask(&["action", "restart", "deploy/web", "--rules", &folder]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(cluster)["metadata"]["labels"]["restarted"], "yes");
+}
+
+#[test]
+fn a_script_that_fails_costs_only_what_it_says() {
+    let served = served(&["one"]);
+    let folder = served.scripts(&[("discovery.lua", "return nothing.there")]);
+    let answer = served.ask(&["actions", "deploy/web", "--rules", &folder]);
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(answer.stdout.contains("restart   shipped"), "{}", answer.stdout);
+    assert!(answer.stderr.contains("apps/Deployment/actions/discovery.lua:1"), "{}", answer.stderr);
+    let answer = served.ask(&["action", "restart", "deploy/web", "--rules", &folder, "--dry-run"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let answer = served.ask(&["action", "paint", "deploy/web", "--rules", &folder, "--dry-run"]);
+    assert_eq!(answer.code, 3, "nobody knows what it would have offered: {}", answer.stderr);
+
+    let other = "return { { operation = 'patch', resource = { apiVersion = 'v1', kind = 'Node', metadata = { name = 'a' } } } }";
+    let folder =
+        served.scripts(&[("discovery.lua", "return { restart = {} }"), ("restart/action.lua", other)]);
+    let answer = served.ask(&["action", "restart", "deploy/web", "--rules", &folder]);
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(answer.stderr.contains("would change Node a"), "{}", answer.stderr);
+}
+
+#[test]
+fn who_may_not_is_told_so() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let alice = cluster.add_user("alice", &[]);
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "look"},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]}),
+        )
+        .unwrap();
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "look"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "look"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}]}))
+        .unwrap();
+    let file = served.folder.path().join("alice");
+    fs::write(&file, cluster.kubeconfig_for(&alice)).unwrap();
+    let own = ["-n", "shop", "--kubeconfig", file.to_str().unwrap()];
+    let answer = taffrail(&[&["action", "restart", "deploy/web"][..], &own].concat(), "");
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(answer.stderr.contains("cannot restart Deployment shop/web"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("allows `patch`"), "{}", answer.stderr);
+    let answer = taffrail(&[&["action", "create-job", "cronjob/night"][..], &own].concat(), "");
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(answer.stderr.contains("allows `create`"), "{}", answer.stderr);
+}
+
+/// Scales while a change comes between what was read and what is written.
+fn meanwhile(served: &Served, change: impl FnOnce(&Cluster)) -> Answer {
+    let cluster = &served.clusters[0];
+    // Long enough to write what makes the request one of the past.
+    cluster.fault(Fault::new(Trouble::Latency(Duration::from_secs(2))).verb("patch").times(1));
+    let arguments = [
+        "action",
+        "scale",
+        "deploy/web",
+        "-p",
+        "replicas=5",
+        "-n",
+        "shop",
+        "--kubeconfig",
+        &served.kubeconfig,
+    ];
+    let mut child = command(&arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut stdout = String::new();
+    // What is going to be written is told before it is written.
+    lines.read_line(&mut stdout).unwrap();
+    change(cluster);
+    lines.read_to_string(&mut stdout).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Answer { stdout, stderr, code: output.status.code().unwrap() }
+}
+
+#[test]
+fn what_somebody_else_writes_meanwhile_is_not_overwritten() {
+    let served = served(&["one"]);
+    let answer = meanwhile(&served, |cluster| {
+        let mut object = web(cluster);
+        object["metadata"]["labels"] = json!({"team": "web"});
+        cluster.apply(object).unwrap();
+    });
+    assert_eq!(answer.code, 0, "what does not matter: {}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(&served.clusters[0])["spec"]["replicas"], 5);
+    assert_eq!(web(&served.clusters[0])["metadata"]["labels"]["team"], "web");
+
+    let served = self::served(&["one"]);
+    let answer = meanwhile(&served, |cluster| {
+        let mut object = web(cluster);
+        object["spec"]["replicas"] = json!(9);
+        cluster.apply(object).unwrap();
+    });
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stderr.contains("Deployment shop/web was changed meanwhile"), "{}", answer.stderr);
+    assert_eq!(web(&served.clusters[0])["spec"]["replicas"], 9);
+}
+
+#[test]
+fn a_dump_shows_what_would_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("one.yaml");
+    fs::write(&file, deployment().to_string()).unwrap();
+    let from = ["--from", file.to_str().unwrap()];
+    let answer = taffrail(&[&["actions", "deploy/web", "-o", "name"][..], &from].concat(), "");
+    assert_eq!(answer.stdout, "pause\nrestart\nresume\nscale\n", "{}", answer.stderr);
+    let answer = taffrail(&[&["action", "pause", "deploy/web"][..], &from].concat(), "");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
+    let answer = taffrail(&[&["action", "pause", "deploy/web", "--dry-run=client"][..], &from].concat(), "");
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(
+        answer.stdout,
+        "Deployment shop/web in one\n  spec:\n+   paused: true\nnothing was sent (dry run)\n"
+    );
+}
+
+/// Answers for programs.
+pub(super) fn samples() -> Vec<Answer> {
+    let served = served(&["one"]);
+    let odd = "return { restart = { params = { { name = 'how', value = 'a', type = 'string', default = 'b' } }, \
+        displayName = 'x', iconClass = 'y' } }";
+    let folder = served.scripts(&[("discovery.lua", odd), ("restart/action.lua", "return obj")]);
+    vec![
+        served.ask(&["actions", "deploy/web", "-o", "json", "--rules", &folder]),
+        served.ask(&["action", "create-job", "cronjob/night", "-o", "json"]),
+        served.ask(&["action", "pause", "deploy/web", "--dry-run=server", "-o", "json"]),
+        served.ask(&["action", "resume", "deploy/web", "-o", "json"]),
+    ]
+}
+
+#[test]
+fn programs_are_told_in_one_document() {
+    let served = served(&["one"]);
+    let told = served.ask(&["action", "pause", "deploy/web", "-o", "json"]).json();
+    assert_eq!(
+        (&told["kind"], &told["action"], &told["dryRun"]),
+        (&json!("ActionRun"), &json!("pause"), &json!("none"))
+    );
+    let item = &told["items"][0];
+    assert_eq!(
+        (&item["result"], &item["origin"], &item["cluster"]),
+        (&json!("Done"), &json!("shipped"), &json!("one"))
+    );
+    let change = &item["changes"][0];
+    assert_eq!(
+        (&change["operation"], &change["body"]),
+        (&json!("patch"), &json!({"spec": {"paused": true}}))
+    );
+    assert_eq!(change["written"], true);
+    let answer = served.ask(&["action", "pause", "deploy/web", "-o", "json"]);
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    let item = &answer.json()["items"][0];
+    assert_eq!(item["result"], "Refused");
+    assert!(item["hint"].as_str().is_some_and(|hint| hint.contains("resume")), "{item}");
+}
