@@ -137,6 +137,14 @@ impl Patch {
             open = parents;
             // JSON is YAML, and leaves no doubt about what is a text.
             let line = |value: &Value| format!("{}{key}: {value}", "  ".repeat(parents.len()));
+            if let (Some(Value::Array(before)), Some(Value::Array(after))) = (&change.before, &change.after) {
+                let (less, more) = differing(before, after);
+                lines.push(Line::Same(format!("{}{key}:", "  ".repeat(parents.len()))));
+                let line = |value: &Value| format!("{}- {value}", "  ".repeat(parents.len() + 1));
+                lines.extend(less.iter().map(|value| Line::Less(line(value))));
+                lines.extend(more.iter().map(|value| Line::More(line(value))));
+                continue;
+            }
             lines.extend(change.before.as_ref().map(|value| Line::Less(line(value))));
             lines.extend(change.after.as_ref().map(|value| Line::More(line(value))));
         }
@@ -160,6 +168,16 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
         compare(path, &of(old), &of(new), changes);
         path.pop();
     }
+}
+
+/// What lies between the ends that two lists share.
+fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [Value]) {
+    let begin = before.iter().zip(after).take_while(|(one, other)| is_same(one, other)).count();
+    let (before, after) = (before.get(begin..).unwrap_or_default(), after.get(begin..).unwrap_or_default());
+    let ends = before.iter().rev().zip(after.iter().rev());
+    let end = ends.take_while(|(one, other)| is_same(one, other)).count();
+    let cut = |list: &'v [Value]| list.get(..list.len() - end).unwrap_or_default();
+    (cut(before), cut(after))
 }
 
 /// Whether two values mean the same to an API server.

@@ -16,6 +16,7 @@ mod golden;
 mod helm;
 mod identity;
 mod inventory;
+mod patches;
 mod porch;
 mod reads;
 mod resource_groups;

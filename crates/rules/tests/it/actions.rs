@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
-use taffrail_rules::lua::{Action, Change, LuaError, Operation};
+use taffrail_rules::lua::{Action, Change, Customizations, LuaError, Operation};
 use taffrail_rules::shipped_actions;
 use taffrail_status::Object;
 
@@ -73,6 +74,8 @@ struct Run {
     parameters: BTreeMap<String, String>,
 }
 
+static SHIPPED: LazyLock<Customizations> = LazyLock::new(shipped_actions);
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("actions")
 }
@@ -93,12 +96,13 @@ fn yaml<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// As `taffrail rules test` has it.
 fn now() -> Timestamp {
-    "2026-03-01T12:00:00Z".parse().unwrap()
+    "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
 fn run(action: &str, object: &Value, parameters: &BTreeMap<String, String>) -> Result<Vec<Change>, LuaError> {
-    shipped_actions().run(action, &Object::new(object.into()).unwrap(), parameters, now())
+    SHIPPED.run(action, &Object::new(object.into()).unwrap(), parameters, now())
 }
 
 /// Numbers as JSON compares them, whatever they were read from.
@@ -132,7 +136,7 @@ fn every_action_is_offered_as_its_cases_say() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for Discovery { input_path, result } in cases.discovery_tests {
             let object: Value = yaml(&folder.join(&input_path));
-            let offered = shipped_actions().discover(&Object::new((&object).into()).unwrap(), now());
+            let offered = SHIPPED.discover(&Object::new((&object).into()).unwrap(), now());
             let mut offered: Vec<Offered> = offered.unwrap().into_iter().map(Offered::from).collect();
             offered.sort_by(|one, other| one.name.cmp(&other.name));
             assert_eq!(offered, result, "{} {input_path}", folder.display());

@@ -143,15 +143,7 @@ fn an_action_is_shown_and_done() {
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     assert_eq!(
         answer.stdout,
-        "\
-Deployment shop/web in one
-  spec:
-- replicas: 2
-+ replicas: 5
-scale: changed Deployment shop/web
-"
-        .replace("- replicas", "-   replicas")
-        .replace("+ replicas", "+   replicas")
+        "Deployment shop/web in one\n  spec:\n-   replicas: 2\n+   replicas: 5\nscale: changed Deployment shop/web\n"
     );
     assert_eq!(web(cluster)["spec"]["replicas"], 5);
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);

@@ -7,8 +7,7 @@ mod doing;
 mod list;
 mod sites;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use taffrail_rules::lua::{Action, Customizations, LuaError};
@@ -16,6 +15,7 @@ use taffrail_rules::{Origin, shipped_actions};
 use taffrail_status::Object;
 
 use crate::complaint::{Complaint, chain};
+use crate::ruling::{self, Wanted};
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 pub(crate) use doing::run;
@@ -78,28 +78,8 @@ impl Scripts {
 
 /// The scripts below a folder in the layout of Argo CD's `resource_customizations`.
 fn of_folder(root: &Path) -> Result<Customizations, Complaint> {
-    let unreadable = |path: &Path, error: &std::io::Error| {
-        Complaint::unreadable(format!("cannot read {}", path.display())).because(error)
-    };
-    let mut files = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder)
-            .and_then(|entries| {
-                entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<PathBuf>, _>>()
-            })
-            .map_err(|error| unreadable(&folder, &error))?;
-        for path in entries {
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "lua") {
-                let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-                let name: Vec<_> =
-                    path.strip_prefix(root).unwrap_or(&path).iter().map(|it| it.to_string_lossy()).collect();
-                files.push((name.join("/"), text));
-            }
-        }
-    }
+    let files = ruling::customizations(root, Wanted::Scripts);
+    let files = files.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
     let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     Ok(Customizations::of_folder(Origin::User, texts))
 }

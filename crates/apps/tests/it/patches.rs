@@ -1,0 +1,68 @@
+//! What makes an object be another.
+
+use serde_json::{Value, json};
+use taffrail_apps::verbs::{Line, Patch};
+use taffrail_status::Object;
+
+fn between(before: &Value, after: &Value) -> Patch {
+    Patch::between(&Object::new(before.into()).unwrap(), after).unwrap()
+}
+
+fn object(spec: Value, status: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "web", "resourceVersion": "7"}, "spec": spec, "status": status})
+}
+
+#[test]
+fn only_what_differs_is_written() {
+    let before = object(json!({"a": 1, "b": {"c": "x", "d": "y"}, "gone": true}), json!({}));
+    let after = object(json!({"a": 1, "b": {"c": "z", "d": "y"}, "new": {"e": []}}), json!({}));
+    let patch = between(&before, &after);
+    assert_eq!(patch.tree(), json!({"spec": {"b": {"c": "z"}, "gone": null, "new": {"e": []}}}));
+    let based = patch.based_on(&Object::new((&before).into()).unwrap());
+    assert_eq!(based.tree()["metadata"], json!({"resourceVersion": "7"}));
+}
+
+#[test]
+fn what_means_the_same_is_no_change() {
+    let before = object(json!({"n": 3, "list": [1, {"x": null}], "none": null}), json!({}));
+    let after = object(json!({"n": 3.0, "list": [1.0, {}]}), json!({}));
+    assert!(between(&before, &after).is_empty(), "{:?}", between(&before, &after));
+    // A list is replaced as a whole, whatever is in it.
+    let after = object(json!({"n": 3, "list": [1, {"x": 2}]}), json!({}));
+    assert_eq!(between(&before, &after).tree(), json!({"spec": {"list": [1, {"x": 2}]}}));
+}
+
+#[test]
+fn the_status_can_be_written_apart() {
+    let before = object(json!({"paused": true}), json!({"abort": false}));
+    let patch = between(&before, &object(json!({"paused": false}), json!({"abort": true})));
+    assert_eq!(patch.part(true).tree(), json!({"status": {"abort": true}}));
+    assert_eq!(patch.part(false).tree(), json!({"spec": {"paused": false}}));
+}
+
+#[test]
+fn of_a_list_only_what_differs_is_shown() {
+    let before = object(json!({"list": ["a", {"b": 1}, "c"]}), json!({}));
+    let patch = between(&before, &object(json!({"list": ["a", {"b": 2}, "x", "c"]}), json!({})));
+    let expected = [
+        Line::Same("spec:".to_owned()),
+        Line::Same("  list:".to_owned()),
+        Line::Less("    - {\"b\":1}".to_owned()),
+        Line::More("    - {\"b\":2}".to_owned()),
+        Line::More("    - \"x\"".to_owned()),
+    ];
+    assert_eq!(patch.lines(), expected);
+    let patch = between(&before, &object(json!({"list": ["a", {"b": 1}, "c", "c"]}), json!({})));
+    assert_eq!(patch.lines()[2..], [Line::More("    - \"c\"".to_owned())]);
+    let patch = between(&before, &object(json!({"list": []}), json!({})));
+    assert_eq!(patch.lines()[2..].len(), 3);
+}
+
+#[test]
+fn what_the_server_drops_is_found() {
+    let before = object(json!({}), json!({}));
+    let patch = between(&before, &object(json!({"n": 3.0, "unknown": true}), json!({})));
+    let kept = object(json!({"n": 3}), json!({}));
+    assert_eq!(patch.dropped(&Object::new((&kept).into()).unwrap()), ["spec.unknown"]);
+}
