@@ -10,7 +10,7 @@ use serde_json::Value;
 use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::{Line, Patch};
 use taffrail_apps::view::{API_VERSION, ObjectName};
-use taffrail_cluster::{ApiResource, Cluster, CreateRequest, Form, PatchRequest, PatchType, WriteError};
+use taffrail_cluster::{ApiResource, Form, WriteError};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
 use taffrail_status::Object;
@@ -18,6 +18,7 @@ use taffrail_status::json::OwnedDocument;
 
 use super::arguments::{ActionArguments, ActionOutput};
 use super::sites::{Reach, Site, Sites};
+use super::writing::{create, in_time, named, write_parts};
 use super::{Scripts, failing};
 use crate::commands::verbs::{DryRun, lines};
 use crate::complaint::{Complaint, Exit, chain, written};
@@ -301,7 +302,7 @@ fn steps(
 
 impl Site {
     /// The resource of an object that is to be made.
-    fn resource(&self, key: &ObjectKey) -> Option<ApiResource> {
+    pub(super) fn resource(&self, key: &ObjectKey) -> Option<ApiResource> {
         Some(self.live.as_ref()?.discovery.kind(&key.group, &key.kind)?.preferred())
     }
 
@@ -462,106 +463,4 @@ impl Task<'_> {
         };
         written(writeln!(answer::people(), "{}", printable(&text)))
     }
-}
-
-/// A name that the server makes is known by its beginning.
-fn named(key: &ObjectKey, object: &Value) -> String {
-    match object.pointer("/metadata/generateName").and_then(Value::as_str) {
-        Some(begin) if key.name.is_empty() => {
-            ObjectKey { name: format!("{begin}…"), ..key.clone() }.path().to_string()
-        }
-        _ => key.path().to_string(),
-    }
-}
-
-/// Writing may take as long as reading might.
-fn in_time(cluster: &Cluster) -> Cluster {
-    cluster.with_timeout(std::time::Duration::from_secs(30))
-}
-
-/// Writes the status for itself where the server takes it apart, then the rest; which fields the server did not keep.
-async fn write_parts(
-    reach: &Reach,
-    key: &ObjectKey,
-    patch: &Patch,
-    dry_run: bool,
-) -> Result<Vec<String>, WriteError> {
-    let cluster = in_time(&reach.cluster);
-    let (status, rest) = (patch.part(true), patch.part(false));
-    let send = async |patch: &Patch, subresource: Option<&str>| {
-        let body = patch.body();
-        let request = PatchRequest {
-            resource: &reach.resource,
-            namespace: Some(&key.namespace),
-            name: &key.name,
-            subresource,
-            form: PatchType::Merge,
-            body: &body,
-            dry_run,
-        };
-        parsed(cluster.patch(&request).await?, key)
-    };
-    let mut dropped = Vec::new();
-    let mut rest = rest;
-    if !status.is_empty() {
-        match send(&status, Some("status")).await {
-            Ok(document) => {
-                if let Ok(object) = Object::new(document.root()) {
-                    dropped.extend(status.dropped(&object));
-                    // A dry run makes no version that something could be based on.
-                    rest = if dry_run { rest } else { rest.based_on(&object) };
-                }
-            }
-            // The kind's status is a field as any other.
-            Err(WriteError::NotFound { .. }) => rest = patch.clone(),
-            Err(error) => return Err(error),
-        }
-    }
-    if !rest.is_empty() {
-        let document = send(&rest, None).await?;
-        if let Ok(object) = Object::new(document.root()) {
-            dropped.extend(rest.dropped(&object));
-        }
-    }
-    Ok(dropped)
-}
-
-fn parsed(text: Box<[u8]>, key: &ObjectKey) -> Result<OwnedDocument, WriteError> {
-    OwnedDocument::parse(text).map_err(|error| WriteError::Invalid {
-        what: format!("write {} {}", key.kind, key.path()),
-        message: error.to_string(),
-    })
-}
-
-/// Makes an object; the name that it got.
-async fn create(
-    site: &Site,
-    reach: &Reach,
-    key: &ObjectKey,
-    object: &Value,
-    dry_run: bool,
-) -> Result<Option<String>, Complaint> {
-    let Some(resource) = site.resource(key) else {
-        return Err(Complaint::unreadable(format!(
-            "{}: the server has no kind called {}",
-            site.cluster, key.kind
-        )));
-    };
-    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let served = reach.discovery.kind(&key.group, &key.kind);
-    let version = api_version.rsplit('/').next().unwrap_or_default();
-    let resource = served.and_then(|served| served.in_version(version)).unwrap_or(resource);
-    let body = object.to_string();
-    let request = CreateRequest {
-        resource: &resource,
-        namespace: Some(&key.namespace),
-        body: body.as_bytes(),
-        dry_run,
-    };
-    let name = format!("{} {}", key.kind, named(key, object));
-    let made = in_time(&reach.cluster).create(&request).await;
-    let made = made.and_then(|text| parsed(text, key)).map_err(|error| {
-        Complaint::unreadable(format!("cannot make {name}")).because(&error).hint(error.hint())
-    })?;
-    Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))
 }

@@ -6,6 +6,7 @@ mod arguments;
 mod doing;
 mod list;
 mod sites;
+mod writing;
 
 use std::path::Path;
 
