@@ -260,6 +260,7 @@ fn hostile_expressions_end_soon_and_small() {
 }
 
 /// Runs each in a process of its own.
+#[expect(clippy::print_stdout, reason = "what each took is worth seeing, and what was left out")]
 fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
     if !cfg!(target_os = "linux") {
         println!("skipped: what a process took is asked of Linux");

@@ -294,6 +294,7 @@ fn rules_look_at_the_children_of_an_object() {
         taffrail(&["get", "resources", "--from", "-", "-o", "json", "--rules", path(&own)], &dump).json();
     let item = answer["items"].as_array().unwrap().iter().find(|item| item["kind"] == "Lock").unwrap();
     assert_eq!((&item["status"], &item["message"]), (&json!("Failed"), &json!("front is open")), "{answer}");
+}
 
 #[test]
 fn argo_cds_scripts_decide_and_are_tried_beside_rules() {
@@ -351,7 +352,8 @@ fn argo_cds_scripts_decide_and_are_tried_beside_rules() {
         json!([report["passed"], report["failed"], report["items"][1]["kind"]]),
         json!([1, 2, "example.com/B"])
     );
-    let object = |kind: &str| format!("{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, a: 1}}");
+    let object =
+        |kind: &str| format!("{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, a: 1}}");
     assert_eq!(status(path(&both), &object("A"))[1], "user/example.com/A#1");
     assert_eq!(status(path(&both), &object("B"))[1], "user/lua/example.com/B#Healthy");
     assert_eq!(status(path(&both), &object("C"))[0], "Unknown");
