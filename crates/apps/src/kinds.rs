@@ -162,6 +162,9 @@ pub struct KindCatalog {
 }
 
 impl KindCatalog {
+    /// Stands for all groups but the core group, where nobody could tell which there are.
+    pub const ALL_GROUPS: &str = "any other group";
+
     /// A catalog of `kinds`, and of the groups that could not be asked, each with the reason: an aggregated API
     /// whose server is down makes its own kinds unknown, and no others.
     pub fn new(
@@ -179,12 +182,13 @@ impl KindCatalog {
 
     /// Why it is not known whether `group` is served, if so.
     pub fn broken(&self, group: &str) -> Option<&str> {
-        self.broken.get(group).map(String::as_str)
+        let any = || self.broken.get(KindCatalog::ALL_GROUPS).filter(|_| !group.is_empty());
+        self.broken.get(group).or_else(any).map(String::as_str)
     }
 
     /// Whether the kind is served, or may be: its group could not be asked.
     pub fn may_serve(&self, kind: &GroupKind) -> bool {
-        self.kinds.contains_key(kind) || self.broken.contains_key(&kind.group)
+        self.kinds.contains_key(kind) || self.broken(&kind.group).is_some()
     }
 
     /// All served kinds, by group and kind.

@@ -107,6 +107,30 @@ pub struct BrokenGroup {
     pub reason: String,
 }
 
+/// What is unknown when the second of the two first answers could not be read.
+const ALL_GROUPS: &str = "all groups but the core group";
+
+/// What is unknown when a group cannot be read far enough to tell which it is.
+const SOME_GROUP: &str = "an unknown group";
+
+impl BrokenGroup {
+    /// Which group it is, empty for the core group; `None` for all others, or for one of which is not known which.
+    pub fn group(&self) -> Option<&str> {
+        match self.name.split_once('/') {
+            _ if self.name == ALL_GROUPS || self.name == SOME_GROUP => None,
+            Some((group, _)) => Some(group),
+            // The core group goes by its version.
+            None if self.name.starts_with('v') && !self.name.contains('.') => Some(""),
+            None => Some(&self.name),
+        }
+    }
+
+    /// Whether kinds of a group may be there though they were not found.
+    pub fn concerns(&self, group: &str) -> bool {
+        self.group().map_or(!group.is_empty(), |own| own == group)
+    }
+}
+
 /// All kinds of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
@@ -317,7 +341,7 @@ impl Cluster {
                     discovery.break_off("v1", error);
                 }
                 if let Err(error) = groups {
-                    discovery.break_off("all groups but the core group", error);
+                    discovery.break_off(ALL_GROUPS, error);
                 }
                 Ok(discovery)
             }
@@ -415,7 +439,7 @@ fn name_of(text: &RawValue) -> String {
     let name = group.as_ref().and_then(|group| {
         group.pointer("/metadata/name").or_else(|| group.get("name")).and_then(serde_json::Value::as_str)
     });
-    name.map_or_else(|| "an unknown group".to_owned(), |name| one_line(name, 100))
+    name.map_or_else(|| SOME_GROUP.to_owned(), |name| one_line(name, 100))
 }
 
 fn version_of(text: &RawValue) -> Option<String> {

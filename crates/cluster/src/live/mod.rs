@@ -58,7 +58,10 @@ const REDISCOVER: Duration = Duration::from_secs(600);
 /// No longer is slept until a deadline: a sleep ends when so much time has passed, and the clock may be set meanwhile.
 const CLOCK: Duration = Duration::from_secs(30);
 
-/// Discovery that failed is tried again after this time.
+/// Kinds are asked for again after this time when a group could not be read: the server behind it may stay dead for days.
+const INCOMPLETE: Duration = Duration::from_secs(60);
+
+/// Discovery that failed, or of which a half did, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// How long discovery may take.
@@ -130,7 +133,7 @@ impl Live {
         };
         owner.follow(&discovery);
         owner.forget_unserved();
-        let task = tokio::spawn(owner.run(inbox, asked));
+        let task = tokio::spawn(owner.run(lasts(&discovery), inbox, asked));
         Ok(Live { shared, asks, contact, cold, task })
     }
 
@@ -215,11 +218,22 @@ struct Owner {
     positions: BTreeMap<feed::Scope, String>,
 }
 
+/// How long it is enough to know what was discovered.
+fn lasts(discovery: &Discovery) -> Duration {
+    match discovery.broken() {
+        [] => REDISCOVER,
+        broken if broken.iter().all(|group| group.group().is_some_and(|group| !group.is_empty())) => {
+            INCOMPLETE
+        }
+        _ => RETRY,
+    }
+}
+
 impl Owner {
-    async fn run(mut self, mut inbox: Inbox, mut asked: mpsc::Receiver<Ask>) {
+    async fn run(mut self, known_for: Duration, mut inbox: Inbox, mut asked: mpsc::Receiver<Ask>) {
         let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
         let mut told = Instant::now();
-        let mut rediscover = Instant::now() + REDISCOVER;
+        let mut rediscover = Instant::now() + known_for;
         let mut discovering = false;
         // Put off again and again a timer costs next to nothing.
         let mut ask_kinds = pin!(tokio::time::sleep_until(rediscover));
@@ -254,7 +268,7 @@ impl Owner {
                     discovering = false;
                     match discovery {
                         Ok(discovery) => {
-                            rediscover = Instant::now() + REDISCOVER;
+                            rediscover = Instant::now() + lasts(&discovery);
                             self.follow(&discovery);
                         }
                         Err(_) => rediscover = Instant::now() + RETRY,
@@ -317,10 +331,7 @@ impl Owner {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);
         let is_broken = |scope: &feed::Scope| {
-            let group = &scope.resource.group;
-            let of_group =
-                |name: &str| name == group || name.split_once('/').is_some_and(|(own, _)| own == group);
-            discovery.broken().iter().any(|broken| of_group(&broken.name))
+            discovery.broken().iter().any(|broken| broken.concerns(&scope.resource.group))
         };
         // Of a group that could not be asked nobody knows that its kinds are gone.
         let gone: Vec<feed::Scope> = self

@@ -168,7 +168,17 @@ async fn one_half_that_fails_leaves_the_other() {
     }
     let (discovery, _server) = discover(half).await;
     assert!(discovery.kind("", "Pod").is_some());
-    assert_eq!(discovery.broken()[0].name, "all groups but the core group");
+    let broken = &discovery.broken()[0];
+    assert_eq!(broken.name, "all groups but the core group");
+    assert_eq!([broken.concerns("apps"), broken.concerns("")], [true, false]);
+
+    fn core(seen: &Seen) -> Reply {
+        if seen.path == "/api" { Reply::status(500, "InternalError", "no") } else { modern(seen) }
+    }
+    let (discovery, _server) = discover(core).await;
+    assert!(discovery.kind("apps", "Deployment").is_some());
+    let broken = discovery.broken().iter().find(|broken| broken.name == "v1").unwrap();
+    assert_eq!([broken.concerns("apps"), broken.concerns("")], [false, true]);
 
     let server = Server::start(|_| Reply::status(401, "Unauthorized", "Unauthorized")).await;
     let error = server.cluster(LONG).await.discover().await.unwrap_err();

@@ -8,7 +8,7 @@ use taffrail_cluster::index::{Notice, ScopeState, Snapshot};
 use taffrail_cluster::{
     Cluster, Contact, Context, Deadline, FeedSettings, Kubeconfig, Lists, Live, LiveSettings,
 };
-use taffrail_sim::{Fleet, Trouble};
+use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
 
 /// Long enough for a busy machine; nothing waits for it that works.
@@ -208,6 +208,24 @@ async fn kinds_come_and_go_and_others_do_not_notice() {
 
     cluster.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.example.com");
     until(&live, "gone", |snapshot| snapshot.find("example.com", "Widget", "shop", "w").is_none()).await;
+}
+
+/// Of kinds that nobody told of, nobody knows that they are gone.
+#[tokio::test]
+async fn half_of_a_discovery_that_fails_takes_no_kind_away() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    let live = live(&cluster).await;
+    until(&live, "live", is_live).await;
+    let before = live.costs().await;
+    // The next time that it is asked which kinds there are.
+    cluster.fault(Fault::new(Trouble::Garbage).verb("get").path("/apis").times(1));
+    cluster.apply(widgets()).unwrap();
+    let known =
+        |snapshot: &Snapshot| snapshot.find_kind("example.com", "Widget").is_some() && is_live(snapshot);
+    until(&live, "known", known).await;
+    let watches = |costs: taffrail_cluster::Costs| costs.of(taffrail_cluster::Purpose::Watch).requests;
+    assert_eq!(watches(live.costs().await), watches(before) + 1, "only the new kind is watched anew");
 }
 
 #[tokio::test]

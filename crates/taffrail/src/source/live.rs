@@ -411,12 +411,7 @@ pub(super) fn catalog(discovery: &Discovery) -> KindCatalog {
         has_status_subresource: served.has_status_subresource,
     });
     let broken = discovery.broken().iter().map(|group| {
-        let name = match group.name.split_once('/') {
-            Some((name, _)) => name,
-            // The core group goes by its version.
-            None if group.name.starts_with('v') && !group.name.contains('.') => "",
-            None => &group.name,
-        };
+        let name = group.group().unwrap_or(KindCatalog::ALL_GROUPS);
         (name.to_owned(), group.reason.clone())
     });
     KindCatalog::new(kinds, broken)
