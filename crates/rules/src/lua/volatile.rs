@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Tree};
 
-/// Groups, their kinds (all of them where none is named), and fields that hold a time.
+/// Groups, kinds of them, and what of their objects holds a time or hangs on one.
 const FIELDS: &[(&str, &[&str], &[&str])] = &[
     ("apps", &["DaemonSet", "Deployment", "StatefulSet"], &["spec", "template", "metadata", "annotations"]),
     ("apps", &["Deployment"], &["status"]),

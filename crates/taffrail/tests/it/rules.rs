@@ -353,7 +353,7 @@ fn argo_cds_scripts_decide_and_are_tried_beside_rules() {
         json!([1, 2, "example.com/B"])
     );
     let object =
-        |kind: &str| format!("{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, a: 1}}");
+        |kind: &str| format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}\na: 1\n");
     assert_eq!(status(path(&both), &object("A"))[1], "user/example.com/A#1");
     assert_eq!(status(path(&both), &object("B"))[1], "user/lua/example.com/B#Healthy");
     assert_eq!(status(path(&both), &object("C"))[0], "Unknown");
