@@ -13,12 +13,11 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-/// What one evaluation may spend: a call costs 1, and what it may have to look at or makes costs by its size.
-/// What is meant well spends some hundreds.
-pub(super) const UNITS: u64 = 40_000;
+/// What one evaluation may spend, in units of about a microsecond without optimisation. What is meant well spends some hundreds.
+pub(super) const UNITS: u64 = 50_000;
 
-/// A call may look at the whole of the longest text there is; so much of it is had with the call.
-const LOOKED_AT: u64 = 64;
+/// What a call costs, beside what it looks at and makes, which cost by their size.
+const CALL: u64 = 4;
 
 /// So many bytes of a text weigh as much as a value without any.
 const BYTES: usize = 64;
@@ -29,37 +28,50 @@ const LARGEST_PATTERN: usize = 64 << 10;
 /// What it costs to compile a pattern.
 const PATTERN: u64 = 1_000;
 
+/// How much more it costs to look for a pattern in a text than for a text.
+const SEARCH: u64 = 3;
+
+/// What a step of a macro costs, beside what people wrote of it.
+const STEP: u64 = 4;
+
 /// How many compiled patterns are kept for the next element of a list.
 const PATTERNS: usize = 8;
 
 /// Our functions, by names that cannot be written.
 const RESULT: &str = "@result_of";
+const TEXT: &str = "@text_of";
 const WHOLE: &str = "@whole_of";
+const RANGE: &str = "@range_of";
 const MATCHES: &str = "@matches";
 
 /// Operators that look at the whole of both values.
 const COMPARING: [&str; 3] = [operators::EQUALS, operators::NOT_EQUALS, operators::IN];
 
+/// Operators that choose, and look into no text.
+const CHOOSING: [&str; 6] = [
+    operators::OPT_SELECT,
+    operators::LOGICAL_AND,
+    operators::LOGICAL_OR,
+    operators::LOGICAL_NOT,
+    operators::CONDITIONAL,
+    operators::NOT_STRICTLY_FALSE,
+];
+
 /// One evaluation's account. The interpreter's functions are given nothing but their arguments; an evaluation stays on its thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     left: u64,
-    /// What the longest text weighs that there is.
-    longest: u64,
     is_overdrawn: bool,
 }
 
 thread_local! {
-    static ACCOUNT: Cell<Account> = const {
-        Cell::new(Account { left: 0, longest: 0, is_overdrawn: false })
-    };
+    static ACCOUNT: Cell<Account> = const { Cell::new(Account { left: 0, is_overdrawn: false }) };
     static COMPILED: RefCell<VecDeque<(String, Regex)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Begins an evaluation over these values.
-pub(super) fn open<'t>(values: impl Iterator<Item = &'t serde_json::Value>) {
-    let longest = values.map(longest_text).max().unwrap_or_default();
-    ACCOUNT.set(Account { left: UNITS, longest: bytes(longest), is_overdrawn: false });
+/// Begins an evaluation.
+pub(super) fn open() {
+    ACCOUNT.set(Account { left: UNITS, is_overdrawn: false });
 }
 
 /// Whether the evaluation wanted more than it may. What it said then counts for nothing.
@@ -75,17 +87,16 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(RESULT, RESULT, vec![DYN_TYPE], |arguments| {
         go_on()?;
         let value = only(arguments)?;
-        let text = value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()));
         // What is only pointed at was there before.
-        let made = if matches!(value, CowVal::Owned(_)) { weight(&*value) } else { 1 };
-        spend(made, text)?;
+        let made = if matches!(value, CowVal::Owned(_)) { weight(&*value) } else { 0 };
+        spend(CALL + made)?;
         Ok(value)
     })?;
-    env.add_overload(WHOLE, WHOLE, vec![DYN_TYPE], |arguments| {
-        go_on()?;
-        let value = only(arguments)?;
-        spend(weight(&*value), 0)?;
-        Ok(value)
+    env.add_overload(TEXT, TEXT, vec![DYN_TYPE], |arguments| paid(arguments, text))?;
+    env.add_overload(WHOLE, WHOLE, vec![DYN_TYPE], |arguments| paid(arguments, weight))?;
+    // Each element is copied for its step.
+    env.add_overload(RANGE, RANGE, vec![DYN_TYPE], |arguments| {
+        paid(arguments, |range| weight(range).saturating_add(elements(range).saturating_mul(STEP)))
     })?;
     env.add_overload(MATCHES, MATCHES, vec![STRING_TYPE, STRING_TYPE], matches)
 }
@@ -94,11 +105,19 @@ fn only<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     arguments.into_iter().next().ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
-/// Pays for a value, of which `text` is a text's weight, and for a call that may have looked at the longest text there is.
-fn spend(units: u64, text: u64) -> Result<(), ExecutionError> {
+/// A value, when what it costs can be paid.
+fn paid<'b, 'v>(
+    arguments: Vec<CowVal<'b, 'v>>,
+    cost: impl Fn(&dyn Val) -> u64,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    go_on()?;
+    let value = only(arguments)?;
+    spend(cost(&*value))?;
+    Ok(value)
+}
+
+fn spend(units: u64) -> Result<(), ExecutionError> {
     let mut account = ACCOUNT.get();
-    let units = units.saturating_add(account.longest / LOOKED_AT);
-    account.longest = account.longest.max(text);
     account.is_overdrawn |= units > account.left;
     account.left = account.left.saturating_sub(units);
     ACCOUNT.set(account);
@@ -122,11 +141,12 @@ fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
         return Err(ExecutionError::missing_argument_or_target());
     };
     let (text, pattern) = (text.inner(), pattern.inner());
+    spend(8 + bytes(text.len()) * SEARCH)?;
     let matched = COMPILED.with_borrow_mut(|compiled| {
         if let Some((_, regex)) = compiled.iter().find(|(of, _)| of == pattern) {
             return Ok(regex.is_match(text));
         }
-        spend(PATTERN, 0)?;
+        spend(PATTERN)?;
         let regex = RegexBuilder::new(pattern)
             .size_limit(LARGEST_PATTERN)
             .dfa_size_limit(LARGEST_PATTERN)
@@ -137,12 +157,23 @@ fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
         compiled.push_front((pattern.to_owned(), regex));
         Ok::<bool, ExecutionError>(matched)
     })?;
-    spend(8 + bytes(text.len()), 0)?;
     Ok(CowVal::owned(CelBool::from(matched)))
 }
 
 fn bytes(length: usize) -> u64 {
     u64::try_from(length / BYTES).unwrap_or(u64::MAX)
+}
+
+/// What a text weighs; of anything else, nothing.
+fn text(value: &dyn Val) -> u64 {
+    value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()))
+}
+
+/// How many steps a macro makes over a value.
+fn elements(value: &dyn Val) -> u64 {
+    let list = value.downcast_ref::<CelList<'_>>().map(|list| list.inner().len());
+    let map = || value.downcast_ref::<CelMap<'_>>().map(|map| map.inner().len());
+    list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
 /// What a value weighs with all that is in it.
@@ -151,22 +182,10 @@ fn weight(value: &dyn Val) -> u64 {
         list.inner().iter().map(|element| weight(&**element)).sum()
     } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
         map.inner().values().map(|element| weight(&**element)).sum()
-    } else if let Some(text) = value.downcast_ref::<CelString<'_>>() {
-        bytes(text.inner().len())
     } else {
-        value.downcast_ref::<CelBytes<'_>>().map_or(0, |some| bytes(some.inner().len()))
+        text(value) + value.downcast_ref::<CelBytes<'_>>().map_or(0, |some| bytes(some.inner().len()))
     };
     inside + 1
-}
-
-/// The length of the longest text in a value, in bytes.
-fn longest_text(tree: &serde_json::Value) -> usize {
-    match tree {
-        serde_json::Value::String(text) => text.len(),
-        serde_json::Value::Array(items) => items.iter().map(longest_text).max().unwrap_or_default(),
-        serde_json::Value::Object(fields) => fields.values().map(longest_text).max().unwrap_or_default(),
-        _ => 0,
-    }
 }
 
 /// The same expression, counted.
@@ -198,16 +217,17 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
         Expr::Select(select) => *select.operand = counted(&select.operand),
         Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                **target = counted(target);
-            }
-            let compares = COMPARING.contains(&call.func_name.as_str());
-            call.args.iter_mut().for_each(|argument| {
+            let looks = match call.func_name.as_str() {
+                it if COMPARING.contains(&it) => Some(WHOLE),
+                it if CHOOSING.contains(&it) => None,
+                _ => Some(TEXT),
+            };
+            for argument in call.target.as_deref_mut().into_iter().chain(&mut call.args) {
                 *argument = counted(argument);
-                if compares {
-                    *argument = self::call(WHOLE, argument.clone());
+                if let Some(looks) = looks {
+                    *argument = self::call(looks, argument.clone());
                 }
-            });
+            }
             if call.func_name == "matches" {
                 call.func_name = MATCHES.to_owned();
                 if let Some(target) = call.target.take() {
@@ -219,8 +239,7 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
         Expr::Map(map) => map.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Struct(it) => it.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Comprehension(it) => {
-            // Each element is copied for its step.
-            it.iter_range = call(WHOLE, counted(&it.iter_range));
+            it.iter_range = call(RANGE, counted(&it.iter_range));
             it.accu_init = counted(&it.accu_init);
             // The interpreter knows the steps of macros by their shape.
             it.loop_step = step(&it.loop_step, &it.accu_var);

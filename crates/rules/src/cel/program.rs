@@ -169,7 +169,7 @@ impl Program {
         for (name, tree) in variables {
             context.add_variable_from_value(*name, value(tree));
         }
-        budget::open(variables.iter().map(|(_, tree)| *tree));
+        budget::open();
         let said = Value::resolve(&self.expression, &context);
         if budget::is_overdrawn() {
             return Answer::Fault("its evaluation costs too much".to_owned());
