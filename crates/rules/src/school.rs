@@ -7,7 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use crate::cel::{HealthChecks, ReadExpression};
+use crate::cel::{Answer, HealthChecks, ReadExpression, ReadyExpr};
 use crate::layer::Origin;
 #[cfg(not(target_family = "wasm"))]
 use crate::lua::Customizations;
@@ -33,9 +33,7 @@ impl School {
     /// refuses it then and says so.
     pub(crate) fn script(&self, teacher: &Object<'_>) -> Option<Arc<dyn Script>> {
         let (path, read): (&[&str], Read) = match (teacher.group(), teacher.kind()) {
-            ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
-                (&["spec", "healthCheckExprs"], health_checks)
-            }
+            _ if delivers(teacher) => (&["spec", "healthCheckExprs"], health_checks),
             #[cfg(not(target_family = "wasm"))]
             ("", "ConfigMap") => (&["data"], customizations),
             _ => return None,
@@ -53,6 +51,49 @@ impl School {
         kept.insert(key, script.clone());
         script
     }
+
+    /// What an object of Flux asks of one that it depends on, and does not find.
+    pub(crate) fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        if !delivers(object) || (object.group(), object.kind()) != (dependency.group(), dependency.kind()) {
+            return None;
+        }
+        let text = |entry: Value<'_>, key: &str| {
+            entry.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
+        };
+        let is_meant = |entry: &Value<'_>| {
+            let namespace = Some(text(*entry, "namespace")).filter(|namespace| !namespace.is_empty());
+            text(*entry, "name") == dependency.name()
+                && namespace.as_deref().unwrap_or(&object.namespace()) == dependency.namespace()
+        };
+        let entry = object.at(&["spec", "dependsOn"])?.items()?.find(is_meant)?;
+        let written = text(entry, "readyExpr");
+        if written.trim().is_empty() {
+            return None;
+        }
+        let called = format!("{} {}/{}", dependency.kind(), dependency.namespace(), dependency.name());
+        let asked = ReadyExpr::read(&written, &self.reader);
+        let trees = || Some((object.root().to_tree().ok()?, dependency.root().to_tree().ok()?));
+        let answer = match asked {
+            Ok(asked) => trees().map(|(object, dependency)| asked.ask(&object, &dependency))?,
+            Err(error) => Answer::Fault(error.to_string()),
+        };
+        match answer {
+            Answer::True => None,
+            Answer::False => Some(format!("readyExpr does not hold of {called}: {written}")),
+            Answer::Missing(what) => {
+                Some(format!("readyExpr does not hold of {called} yet, {what}: {written}"))
+            }
+            Answer::Fault(why) => Some(format!("readyExpr cannot be asked of {called}, {why}: {written}")),
+        }
+    }
+}
+
+/// Whether an object of Flux delivers others.
+fn delivers(object: &Object<'_>) -> bool {
+    matches!(
+        (object.group(), object.kind()),
+        ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease")
+    )
 }
 
 type Read = fn(&Object<'_>, ReadExpression) -> Option<Arc<dyn Script>>;

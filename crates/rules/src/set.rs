@@ -173,6 +173,10 @@ impl Rules for RuleSet {
         let scripts: Vec<_> = teachers.iter().filter_map(|teacher| school.script(teacher)).collect();
         (!scripts.is_empty()).then(|| Box::new(Taught { rules: self, scripts }) as Box<dyn Rules + 'r>)
     }
+
+    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        self.school.as_ref()?.unmet_by(object, dependency)
+    }
 }
 
 /// Rules, with those of a cluster that are for some of its objects.
@@ -193,6 +197,10 @@ impl Rules for Taught<'_> {
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         self.rules.judge_taught(object, surroundings, &self.scripts, now)
+    }
+
+    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        self.rules.unmet_by(object, dependency)
     }
 }
 

@@ -38,6 +38,13 @@ pub trait Rules: Send + Sync {
         None
     }
 
+    /// What `object` itself asks of `dependency` before it goes on, and does not find (`readyExpr` of Flux), as a sentence about the
+    /// dependency. `None`: nothing, or nothing that these rules understand.
+    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        let _ = (object, dependency);
+        None
+    }
+
     /// What they choose where people differ; it matters to [`crate::assess::assess`] only.
     fn options(&self) -> Options {
         Options::default()
@@ -71,6 +78,10 @@ macro_rules! forward {
 
         fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
             (**self).taught_by(teachers)
+        }
+
+        fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+            (**self).unmet_by(object, dependency)
         }
 
         fn options(&self) -> Options {
@@ -113,6 +124,10 @@ impl<R: Rules> Rules for Choosing<R> {
     fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
         let rules = self.rules.taught_by(teachers)?;
         Some(Box::new(Choosing { rules, options: self.options }))
+    }
+
+    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        self.rules.unmet_by(object, dependency)
     }
 
     fn options(&self) -> Options {

@@ -214,11 +214,12 @@ impl State {
         // What is handed over is measured by the way, which costs less than to have the machine look at each allocation.
         self.lua.set_memory_limit(0).map_err(machine)?;
         let function = self.function(code).map_err(machine)?;
-        let object = values::to_lua(&self.lua, given.object, budget.memory / 4).map_err(unfit)?;
-        let children = match given.children {
-            Some(children) => values::to_lua(&self.lua, children, budget.memory / 4).map_err(unfit)?,
-            None => LuaValue::Nil,
-        };
+        // An empty table does not tell whether it was an object or a list. They are held until the end, so that no other table
+        // comes to lie where one of them lay.
+        let mut empty = Vec::new();
+        let mut enter = |value| values::to_lua(&self.lua, value, budget.memory / 4, &mut empty);
+        let object = enter(given.object).map_err(unfit)?;
+        let children = given.children.map_or(Ok(LuaValue::Nil), enter).map_err(unfit)?;
         let parameters = given.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let parameters = self.lua.create_table_from(parameters).map_err(machine)?;
         let names: Table = self.names.call((object, children, parameters)).map_err(machine)?;
@@ -245,7 +246,7 @@ impl State {
         match returned.pop_back() {
             None | Some(LuaValue::Nil) => Ok(Returned::Nothing),
             Some(table @ LuaValue::Table(_)) => {
-                values::to_json(&table, budget.memory / 3).map(Returned::Table).map_err(unfit)
+                values::to_json(&table, budget.memory / 3, &empty).map(Returned::Table).map_err(unfit)
             }
             Some(other) => Ok(Returned::Other(match other {
                 LuaValue::Integer(_) => "number",

@@ -37,52 +37,74 @@ impl Room {
     }
 }
 
-/// A JSON value as Lua sees it: `null` is nil, so it is in no table and in no list.
-pub(super) fn to_lua(lua: &Lua, value: Value<'_>, size: usize) -> Result<LuaValue, Unfit> {
-    enter(lua, value, &mut Room(size), 0)
+/// A JSON value as Lua sees it: `null` is nil, so it is in no table and in no list. Adds to `empty` the tables that are objects without
+/// members.
+pub(super) fn to_lua(
+    lua: &Lua,
+    value: Value<'_>,
+    size: usize,
+    empty: &mut Vec<Table>,
+) -> Result<LuaValue, Unfit> {
+    Reader { lua, room: Room(size), empty }.enter(value, 0)
 }
 
-fn enter(lua: &Lua, value: Value<'_>, room: &mut Room, depth: usize) -> Result<LuaValue, Unfit> {
-    if depth > DEEPEST {
-        return Err(Unfit::Shape("the object nests too deeply"));
+struct Reader<'a> {
+    lua: &'a Lua,
+    room: Room,
+    empty: &'a mut Vec<Table>,
+}
+
+impl Reader<'_> {
+    fn enter(&mut self, value: Value<'_>, depth: usize) -> Result<LuaValue, Unfit> {
+        if depth > DEEPEST {
+            return Err(Unfit::Shape("the object nests too deeply"));
+        }
+        Ok(match value.kind() {
+            Kind::Null => LuaValue::Nil,
+            Kind::Bool => LuaValue::Boolean(value.as_bool().unwrap_or_default()),
+            Kind::Integer | Kind::Float => LuaValue::Number(value.as_f64().unwrap_or_default()),
+            Kind::String => self.text(&value.as_str().unwrap_or_default())?,
+            Kind::Array => {
+                let mut items = Vec::new();
+                for item in value.items().into_iter().flatten().filter(|item| !item.is_null()) {
+                    self.room.take(0)?;
+                    items.push(self.enter(item, depth + 1)?);
+                }
+                self.room.take(0)?;
+                LuaValue::Table(self.lua.create_sequence_from(items)?)
+            }
+            Kind::Object => {
+                let mut members = Vec::new();
+                for (key, member) in value.members().into_iter().flatten() {
+                    members.push((self.text(&key)?, self.enter(member, depth + 1)?));
+                }
+                self.room.take(0)?;
+                let is_empty = members.is_empty();
+                let table = self.lua.create_table_from(members)?;
+                if is_empty {
+                    self.empty.push(table.clone());
+                }
+                LuaValue::Table(table)
+            }
+        })
     }
-    let text = |text: &str, room: &mut Room| {
-        room.take(text.len())?;
-        Ok::<_, Unfit>(LuaValue::String(lua.create_string(text)?))
-    };
-    Ok(match value.kind() {
-        Kind::Null => LuaValue::Nil,
-        Kind::Bool => LuaValue::Boolean(value.as_bool().unwrap_or_default()),
-        Kind::Integer | Kind::Float => LuaValue::Number(value.as_f64().unwrap_or_default()),
-        Kind::String => text(&value.as_str().unwrap_or_default(), room)?,
-        Kind::Array => {
-            let mut items = Vec::new();
-            for item in value.items().into_iter().flatten().filter(|item| !item.is_null()) {
-                room.take(0)?;
-                items.push(enter(lua, item, room, depth + 1)?);
-            }
-            room.take(0)?;
-            LuaValue::Table(lua.create_sequence_from(items)?)
-        }
-        Kind::Object => {
-            let mut members = Vec::new();
-            for (key, member) in value.members().into_iter().flatten() {
-                members.push((text(&key, room)?, enter(lua, member, room, depth + 1)?));
-            }
-            room.take(0)?;
-            LuaValue::Table(lua.create_table_from(members)?)
-        }
-    })
+
+    fn text(&mut self, text: &str) -> Result<LuaValue, Unfit> {
+        self.room.take(text.len())?;
+        Ok(LuaValue::String(self.lua.create_string(text)?))
+    }
 }
 
-/// A value of Lua as JSON: an empty table is an empty list, and a table stands in the value once.
-pub(super) fn to_json(value: &LuaValue, size: usize) -> Result<Tree, Unfit> {
-    Writer { room: Room(size), seen: FxHashSet::default() }.leave(value, 0)
+/// A value of Lua as JSON: an empty table is an empty list, but within the value for those in `empty`, and a table stands in the value once.
+pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<Tree, Unfit> {
+    let empty = empty.iter().map(|table| table.to_pointer() as usize).collect();
+    Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)
 }
 
 struct Writer {
     room: Room,
     seen: FxHashSet<usize>,
+    empty: FxHashSet<usize>,
 }
 
 impl Writer {
@@ -130,7 +152,12 @@ impl Writer {
                 _ => return Err(Unfit::Shape("cannot encode mixed or invalid key types")),
             }
         }
-        Ok(if map.is_empty() { Tree::Array(list) } else { Tree::Object(map) })
+        let is_list = map.is_empty() && !(length == 0 && depth > 0 && self.is_empty_object(table));
+        Ok(if is_list { Tree::Array(list) } else { Tree::Object(map) })
+    }
+
+    fn is_empty_object(&self, table: &Table) -> bool {
+        self.empty.contains(&(table.to_pointer() as usize))
     }
 }
 

@@ -318,6 +318,11 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
         (copy.operation, &copy.object["metadata"]),
         (Operation::Create, &json!({"name": "a-2", "namespace": "b"}))
     );
+    // An empty object stays one wherever it is put: a server takes no list in its place.
+    assert_eq!(
+        copy.object["spec"],
+        json!({"map": {}, "list": [], "nested": [{"map": {}}], "number": 3, "half": 0.5})
+    );
     assert_eq!(run("paint", &[]).unwrap_err().problem, LuaProblem::Raised("which colour?".to_owned()));
     let parameter = &scripts.discover(&read, NOW).unwrap()[3].params[0];
     assert_eq!((&*parameter.name, &*parameter.default), ("colour", "red"));

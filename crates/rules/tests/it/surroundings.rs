@@ -162,3 +162,42 @@ fn what_delivers_an_object_says_what_its_health_means() {
     let taught = rules.taught_by(&[teacher]).unwrap();
     assert_eq!(judge(&taught, &pool(), &nobody, CREATED).rule, "user/cel/example.com/Pool#none");
 }
+
+#[test]
+fn what_a_dependency_lacks_is_told_with_its_expression() {
+    let of = |name: &str, kind: &str, spec: serde_json::Value| {
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": "flux", "labels": {"version": "2"}}, "spec": spec,
+        })
+    };
+    let rules = RuleSet::bare().teachable(read);
+    let asks = |expression: &str, dependency: &serde_json::Value| {
+        let entries = json!({"dependsOn": [{"name": "other"}, {"name": "infra", "readyExpr": expression}]});
+        let object = of("apps", "Kustomization", entries);
+        let (object, dependency) =
+            (Object::new((&object).into()).unwrap(), Object::new(dependency.into()).unwrap());
+        rules.unmet_by(&object, &dependency)
+    };
+    let infra = of("infra", "Kustomization", json!({}));
+    assert_eq!(asks("dep.metadata.labels.version == self.metadata.labels.version", &infra), None);
+    assert_eq!(
+        asks("dep.metadata.labels.version == '3'", &infra).unwrap(),
+        "readyExpr does not hold of Kustomization flux/infra: dep.metadata.labels.version == '3'"
+    );
+    assert_eq!(
+        asks("dep.status.phase == 'Up'", &infra).unwrap(),
+        "readyExpr does not hold of Kustomization flux/infra yet, there is no 'status' yet: dep.status.phase == 'Up'"
+    );
+    let wrong = asks("dep.metadata.name", &infra).unwrap();
+    assert!(
+        wrong.starts_with("readyExpr cannot be asked of Kustomization flux/infra, it is a string"),
+        "{wrong}"
+    );
+    let wrong = asks("object.a", &infra).unwrap();
+    assert!(wrong.contains("it knows nothing called 'object'"), "{wrong}");
+    // It has no say about others.
+    for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
+        assert_eq!(asks("false", &other), None);
+    }
+}

@@ -129,10 +129,15 @@ impl Finding {
     pub(super) fn lacks(&mut self, called: &str, name: &str) {
         let fact = format!("{called} does not exist");
         if !self.text.contains(name) {
-            let text = format!("{}; {fact}", self.text);
-            self.say("", text);
+            self.add(&fact);
         }
         self.fact(fact);
+    }
+
+    /// Says something behind its own words.
+    pub(super) fn add(&mut self, said: &str) {
+        let text = format!("{}; {said}", self.text);
+        self.say("", text);
     }
 
     /// Its own words stay: on the way to the cause they say how far the object is, and the cause would only be

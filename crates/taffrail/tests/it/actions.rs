@@ -107,7 +107,7 @@ fn what_can_be_done_is_listed() {
         answer.stdout,
         "\
 Deployment shop/web in one
-ACTION    FROM      NOW   TELL         DOES
+ACTION    FROM      NOW   PARAMETERS   DOES
 pause     shipped   yes   -            Hold its rollout
 restart   shipped   yes   -            Replace its Pods, as its strategy says
 resume    shipped   no    -            Go on with its rollout

@@ -277,6 +277,38 @@ fn the_app_that_delivers_an_object_says_what_its_health_means() {
     assert_eq!(*front, json!(["front", "Current", "user/doors.example.com/Lock#1"]));
 }
 
+/// Two Kustomizations, of which one waits until the other is of its own version.
+const WAITS: &str = "
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system, generation: 1, labels: {version: '2'}}
+spec:
+  sourceRef: {kind: GitRepository, name: house}
+  dependsOn: [{name: infra, readyExpr: 'dep.metadata.labels.version == self.metadata.labels.version'}]
+status:
+  observedGeneration: 1
+  conditions:
+  - {type: Reconciling, status: 'True', reason: ProgressingWithRetry, message: waits}
+  - {type: Ready, status: 'False', reason: DependencyNotReady, message: dependency 'flux-system/infra' is not ready, observedGeneration: 1}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: infra, namespace: flux-system, generation: 1, labels: {version: '1'}}
+spec: {sourceRef: {kind: GitRepository, name: house}}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: main@sha1:1111111111111111111111111111111111111111
+  conditions: [{type: Ready, status: 'True', reason: ReconciliationSucceeded, message: applied}]
+  inventory: {entries: []}
+";
+
+#[test]
+fn what_a_dependency_lacks_is_explained_with_the_expression() {
+    let answer = taffrail(&["explain", "apps", "--from", "-"], WAITS);
+    let told = "readyExpr does not hold of Kustomization flux-system/infra: dep.metadata.labels.version == self.metadata.labels.version";
+    assert!(answer.stdout.contains(told), "{}{}", answer.stdout, answer.stderr);
+}
+
 #[test]
 fn rules_look_at_the_children_of_an_object() {
     let rules = "group: doors.example.com\nsource: x\nkinds:\n  Lock:\n    rules:\n    - {status: Failed, some: 'children[*]', that: [{condition: Shut, is: 'False'}], message: '{@.metadata.name} is open'}\n    - {status: Current}\n";

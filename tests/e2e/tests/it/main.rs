@@ -12,6 +12,7 @@
 mod stage;
 
 mod access;
+mod actions;
 mod apps;
 mod broken;
 mod clusters;

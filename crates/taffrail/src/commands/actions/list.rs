@@ -121,7 +121,8 @@ fn print(offers: &[Offer]) -> io::Result<()> {
     if offers.is_empty() {
         return writeln!(answer::people(), "Nobody has actions for it.");
     }
-    let mut table = Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "TELL", "DOES"], screen());
+    let mut table =
+        Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());
     for Offer { origin, action } in offers {
         let told = |parameter: &Parameter| {
             // What it is now says more than what it would be by default.

@@ -1,0 +1,210 @@
+//! What an action writes, and what a cluster's own Argo CD says of health, on Kubernetes itself: nothing here can be recorded,
+//! as it changes what it looks at.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use xtask::kube::ControlPlane;
+
+use crate::harness::{Answer, CLUSTER, plane, run};
+
+const PLACE: &str = "acting";
+
+const OBJECTS: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: acting}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: registry.example/acting/web:1}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: night, namespace: acting}
+spec:
+  schedule: 0 1 * * *
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: run, image: registry.example/acting/night:1}]}
+";
+
+fn taffrail(plane: &ControlPlane, arguments: &[&str]) -> Answer {
+    let place = ["--context", CLUSTER, "-n", PLACE, "--timeout", "60s"];
+    run(plane.kubeconfig().as_os_str(), &[arguments, &place].concat())
+}
+
+fn done(plane: &ControlPlane, arguments: &[&str]) -> Answer {
+    let answer = taffrail(plane, arguments);
+    assert_eq!(answer.code, 0, "{answer}");
+    answer
+}
+
+fn field(plane: &ControlPlane, object: &str, path: &str) -> String {
+    let path = format!("jsonpath={{{path}}}");
+    plane.kubectl(CLUSTER, &["get", object, "-n", PLACE, "-o", &path]).expect("it is there")
+}
+
+fn names(plane: &ControlPlane, kind: &str) -> BTreeSet<String> {
+    let text = plane.kubectl(CLUSTER, &["get", kind, "-n", PLACE, "-o", "name"]).expect("a list");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_an_action_does_the_controllers_follow() {
+    let Some(plane) = plane() else { return };
+    plane.create_namespace(CLUSTER, PLACE).expect("a namespace");
+    plane.apply(CLUSTER, OBJECTS).expect("objects");
+    done(&plane, &["wait", "deploy/web"]);
+
+    let scale = ["action", "scale", "deploy/web", "--param", "replicas=3"];
+    done(&plane, &[&scale[..], &["--dry-run=server"]].concat());
+    assert_eq!(field(&plane, "deploy/web", ".spec.replicas"), "2");
+    let answer = done(&plane, &scale);
+    assert!(answer.stdout.contains("-   replicas: 2\n+   replicas: 3\n"), "{answer}");
+    done(&plane, &["wait", "deploy/web"]);
+    assert_eq!(field(&plane, "deploy/web", ".status.readyReplicas"), "3");
+
+    let before = names(&plane, "replicaset");
+    done(&plane, &["action", "restart", "deploy/web"]);
+    done(&plane, &["wait", "deploy/web"]);
+    assert_eq!(
+        names(&plane, "replicaset").difference(&before).count(),
+        1,
+        "new Pods have a ReplicaSet of their own"
+    );
+
+    done(&plane, &["action", "suspend", "cronjob/night"]);
+    assert_eq!(field(&plane, "cronjob/night", ".spec.suspend"), "true");
+    let refused = taffrail(&plane, &["action", "suspend", "cronjob/night"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    done(&plane, &["action", "create-job", "cronjob/night"]);
+    let jobs = names(&plane, "job");
+    let job = jobs.first().expect("a Job").trim_start_matches("job.batch/").to_owned();
+    assert_eq!(field(&plane, &format!("job/{job}"), ".metadata.ownerReferences[0].name"), "night");
+
+    // A Job that rests, so that it cannot be over before it is ended.
+    let long = "\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: long, namespace: acting}
+spec:
+  suspend: true
+  template:
+    metadata: {annotations: {taffrail.dev/start-after: 10m}}
+    spec: {restartPolicy: Never, containers: [{name: run, image: registry.example/acting/long:1}]}
+";
+    plane.apply(CLUSTER, long).expect("a Job");
+    done(&plane, &["action", "terminate", "job/long"]);
+    plane
+        .wait(CLUSTER, &["--for=condition=Failed", "job/long", "-n", PLACE])
+        .expect("Kubernetes calls it failed");
+    let answer = taffrail(&plane, &["status", "job/long", "-o", "json"]);
+    let status: Value =
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in {answer}"));
+    assert_eq!(status["items"][0]["status"], "Failed", "{answer}");
+    plane.kubectl(CLUSTER, &["delete", "--wait=false", "namespace", PLACE]).expect("it goes");
+}
+
+/// An Argo CD that teaches a kind of its own, and an app that declares two objects of it.
+const ARGO_CD: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-cm, namespace: gitops, labels: {app.kubernetes.io/name: argocd-cm, app.kubernetes.io/part-of: argocd}}
+data:
+  resource.customizations.health.acting.example.com_Widget: |
+    if obj.spec.broken then
+      return {status = "Degraded", message = "it is broken in " .. obj.metadata.namespace}
+    end
+    return {status = "Healthy"}
+  resource.customizations.actions.acting.example.com_Widget: |
+    discovery.lua: |
+      return {mend = {disabled = not obj.spec.broken}}
+    definitions:
+    - name: mend
+      action.lua: |
+        obj.spec.broken = false
+        return obj
+---
+apiVersion: acting.example.com/v1
+kind: Widget
+metadata: {name: one, namespace: gitops}
+spec: {broken: true}
+---
+apiVersion: acting.example.com/v1
+kind: Widget
+metadata: {name: two, namespace: gitops}
+spec: {broken: false}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: widgets, namespace: gitops}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: gitops}
+  source: {repoURL: https://git.example/widgets, path: .}
+status:
+  sync: {status: Synced, revision: 3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613}
+  health: {status: Degraded}
+  resources:
+  - {group: acting.example.com, version: v1, kind: Widget, namespace: gitops, name: one, status: Synced}
+  - {group: acting.example.com, version: v1, kind: Widget, namespace: gitops, name: two, status: Synced}
+"#;
+
+fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "annotations": {"api-approved.kubernetes.io": "unapproved"}},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}})
+}
+
+#[test]
+fn an_argo_cd_says_what_health_means_and_what_can_be_done() {
+    let Some(plane) = plane() else { return };
+    let kinds = [
+        definition("acting.example.com", "v1", "Widget", "widgets"),
+        definition("argoproj.io", "v1alpha1", "Application", "applications"),
+    ];
+    let kinds = kinds.map(|kind| kind.to_string()).join("\n---\n");
+    plane.apply(CLUSTER, &kinds).expect("kinds");
+    let crds = ["crd/widgets.acting.example.com", "crd/applications.argoproj.io"];
+    plane.wait(CLUSTER, &[&["--for=condition=Established"], &crds[..]].concat()).expect("they are served");
+    plane.create_namespace(CLUSTER, "gitops").expect("a namespace");
+    plane.apply(CLUSTER, ARGO_CD).expect("objects");
+
+    let ask = |arguments: &[&str]| {
+        let place = ["--context", CLUSTER, "-n", "gitops", "--timeout", "30s"];
+        let answer = run(plane.kubeconfig().as_os_str(), &[arguments, &place].concat());
+        assert_eq!(answer.code, 0, "{answer}");
+        answer
+    };
+    let widgets = || {
+        let answer = ask(&["get", "resources", "-o", "json"]);
+        let list: Value =
+            serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in {answer}"));
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let row = |item: &Value| json!([item["name"], item["status"], item["rule"], item["message"]]);
+        let mut rows: Vec<Value> = items.iter().filter(|item| item["kind"] == "Widget").map(row).collect();
+        rows.sort_by_key(|row| row[0].to_string());
+        rows
+    };
+    let healthy = "cluster/lua/acting.example.com/Widget#Healthy";
+    let degraded = "cluster/lua/acting.example.com/Widget#Degraded";
+    let [one, two] = &widgets()[..] else { panic!("two widgets") };
+    assert_eq!(*one, json!(["one", "Failed", degraded, "it is broken in gitops"]));
+    assert_eq!((&two[1], &two[2]), (&json!("Current"), &json!(healthy)));
+
+    let offers = ask(&["actions", "widget/one"]);
+    assert!(offers.stdout.contains("mend     cluster   yes"), "{offers}");
+    ask(&["action", "mend", "widget/one"]);
+    let one = &widgets()[0];
+    assert_eq!((&one[1], &one[2]), (&json!("Current"), &json!(healthy)));
+
+    plane.kubectl(CLUSTER, &["delete", "--wait=false", "namespace", "gitops"]).expect("it goes");
+    plane.kubectl(CLUSTER, &[&["delete"], &crds[..]].concat()).expect("kinds go");
+}
