@@ -102,7 +102,7 @@ impl Question {
 
     fn answer(self, view: &ViewArguments) -> Result<Exit, Complaint> {
         let begun = Instant::now();
-        let mut follow = Follow::start(view, &self.reads())?;
+        let mut follow = Follow::start(view, &self.reads())?.by_watches();
         for complaint in &follow.fleet().complaints {
             complaint.print();
         }

@@ -100,7 +100,9 @@ impl Follow {
         self.fleet.snapshots[at] = snapshot;
         let context = following.member.context.as_deref().ok().cloned();
         let _inside = self.runtime.enter();
-        let (feeds, inbox) = Feeds::start(cluster, context, FeedSettings::default());
+        let mut settings = FeedSettings::default();
+        settings.lists = self.lists;
+        let (feeds, inbox) = Feeds::start(cluster, context, settings);
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
         following.patience = Instant::now() + self.timeout;

@@ -17,7 +17,7 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading, Snapshot};
-use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, ReadError, ScopeId, ScopeState};
+use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, Lists, ReadError, ScopeId, ScopeState};
 use taffrail_status::json::Parser;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -177,6 +177,7 @@ pub(crate) struct Follow {
     parser: Parser,
     asked: Asked,
     timeout: Duration,
+    lists: Lists,
     /// The times at which it is judged, and from which ages are told.
     judged_at: Option<(Timestamp, Timestamp)>,
     /// Somebody has seen it.
@@ -239,6 +240,7 @@ impl Follow {
             parser: Parser::new(),
             asked,
             timeout: source.timeout,
+            lists: Lists::Measured,
             judged_at: None,
             shown: false,
         };
@@ -246,6 +248,12 @@ impl Follow {
             follow.connect(at, Duration::ZERO);
         }
         Ok(follow)
+    }
+
+    /// Lists come as the beginning of watches however far a server is: what is followed is little, and pages would be asked for.
+    pub(crate) fn by_watches(mut self) -> Follow {
+        self.lists = Lists::Streams;
+        self
     }
 
     /// What is known now.
