@@ -114,8 +114,6 @@ fn health_checks(teacher: &Object<'_>, reader: ReadExpression) -> Option<Arc<dyn
 /// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
 #[cfg(not(target_family = "wasm"))]
 fn customizations(teacher: &Object<'_>, _: ReadExpression) -> Option<Arc<dyn Script>> {
-    let texts = teacher.at(&["data"])?.members()?;
-    let texts = texts.filter_map(|(key, text)| Some((key.into_owned(), text.as_str()?.into_owned())));
-    let scripts = Customizations::of_config_map(Origin::Cluster, &texts.collect());
-    (!scripts.is_empty()).then(|| Arc::new(scripts) as Arc<dyn Script>)
+    let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
+    Some(Arc::new(scripts))
 }

@@ -104,9 +104,7 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     let files = folders.iter().flat_map(|folder| &folder.rules);
     let mut files = files.map(|(file, text)| (file.as_str(), text.as_str())).peekable();
     let mut scripts = scripts(path)?;
-    let lua = customizations(path, Wanted::Scripts)?;
-    let lua = lua.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-    let lua = Customizations::of_folder(Origin::User, lua);
+    let lua = scripts_in_lua(path)?;
     if !lua.is_empty() {
         scripts.push(Box::new(lua));
     }
@@ -166,6 +164,13 @@ fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
         }
         _ => Ok(None),
     }
+}
+
+/// The scripts of a folder in the layout of Argo CD's `resource_customizations`.
+pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError> {
+    let files = customizations(path, Wanted::Scripts)?;
+    let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    Ok(Customizations::of_folder(Origin::User, texts))
 }
 
 /// What of a folder in the layout of Argo CD's `resource_customizations` is wanted.

@@ -1,7 +1,7 @@
 //! What an evaluation may cost.
 //!
-//! The interpreter knows no limit. So before an expression is kept, what comes of every call in it, every range of a macro and what is
-//! compared are handed to a function of ours, which counts and refuses when it is too much. So time and memory are bounded, and what an
+//! The interpreter knows no limit. So before an expression is kept, what goes into every call in it and comes of it, and every range of
+//! a macro, is handed to a function of ours, which counts and refuses when it is too much. So time and memory are bounded, and what an
 //! expression answers does not depend on how fast the machine is.
 
 use std::cell::{Cell, RefCell};

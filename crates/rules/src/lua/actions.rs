@@ -126,7 +126,7 @@ fn change(tree: Tree) -> Result<Change, String> {
     }
 }
 
-/// Makes empty lists the empty objects they were: Lua cannot tell one from the other.
+/// Makes empty lists the objects they were: a table that a script copied or emptied does not tell what it was.
 fn restore(new: &mut Tree, old: &Tree) {
     match (new, old) {
         (Tree::Object(new), Tree::Object(old)) => {

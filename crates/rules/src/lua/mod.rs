@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
+use taffrail_status::json::Value;
 use taffrail_status::{Object, Status, Surroundings, Verdict};
 
 pub use error::{LuaError, LuaProblem};
@@ -87,6 +88,13 @@ impl Customizations {
         let own = Scripts::of_config_map(data, &mut errors);
         let (built_in, machine) = (Scripts::default(), Machine::default());
         Customizations { origin, own, built_in, errors, machine }
+    }
+
+    /// As [`Customizations::of_config_map`], of the ConfigMap as a cluster or a dump has it; `None` where it has no script.
+    pub fn of_config_map_object(origin: Origin, object: Value<'_>) -> Option<Customizations> {
+        let texts = object.get("data")?.members()?;
+        let texts = texts.filter_map(|(key, text)| Some((key.into_owned(), text.as_str()?.into_owned())));
+        Some(Customizations::of_config_map(origin, &texts.collect())).filter(|scripts| !scripts.is_empty())
     }
 
     /// These before those of a folder, as Argo CD asks those of `argocd-cm` before those that come with it: what these have

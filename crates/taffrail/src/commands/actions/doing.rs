@@ -10,7 +10,7 @@ use serde_json::Value;
 use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::{Line, Patch};
 use taffrail_apps::view::{API_VERSION, ObjectName};
-use taffrail_cluster::{ApiResource, Form, WriteError};
+use taffrail_cluster::{Form, WriteError};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
 use taffrail_status::Object;
@@ -301,14 +301,9 @@ fn steps(
 }
 
 impl Site {
-    /// The resource of an object that is to be made.
-    pub(super) fn resource(&self, key: &ObjectKey) -> Option<ApiResource> {
-        Some(self.live.as_ref()?.discovery.kind(&key.group, &key.kind)?.preferred())
-    }
-
     fn is_namespaced(&self, key: &ObjectKey) -> bool {
-        match self.resource(key) {
-            Some(resource) => resource.namespaced,
+        match self.live.as_ref().and_then(|reach| reach.discovery.kind(&key.group, &key.kind)) {
+            Some(served) => served.namespaced,
             None => taffrail_apps::is_namespaced(&key.group, &key.kind).unwrap_or(true),
         }
     }

@@ -16,7 +16,7 @@ use taffrail_rules::{Origin, shipped_actions};
 use taffrail_status::Object;
 
 use crate::complaint::{Complaint, chain};
-use crate::ruling::{self, Wanted};
+use crate::ruling;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 pub(crate) use doing::run;
@@ -37,7 +37,8 @@ struct Scripts {
 impl Scripts {
     /// With those below a folder before those that are shipped.
     fn read(folder: Option<&Path>) -> Result<Scripts, Complaint> {
-        let own = folder.map(of_folder).transpose()?;
+        let own = folder.map(ruling::scripts_in_lua).transpose();
+        let own = own.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
         Ok(Scripts { own, shipped: shipped_actions() })
     }
 
@@ -75,14 +76,6 @@ impl Scripts {
         offers.sort_by(|one, other| one.action.name.cmp(&other.action.name));
         (offers, errors)
     }
-}
-
-/// The scripts below a folder in the layout of Argo CD's `resource_customizations`.
-fn of_folder(root: &Path) -> Result<Customizations, Complaint> {
-    let files = ruling::customizations(root, Wanted::Scripts);
-    let files = files.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
-    let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    Ok(Customizations::of_folder(Origin::User, texts))
 }
 
 /// That a script fails.

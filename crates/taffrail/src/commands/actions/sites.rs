@@ -1,6 +1,5 @@
 //! The object that is meant, in each cluster that has it, and the scripts that the cluster itself has.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::join;
@@ -152,12 +151,9 @@ async fn scripts(cluster: &Cluster, discovery: &Discovery) -> Result<Vec<Customi
     Ok(documents.filter_map(|document| of_config_map(document.root())).collect())
 }
 
-fn of_config_map(root: Value<'_>) -> Option<Customizations> {
-    let members = root.get("data")?.members()?;
-    let text = |value: Value<'_>| value.as_str().map(|text| text.into_owned());
-    let data: BTreeMap<String, String> =
-        members.filter_map(|(key, value)| Some((key.into_owned(), text(value)?))).collect();
-    Some(Customizations::of_config_map(Origin::Cluster, &data)).filter(|scripts| !scripts.is_empty())
+/// The scripts of an Argo CD, if it has any.
+fn of_config_map(object: Value<'_>) -> Option<Customizations> {
+    Customizations::of_config_map_object(Origin::Cluster, object)
 }
 
 fn of_read(error: &ReadError) -> Failure {

@@ -87,16 +87,15 @@ pub(super) async fn create(
     object: &Value,
     dry_run: bool,
 ) -> Result<Option<String>, Complaint> {
-    let Some(resource) = site.resource(key) else {
+    let Some(served) = reach.discovery.kind(&key.group, &key.kind) else {
         return Err(Complaint::unreadable(format!(
             "{}: the server has no kind called {}",
             site.cluster, key.kind
         )));
     };
     let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let served = reach.discovery.kind(&key.group, &key.kind);
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    let resource = served.and_then(|served| served.in_version(version)).unwrap_or(resource);
+    let resource = served.in_version(version).unwrap_or_else(|| served.preferred());
     let body = object.to_string();
     let request = CreateRequest {
         resource: &resource,
