@@ -454,8 +454,15 @@ spec:
         ],
     );
 
-    web.stage.act(|plane| plane.start_node(CLUSTER, "doomed"));
+    // The Pod that was deleted may be ready once more before its kubelet ends it and another takes its place.
+    let mut deleted = Value::Null;
+    web.stage.act(|plane| {
+        deleted = record(plane, "pods", SET_NAME)?[0]["metadata"]["uid"].take();
+        plane.start_node(CLUSTER, "doomed")
+    });
     web.until("deployments", |web| condition(web, "Available", "True", ""));
+    web.other(SET_NAME)
+        .until("pods", |pod| pod["metadata"]["uid"] != deleted && condition(pod, "Ready", "True", ""));
     web.other(SET_NAME).until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
     for name in ["node-lost", SET_NAME] {
         let row = web.look();
