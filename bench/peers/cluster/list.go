@@ -69,7 +69,8 @@ func next(body []byte) string {
 	return string(token)
 }
 
-// watchBare notes when events about a kind come, without reading more of them than names.
+// watchBare notes when events about a kind come, without reading more of them than names and versions. A busy server closes
+// watches that it has no time for; then it watches on from where it was.
 func watchBare(config *rest.Config, kind string) {
 	client, err := kubernetes.NewForConfig(config)
 	must(err)
@@ -86,26 +87,32 @@ func watchBare(config *rest.Config, kind string) {
 		} `json:"metadata"`
 	}
 	must(json.Unmarshal(body, &head))
-	stream, err := client.CoreV1().RESTClient().Get().AbsPath(path(version)).
-		Param("watch", "true").Param("resourceVersion", head.Metadata.ResourceVersion).
-		SetHeader("Accept", "application/json").Stream(context.Background())
-	must(err)
+	seen := head.Metadata.ResourceVersion
+	open := func() io.Reader {
+		stream, err := client.CoreV1().RESTClient().Get().AbsPath(path(version)).
+			Param("watch", "true").Param("resourceVersion", seen).
+			SetHeader("Accept", "application/json").Stream(context.Background())
+		must(err)
+		return stream
+	}
 	s := &subject{answers: func() answers { return answers{} }, queries: func(string) any { return nil }}
+	lines := bufio.NewReaderSize(open(), 1<<20)
 	go func() {
-		lines := bufio.NewReaderSize(stream, 1<<20)
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err == io.EOF {
-				return
+				lines.Reset(open())
+				continue
 			}
 			must(err)
 			s.recorder.note(field(line, `"namespace":"`), field(line, `"name":"`))
+			seen = field(line, `"resourceVersion":"`)
 		}
 	}()
 	s.obey(map[string]any{"synced": true})
 }
 
-// field reads the first value of a key: name and namespace of an object stand at its beginning.
+// field reads the first value of a key: name, namespace and version of an object stand at its beginning.
 func field(line []byte, key string) string {
 	_, rest, _ := bytes.Cut(line, []byte(key))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))

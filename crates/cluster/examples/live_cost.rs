@@ -1,7 +1,8 @@
 //! What following clusters costs: `cargo xtask bench cluster` runs it and its peers, and reads from the kernel what they cost.
 //!
-//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--read] [--threads N]`: it follows every cluster of the kubeconfig, says so
-//! in a line of JSON, and does what it is told on standard input, line by line, as the programs in `bench/peers` do.
+//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--kinds GROUP/KIND,…] [--read] [--threads N]`: it follows every
+//! cluster of the kubeconfig, says so in a line of JSON, and does what it is told on standard input, line by line, as the
+//! programs in `bench/peers` do.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,6 +31,7 @@ struct Arguments {
     kubeconfig: String,
     keep: bool,
     namespaces: Vec<String>,
+    kinds: Vec<(String, String)>,
     read: bool,
     threads: usize,
 }
@@ -38,14 +40,20 @@ impl Arguments {
     fn parse() -> Result<Arguments, Failure> {
         let mut all = std::env::args().skip(1);
         let kubeconfig = all.next().ok_or("name a kubeconfig")?;
-        let mut arguments =
-            Arguments { kubeconfig, keep: true, namespaces: Vec::new(), read: false, threads: 1 };
+        let (namespaces, kinds) = (Vec::new(), Vec::new());
+        let mut arguments = Arguments { kubeconfig, keep: true, namespaces, kinds, read: false, threads: 1 };
         while let Some(flag) = all.next() {
             match &*flag {
                 "--keep" => arguments.keep = all.next().is_some_and(|kept| kept == "apps"),
                 "--namespaces" => {
                     let list = all.next().ok_or("name namespaces")?;
                     arguments.namespaces = list.split(',').map(str::to_owned).collect();
+                }
+                "--kinds" => {
+                    let list = all.next().ok_or("name kinds")?;
+                    let pairs = list.split(',').filter_map(|kind| kind.split_once('/'));
+                    arguments.kinds =
+                        pairs.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();
                 }
                 "--read" => arguments.read = true,
                 "--threads" => arguments.threads = all.next().ok_or("name a number of threads")?.parse()?,
@@ -75,8 +83,13 @@ impl Arguments {
         };
         let bodies = if keep { vec![pair("", "ConfigMap"), pair("", "ServiceAccount")] } else { Vec::new() };
         let include = vec![pair("", "Endpoints"), pair("coordination.k8s.io", "*")];
-        let kinds =
-            KindSettings { include, bodies, namespaces: self.namespaces.clone(), ..KindSettings::default() };
+        let kinds = KindSettings {
+            only: self.kinds.clone(),
+            include,
+            bodies,
+            namespaces: self.namespaces.clone(),
+            ..KindSettings::default()
+        };
         LiveSettings { index, kinds, ..LiveSettings::default() }
     }
 }

@@ -258,7 +258,9 @@ pub struct Node {
 pub struct Tree<'s> {
     contents: &'s Contents,
     stack: Vec<(u32, u32)>,
+    /// Where the walk began, as far as a walk can come there again: objects that have an owner.
     roots: HashSet<u32>,
+    /// The same where it is one object.
     root: u32,
     /// Objects with several owners that were returned already: only they can be met twice.
     met: HashSet<u32>,
@@ -268,14 +270,17 @@ impl<'s> Tree<'s> {
     pub(super) fn new(contents: &'s Contents, roots: impl Iterator<Item = u32>) -> Tree<'s> {
         let mut stack: Vec<_> = roots.map(|root| (root, 0)).collect();
         stack.reverse();
-        let (root, roots) = match *stack {
-            [(root, _)] => (root, HashSet::new()),
-            _ => (NONE, stack.iter().map(|(root, _)| *root).collect()),
-        };
-        if stack.len() != roots.len().max(1) {
+        let mut sorted: Vec<u32> = stack.iter().map(|(root, _)| *root).collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             let mut seen = HashSet::new();
             stack.retain(|(root, _)| seen.insert(*root));
         }
+        sorted.retain(|root| contents.links.get(*root).is_some_and(|links| links.parent != NONE));
+        let (root, roots) = match *sorted {
+            [root] => (root, HashSet::new()),
+            _ => (NONE, sorted.into_iter().collect()),
+        };
         Tree { contents, stack, roots, root, met: HashSet::new() }
     }
 }

@@ -47,6 +47,8 @@ const WITHOUT_BODY: [(&str, &str); 10] = [
 /// Which kinds are followed.
 #[derive(Debug, Clone, Default)]
 pub struct KindSettings {
+    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: whatever is not left out by default.
+    pub only: Vec<(String, String)>,
     /// Group and kind of what is followed though it is left out by default; `*` for all kinds of a group.
     pub include: Vec<(String, String)>,
     /// Group and kind of what is not followed; `*` for all kinds of a group. This comes first.
@@ -67,8 +69,11 @@ fn pairs(list: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
 
 impl KindSettings {
     fn follows(&self, resource: &ApiResource) -> bool {
-        !is_among(pairs(&self.exclude), resource)
-            && (is_among(pairs(&self.include), resource) || !is_among(LEFT_OUT.into_iter(), resource))
+        let by_default =
+            || is_among(pairs(&self.include), resource) || !is_among(LEFT_OUT.into_iter(), resource);
+        let is_asked_for =
+            if self.only.is_empty() { by_default() } else { is_among(pairs(&self.only), resource) };
+        is_asked_for && !is_among(pairs(&self.exclude), resource)
     }
 
     fn form(&self, resource: &ApiResource) -> Form {

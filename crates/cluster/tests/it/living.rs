@@ -6,7 +6,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use taffrail_cluster::index::{Notice, ScopeState, Snapshot};
 use taffrail_cluster::{
-    Cluster, Contact, Context, Deadline, FeedSettings, Kubeconfig, Lists, Live, LiveSettings,
+    Cluster, Contact, Context, Deadline, FeedSettings, KindSettings, Kubeconfig, Lists, Live, LiveSettings,
 };
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
@@ -32,9 +32,13 @@ fn settings() -> LiveSettings {
 }
 
 pub(crate) async fn live(cluster: &taffrail_sim::Cluster) -> Live {
+    live_by(cluster, settings()).await
+}
+
+async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Live {
     let context = context(&cluster.kubeconfig());
     let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
-    Live::start(connected, Some(context), settings()).await.unwrap()
+    Live::start(connected, Some(context), settings).await.unwrap()
 }
 
 /// Waits for a snapshot of which this holds.
@@ -121,6 +125,25 @@ async fn everything_that_is_there_is_known_and_stays_so() {
         pods == Some(0) && snapshot.find("apps", "Deployment", "shop", "web").is_none()
     };
     until(&live, "gone", gone).await;
+}
+
+#[tokio::test]
+async fn who_asks_for_a_few_kinds_follows_no_others() {
+    let fleet = Fleet::builder().nodes(2).start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    cluster.apply(deployment(3)).unwrap();
+    let pair = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
+    let kinds = KindSettings {
+        only: vec![pair("apps", "*"), pair("", "Pod"), pair("coordination.k8s.io", "Lease")],
+        exclude: vec![pair("apps", "ControllerRevision")],
+        ..KindSettings::default()
+    };
+    let live = live_by(&cluster, LiveSettings { kinds, ..settings() }).await;
+    let ready = |snapshot: &Snapshot| status(snapshot, "apps", "Deployment", "web") == Some(Status::Current);
+    let snapshot = until(&live, "rolled out", ready).await;
+    let mut kinds: Vec<&str> = snapshot.kinds().map(|(_, resource)| &*resource.kind).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["DaemonSet", "Deployment", "Lease", "Pod", "ReplicaSet", "StatefulSet"]);
 }
 
 #[tokio::test]

@@ -73,6 +73,8 @@ pub(crate) fn run(kubeconfig: &OsStr, arguments: &[&str]) -> Answer {
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env("NO_COLOR", "1")
+        // What is right is asserted here, not how fast it is: a busy machine may take its time.
+        .env("TAFFRAIL_TIMEOUT", "60s")
         .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("{} cannot be run: {error}", binary.display()));

@@ -14,6 +14,8 @@ use super::subject::Subject;
 pub(super) struct Events {
     written: usize,
     seen: usize,
+    /// How many watches the server closed because it did not get round to them.
+    pub(super) closed: f64,
     /// Later than the bare watch, in milliseconds: the middle, the 99th of a hundred, the longest.
     pub(super) later: [f64; 3],
     /// CPU time of an event, in microseconds.
@@ -25,8 +27,8 @@ impl fmt::Display for Events {
         let [middle, late, longest] = self.later;
         write!(
             f,
-            "{} of {} events seen, {middle:.2} ms after a bare watch (p99 {late:.2}, longest {longest:.1}), {:.0} µs CPU an event",
-            self.seen, self.written, self.cpu
+            "{} of {} events seen, {middle:.2} ms after a bare watch (p99 {late:.2}, longest {longest:.1}), {:.0} µs CPU an event; the server closed {} watches as too slow",
+            self.seen, self.written, self.cpu, self.closed
         )
     }
 }
@@ -64,11 +66,13 @@ pub(super) fn write(
     let (first, ours) = (bare.report(folder)?, subject.report(folder)?);
     let mut later: Vec<f64> =
         first.iter().filter_map(|(name, at)| Some((ours.get(name)? - at) as f64 / 1e6)).collect();
+    ensure!(later.len() == written, "of {written} updates both sides saw {}", later.len());
     later.sort_by(f64::total_cmp);
     let at = |part: usize| later.get(later.len().saturating_sub(1) * part / 100).copied().unwrap_or(f64::NAN);
     Ok(Events {
         written,
         seen: ours.len(),
+        closed: 0.0,
         later: [at(50), at(99), at(100)],
         cpu: cpu * 1e6 / written.max(1) as f64,
     })

@@ -41,6 +41,18 @@ pub(crate) struct Cluster {
     clusters: usize,
 }
 
+/// What says how a Deployment is: itself, what it owns, and what stands in the way of that.
+const WORKLOADS: [&str; 8] = [
+    "apps/Deployment",
+    "apps/ReplicaSet",
+    "/Pod",
+    "/Node",
+    "/Event",
+    "/PersistentVolumeClaim",
+    "/ResourceQuota",
+    "policy/PodDisruptionBudget",
+];
+
 /// How many status updates a second are written.
 const RATE: usize = 200;
 
@@ -96,7 +108,7 @@ impl Cluster {
             println!("  its answers and ours are equal");
             sides.push(side);
         }
-        let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;
+        let kstatus = self.wants("kstatus").then(|| bench.kstatus()).transpose()?;
         compare::bars(&ours, &sides, floor.as_ref(), kstatus.as_ref());
         bench.variants()?;
         if self.wants("dense") {
@@ -223,13 +235,28 @@ impl Bench<'_> {
         // Of 40 Pods of an app 38 are well: each is updated once.
         let most = self.namespaces * 5 * 36 / RATE;
         let seconds = self.events.min(most).max(1);
-        events::write(&self.built.cluster, &self.kubeconfig, &self.folder, kind, RATE, seconds, subject)
+        let (cluster, kubeconfig) = (&self.built.cluster, &*self.kubeconfig);
+        let before = self.closed_watches()?;
+        let mut events = events::write(cluster, kubeconfig, &self.folder, kind, RATE, seconds, subject)?;
+        events.closed = self.closed_watches()? - before;
+        Ok(events)
     }
 
-    fn kstatus(&self, ours: &Outcome) -> Result<Subject> {
+    /// How many watches the API server has closed so far because they were too slow, or it was.
+    fn closed_watches(&self) -> Result<f64> {
+        let context = *self.plane.contexts().first().context("a control plane without clusters")?;
+        let metrics = self.plane.kubectl(context, &["get", "--raw", "/metrics"])?;
+        let closed = metrics.lines().filter(|line| line.starts_with("apiserver_terminated_watchers_total{"));
+        Ok(closed.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    }
+
+    /// kstatus' watcher, and ours where it follows no more than what that looks at.
+    fn kstatus(&self) -> Result<[Subject; 2]> {
         let mut watcher = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "kstatus"])?;
         let answers = watcher.answers(&self.folder)?;
-        compare::statuses(&ours.answers, &answers)?;
+        let kinds = ["--keep", "none", "--kinds", &WORKLOADS.join(",")];
+        let mut ours = Subject::start(&self.built.ours, &[&[&*self.kubeconfig], &kinds[..]].concat())?;
+        compare::statuses(&ours.answers(&self.folder)?, &answers)?;
         let figure = |key: &str| watcher.synced[key].as_f64().unwrap_or_default();
         println!(
             "kstatus watcher: {} Deployments, last status after {:.1} s, {} requests, {:.1} s CPU, {:.0} MiB; load {}",
@@ -240,7 +267,15 @@ impl Bench<'_> {
             watcher.first.resident,
             load()
         );
-        Ok(watcher)
+        println!(
+            "  Taffrail, {}: {:.1} s, {} requests, {} objects, {:.1} s CPU",
+            WORKLOADS.join(" "),
+            ours.wall,
+            ours.synced["requests"],
+            ours.synced["objects"],
+            ours.first.cpu
+        );
+        Ok([watcher, ours])
     }
 
     fn show(&self, side: &Outcome) {
@@ -275,26 +310,35 @@ impl Bench<'_> {
 
     /// Ours in other shapes: no bodies, readers while it loads, a tenth of the cluster.
     fn variants(&self) -> Result<()> {
-        let mut none = Subject::start(&self.built.ours, &[&self.kubeconfig, "--keep", "none"])?;
+        let none = Subject::start(&self.built.ours, &[&self.kubeconfig, "--keep", "none"])?;
         sleep(Duration::from_secs(10));
         let usage = none.usage()?;
-        let figure = |key: &str| none.synced[key].as_f64().unwrap_or_default();
-        let each = (usage.resident * 1024.0 * 1024.0 - figure("resident_before")) / figure("objects");
+        let figure = |of: &Subject, key: &str| of.synced[key].as_f64().unwrap_or_default();
+        let bytes = |usage: &Usage| usage.resident * 1024.0 * 1024.0;
+        let whole = (bytes(&usage) - figure(&none, "resident_before")) / figure(&none, "objects");
         println!(
-            "without bodies: {:.1} MiB resident after 10 s, peak {:.1}, {:.2} s CPU, {each:.0} bytes an object (bar: 400, {})",
+            "without bodies: {:.1} MiB resident after 10 s, peak {:.1}, {:.2} s CPU, {whole:.0} bytes an object with all that is no object (bar: 400, {})",
             usage.resident,
             usage.peak,
             none.first.cpu,
-            compare::verdict(each <= 400.0)
+            compare::verdict(whole <= 400.0)
         );
-        none.tell("collect")?;
-        drop(none);
         let read = Subject::start(&self.built.ours, &[&self.kubeconfig, "--read"])?;
         println!("reads while loading, µs: {}", read.synced["reads_us"]);
         drop(read);
         let tenth: Vec<String> = (0..self.namespaces.div_ceil(10)).map(|n| format!("team-{n:03}")).collect();
-        let mut small =
-            Subject::start(&self.built.ours, &[&self.kubeconfig, "--namespaces", &tenth.join(",")])?;
+        let namespaces = ["--namespaces", &tenth.join(",")];
+        let small = [&self.kubeconfig, "--keep", "none", namespaces[0], namespaces[1]];
+        let small = Subject::start(&self.built.ours, &small)?;
+        sleep(Duration::from_secs(10));
+        let more = figure(&none, "objects") - figure(&small, "objects");
+        let each = (bytes(&usage) - bytes(&small.usage()?)) / more;
+        println!(
+            "  {each:.0} bytes for each object more than a tenth of them (bar: 400, {})",
+            compare::verdict(each <= 400.0)
+        );
+        drop(small);
+        let mut small = Subject::start(&self.built.ours, &[&self.kubeconfig, namespaces[0], namespaces[1]])?;
         println!("trees in a tenth: {}", small.tell("queries app-")?);
         Ok(())
     }
