@@ -40,7 +40,7 @@ const LARGEST_PAGE: usize = 1 << 30;
 /// A watch that ends by so much before its time was ended by something else.
 const ON_TIME: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner than this was none.
+/// A watch that ends sooner than this and brought nothing was none.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The reader is gone.
@@ -50,9 +50,10 @@ pub(super) struct Unread;
 enum Ended {
     /// As planned: the watch goes on from where it was.
     Closed,
-    /// Without a word, and long before it was asked to: perhaps the server ends, perhaps it ends every watch.
+    /// Without a word, and long before it was asked to: perhaps the server ends, perhaps it ends every watch, perhaps it
+    /// did not get round to this one.
     Early {
-        /// As soon as it began.
+        /// As soon as it began, and before anything came.
         at_once: bool,
     },
     /// It was silent for too long.
@@ -79,13 +80,24 @@ pub(super) fn streams(shared: &Shared) -> bool {
         }
 }
 
+/// Whether the server may be another one than it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doubt {
+    /// The last watch ended as planned, or there is nothing that could be doubted.
+    None,
+    /// It ended early, but had worked.
+    Slight,
+    /// It failed, or ended before it brought anything.
+    Grave,
+}
+
 struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
     state: Option<ScopeState>,
-    /// The last watch did not end as planned: the server may be another one than it was.
-    doubtful: bool,
+    /// What the last watch left in doubt.
+    doubt: Doubt,
     /// How often the server's state had gone back when this began.
     epoch: u64,
     /// A list was at an earlier version than another scope before it: the two are in different stores.
@@ -104,7 +116,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         followed,
         what: what(&followed.scope),
         state: None,
-        doubtful: false,
+        doubt: Doubt::None,
         epoch: 0,
         is_foreign: followed.newest.is_none(),
         protobuf: shared.settings.protobuf && streams(shared),
@@ -130,7 +142,11 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             task.pause.reset();
             (unreadable, early, expired) = (0, 0, 0);
         }
-        task.doubtful = !matches!(ended, Ended::Closed | Ended::Expired);
+        task.doubt = match ended {
+            Ended::Closed | Ended::Expired => Doubt::None,
+            Ended::Early { at_once: false } => Doubt::Slight,
+            Ended::Early { at_once: true } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
+        };
         let refusal = match ended {
             Ended::Closed => continue,
             Ended::Early { at_once: false } => continue,
@@ -226,7 +242,7 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
     async fn send(&self, delivery: Delivery) -> Result<(), Unread> {
         self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| Unread)
     }
@@ -286,18 +302,34 @@ impl Task<'_> {
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, Unread> {
         let complete = self.followed.progress().complete;
         if complete {
-            if self.doubtful
-                && let Some(ended) = self.went_back().await?
-            {
-                return Ok(ended);
-            }
-            return self.watch(false, "").await;
+            return match self.doubt {
+                Doubt::None => self.watch(false, "").await,
+                Doubt::Slight => {
+                    // The watch need not wait for the answer: of a server that went back it brings nothing.
+                    let mut question = pin!(self.went_back());
+                    let mut watch = pin!(self.watch(false, ""));
+                    tokio::select! {
+                        ended = &mut watch => {
+                            let ended = ended?;
+                            Ok(question.await.unwrap_or(ended))
+                        }
+                        answer = &mut question => match answer {
+                            Some(ended) => Ok(ended),
+                            None => watch.await,
+                        },
+                    }
+                }
+                Doubt::Grave => match self.went_back().await {
+                    Some(ended) => Ok(ended),
+                    None => self.watch(false, "").await,
+                },
+            };
         }
         if std::mem::replace(listed_before, true) {
             self.shared.costs.relist();
         }
         self.forget();
-        let newest = self.newest();
+        let newest = newest(self.shared);
         let streams = streams(self.shared);
         self.protobuf = self.shared.settings.protobuf && streams;
         if streams {
@@ -319,74 +351,24 @@ impl Task<'_> {
         }
     }
 
-    /// Asks at which version the server is, before a watch goes on from a later one: a server that was restored from a
+    /// Asks at which version the server is, where a watch goes on from a later one: a server that was restored from a
     /// backup does not say so, it is only silent until it has come as far again.
-    async fn went_back(&mut self) -> Result<Option<Ended>, Unread> {
-        // As it was before the question: what comes afterwards may be newer than the answer.
-        let newest = self.newest();
-        let scope = &self.followed.scope;
-        let ask =
-            Ask { what: self.what.clone(), path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
-        let mut stream = match open(self.shared, &ask, Purpose::Probe, true).await {
-            Ok(stream) => stream,
-            // Who may watch may perhaps not list.
-            Err(refusal) if refusal.error.reason() == Reason::Forbidden => return Ok(None),
-            Err(refusal) => return Ok(Some(Ended::Failed(refusal))),
+    fn went_back(&self) -> impl Future<Output = Option<Ended>> + use<'a> {
+        let question = Question {
+            shared: self.shared,
+            scope: &self.followed.scope,
+            what: self.what.clone(),
+            newest: newest(self.shared),
+            version: self.followed.progress().resource_version.clone(),
+            is_foreign: self.is_foreign,
         };
-        let page = match self.page(&mut stream).await {
-            Ok(page) => page,
-            Err(ended) => return Ok(Some(ended)),
-        };
-        let mut found = None;
-        let read = Parser::new().envelope(&page, |part| {
-            if let Part::Member(b"metadata", metadata) = part {
-                found = metadata.get("resourceVersion").and_then(|it| it.as_str()).map(|it| it.into_owned());
-            }
-        });
-        if let Err(error) = read {
-            let problem = format!("the answer is malformed: {error}");
-            return Ok(Some(ReadError::Unexpected { what: ask.what, problem }.into()));
-        }
-        let before = self.followed.progress().resource_version.clone();
-        let Some(found) = found else { return Ok(None) };
-        if self.is_foreign {
-            return Ok(went_back(&before, &found).then_some(Ended::Expired));
-        }
-        if went_back(&before, &found) || went_back(&newest, &found) {
-            self.shared.void();
-            // With the epoch this round ends.
-            return std::future::pending().await;
-        }
-        Ok(None)
-    }
-
-    /// The newest version of all that came so far, empty if there is none.
-    fn newest(&self) -> String {
-        let newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.version > 0 { newest.version.to_string() } else { String::new() }
+        question.ask()
     }
 
     /// Finds out whether a list that is complete is of another store than what was `newest` before it began.
     fn compare(&mut self, newest: &str) {
         let behind = went_back(newest, &self.followed.progress().resource_version);
         self.is_foreign = behind || self.followed.newest.is_none();
-    }
-
-    /// Reads an answer that ends.
-    async fn page(&self, stream: &mut Stream) -> Result<Vec<u8>, Ended> {
-        let mut page = Vec::new();
-        loop {
-            let next = tokio::time::timeout(self.shared.settings.silence, stream.next(self.shared)).await;
-            match next.map_err(|_| Ended::Silent)? {
-                None => return Ok(page),
-                Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => page.extend_from_slice(&bytes),
-                Some(Ok(_)) => {
-                    let problem = format!("the answer is larger than {} MiB", LARGEST_PAGE >> 20);
-                    return Err(ReadError::Unexpected { what: self.what.clone(), problem }.into());
-                }
-                Some(Err(error)) => return Err(error.into()),
-            }
-        }
     }
 
     /// Reads a list page by page.
@@ -413,7 +395,7 @@ impl Task<'_> {
                     return Ok(Ended::Failed(refusal));
                 }
             };
-            let page = match self.page(&mut stream).await {
+            let page = match read_whole(self.shared, &self.what, &mut stream).await {
                 Ok(page) => page,
                 Err(ended) => return Ok(ended),
             };
@@ -492,7 +474,8 @@ impl Task<'_> {
         drop(progress);
         let lived = begun.elapsed();
         if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
-            return Ok(Ended::Early { at_once: lived < AT_ONCE });
+            let has_moved = self.followed.progress().resource_version != version;
+            return Ok(Ended::Early { at_once: lived < AT_ONCE && !has_moved });
         }
         Ok(ended)
     }
@@ -581,6 +564,78 @@ impl Task<'_> {
             if let Some(ended) = ended {
                 return Ok(ended);
             }
+        }
+    }
+}
+
+/// Asks whether the server's state went back. What came before the question is kept: what comes meanwhile may be newer
+/// than the answer.
+struct Question<'a> {
+    shared: &'a Shared,
+    scope: &'a Scope,
+    what: String,
+    newest: String,
+    version: String,
+    is_foreign: bool,
+}
+
+impl Question<'_> {
+    /// Nothing if all may go on.
+    async fn ask(self) -> Option<Ended> {
+        let Question { shared, scope, what, newest, version, is_foreign } = self;
+        let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
+        let mut stream = match open(shared, &ask, Purpose::Probe, true).await {
+            Ok(stream) => stream,
+            // Who may watch may perhaps not list.
+            Err(refusal) if refusal.error.reason() == Reason::Forbidden => return None,
+            Err(refusal) => return Some(Ended::Failed(refusal)),
+        };
+        let page = match read_whole(shared, &ask.what, &mut stream).await {
+            Ok(page) => page,
+            Err(ended) => return Some(ended),
+        };
+        let mut found = None;
+        let read = Parser::new().envelope(&page, |part| {
+            if let Part::Member(b"metadata", metadata) = part {
+                found = metadata.get("resourceVersion").and_then(|it| it.as_str()).map(|it| it.into_owned());
+            }
+        });
+        if let Err(error) = read {
+            let problem = format!("the answer is malformed: {error}");
+            return Some(ReadError::Unexpected { what: ask.what, problem }.into());
+        }
+        let found = found?;
+        if is_foreign {
+            return went_back(&version, &found).then_some(Ended::Expired);
+        }
+        if went_back(&version, &found) || went_back(&newest, &found) {
+            shared.void();
+            // With the epoch this round ends.
+            return std::future::pending().await;
+        }
+        None
+    }
+}
+
+/// The newest version of all that came so far, empty if there is none.
+fn newest(shared: &Shared) -> String {
+    let newest = shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
+    if newest.version > 0 { newest.version.to_string() } else { String::new() }
+}
+
+/// Reads an answer that ends.
+async fn read_whole(shared: &Shared, what: &str, stream: &mut Stream) -> Result<Vec<u8>, Ended> {
+    let mut page = Vec::new();
+    loop {
+        let next = tokio::time::timeout(shared.settings.silence, stream.next(shared)).await;
+        match next.map_err(|_| Ended::Silent)? {
+            None => return Ok(page),
+            Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => page.extend_from_slice(&bytes),
+            Some(Ok(_)) => {
+                let problem = format!("the answer is larger than {} MiB", LARGEST_PAGE >> 20);
+                return Err(ReadError::Unexpected { what: what.to_owned(), problem }.into());
+            }
+            Some(Err(error)) => return Err(error.into()),
         }
     }
 }

@@ -379,6 +379,53 @@ async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_ag
 }
 
 #[tokio::test]
+async fn a_watch_that_a_busy_server_closes_goes_on_before_any_question_is_answered() {
+    let (_server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+        if !is_watch(seen) {
+            return if is_question(seen) { Reply::Stuck("") } else { list(&[item("a", 5)], 10, "") };
+        }
+        if seen.query.contains("resourceVersion=10") {
+            return Reply::json(200, lines(&[("MODIFIED", item("a", 11))]));
+        }
+        Reply::Stuck(lines(&[("MODIFIED", item("a", 12))]))
+    })
+    .await;
+    let id = reader.feeds.follow(in_shop());
+    let newest = |known: &crate::feeding::Known| {
+        known.objects.get(&(id, "shop/a".to_owned())).map(String::as_str) == Some("12")
+    };
+    reader.until("gone on", newest).await;
+    let is_odd = |state: &ScopeState| !matches!(state, ScopeState::CatchingUp | ScopeState::Live);
+    assert!(!reader.known.said.iter().any(is_odd), "{:?}", reader.known.said);
+}
+
+#[tokio::test]
+async fn a_watch_that_goes_on_does_not_hide_that_the_state_went_back() {
+    let restored = Arc::new(AtomicUsize::new(0));
+    let state = restored.clone();
+    let (_server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+        let is_restored = state.load(Ordering::SeqCst) > 0;
+        if is_watch(seen) && !is_restored {
+            state.fetch_add(1, Ordering::SeqCst);
+            return Reply::json(200, lines(&[("MODIFIED", item("a", 101))]));
+        }
+        if is_watch(seen) {
+            return Reply::Stuck("");
+        }
+        match (is_restored, is_question(seen)) {
+            (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
+            (true, true) => list(&[item("a", 5)], 50, "more"),
+            (true, false) => list(&[item("a", 5)], 50, ""),
+        }
+    })
+    .await;
+    reader.feeds.follow(in_shop());
+    reader.until("there", |known| known.objects.len() == 2).await;
+    reader.until("as it was before", |known| known.objects.len() == 1).await;
+    assert_eq!(reader.names(), ["shop/a"]);
+}
+
+#[tokio::test]
 async fn a_quiet_scope_knows_by_the_others_that_the_state_went_back() {
     let state = Arc::new(AtomicUsize::new(0));
     let served = state.clone();
