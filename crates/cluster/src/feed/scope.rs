@@ -306,7 +306,7 @@ impl<'a> Task<'a> {
                 Doubt::None => self.watch(false, "").await,
                 Doubt::Slight => {
                     // The watch need not wait for the answer: of a server that went back it brings nothing.
-                    let mut question = pin!(self.went_back());
+                    let mut question = pin!(self.question().ask());
                     let mut watch = pin!(self.watch(false, ""));
                     tokio::select! {
                         ended = &mut watch => {
@@ -319,7 +319,7 @@ impl<'a> Task<'a> {
                         },
                     }
                 }
-                Doubt::Grave => match self.went_back().await {
+                Doubt::Grave => match self.question().ask().await {
                     Some(ended) => Ok(ended),
                     None => self.watch(false, "").await,
                 },
@@ -351,18 +351,15 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Asks at which version the server is, where a watch goes on from a later one: a server that was restored from a
-    /// backup does not say so, it is only silent until it has come as far again.
-    fn went_back(&self) -> impl Future<Output = Option<Ended>> + use<'a> {
-        let question = Question {
+    fn question(&self) -> Question<'a> {
+        Question {
             shared: self.shared,
             scope: &self.followed.scope,
             what: self.what.clone(),
             newest: newest(self.shared),
             version: self.followed.progress().resource_version.clone(),
             is_foreign: self.is_foreign,
-        };
-        question.ask()
+        }
     }
 
     /// Finds out whether a list that is complete is of another store than what was `newest` before it began.
@@ -568,8 +565,9 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Asks whether the server's state went back. What came before the question is kept: what comes meanwhile may be newer
-/// than the answer.
+/// Asks at which version the server is, where a watch goes on from a later one: a server that was restored from a backup
+/// does not say so, it is only silent until it has come as far again. What came before the question is kept: what comes
+/// meanwhile may be newer than the answer.
 struct Question<'a> {
     shared: &'a Shared,
     scope: &'a Scope,

@@ -352,16 +352,15 @@ async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_en
     assert!(watches <= 4, "{watches} watches");
 }
 
-#[tokio::test]
-async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_again() {
-    let restored = Arc::new(AtomicUsize::new(0));
-    let state = restored.clone();
+/// Follows a server until it has what that was restored to: its first watch ends in order with these lines, and
+/// afterwards it is another server.
+async fn restored_after(farewell: &'static str) -> Server {
+    let state = AtomicUsize::new(0);
     let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
         let is_restored = state.load(Ordering::SeqCst) > 0;
         if is_watch(seen) {
-            // It ends without an error, and afterwards it is another server.
             state.fetch_add(1, Ordering::SeqCst);
-            return if is_restored { Reply::Stuck("") } else { Reply::json(200, "") };
+            return if is_restored { Reply::Stuck("") } else { Reply::json(200, farewell) };
         }
         match (is_restored, is_question(seen)) {
             (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
@@ -374,6 +373,12 @@ async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_ag
     reader.until("there", |known| known.objects.len() == 2).await;
     reader.until("as it was before", |known| known.objects.len() == 1).await;
     assert_eq!(reader.names(), ["shop/a"]);
+    server
+}
+
+#[tokio::test]
+async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_again() {
+    let server = restored_after("").await;
     let to_come = server.seen().iter().filter(|seen| seen.query.contains("resourceVersion=100")).count();
     assert_eq!(to_come, 1, "no watch went on from a version that was still to come");
 }
@@ -401,28 +406,7 @@ async fn a_watch_that_a_busy_server_closes_goes_on_before_any_question_is_answer
 
 #[tokio::test]
 async fn a_watch_that_goes_on_does_not_hide_that_the_state_went_back() {
-    let restored = Arc::new(AtomicUsize::new(0));
-    let state = restored.clone();
-    let (_server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
-        let is_restored = state.load(Ordering::SeqCst) > 0;
-        if is_watch(seen) && !is_restored {
-            state.fetch_add(1, Ordering::SeqCst);
-            return Reply::json(200, lines(&[("MODIFIED", item("a", 101))]));
-        }
-        if is_watch(seen) {
-            return Reply::Stuck("");
-        }
-        match (is_restored, is_question(seen)) {
-            (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
-            (true, true) => list(&[item("a", 5)], 50, "more"),
-            (true, false) => list(&[item("a", 5)], 50, ""),
-        }
-    })
-    .await;
-    reader.feeds.follow(in_shop());
-    reader.until("there", |known| known.objects.len() == 2).await;
-    reader.until("as it was before", |known| known.objects.len() == 1).await;
-    assert_eq!(reader.names(), ["shop/a"]);
+    restored_after(lines(&[("MODIFIED", item("a", 101))])).await;
 }
 
 #[tokio::test]

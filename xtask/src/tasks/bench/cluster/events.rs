@@ -1,13 +1,13 @@
 //! Status updates, and how long after a bare watch client somebody sees them.
 
 use std::fmt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use super::Bench;
 use super::subject::Subject;
 
 /// What came of updates.
@@ -15,7 +15,7 @@ pub(super) struct Events {
     written: usize,
     seen: usize,
     /// How many watches the server closed because it did not get round to them.
-    pub(super) closed: f64,
+    closed: f64,
     /// Later than the bare watch, in milliseconds: the middle, the 99th of a hundred, the longest.
     pub(super) later: [f64; 3],
     /// CPU time of an event, in microseconds.
@@ -34,14 +34,15 @@ impl fmt::Display for Events {
 }
 
 pub(super) fn write(
-    program: &Path,
-    kubeconfig: &str,
-    folder: &Path,
+    bench: &Bench<'_>,
     kind: &str,
     rate: usize,
     seconds: usize,
     subject: &mut Subject,
 ) -> Result<Events> {
+    let Bench { kubeconfig, folder, .. } = bench;
+    let program = &bench.built.cluster;
+    let closed = bench.closed_watches()?;
     let mut bare = Subject::start(program, &["-kubeconfig", kubeconfig, "-kind", kind, "watch"])?;
     bare.tell("events")?;
     subject.tell("events")?;
@@ -72,7 +73,7 @@ pub(super) fn write(
     Ok(Events {
         written,
         seen: ours.len(),
-        closed: 0.0,
+        closed: bench.closed_watches()? - closed,
         later: [at(50), at(99), at(100)],
         cpu: cpu * 1e6 / written.max(1) as f64,
     })

@@ -108,7 +108,7 @@ impl Cluster {
             println!("  its answers and ours are equal");
             sides.push(side);
         }
-        let kstatus = self.wants("kstatus").then(|| bench.kstatus()).transpose()?;
+        let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;
         compare::bars(&ours, &sides, floor.as_ref(), kstatus.as_ref());
         bench.variants()?;
         if self.wants("dense") {
@@ -197,8 +197,12 @@ impl Bench<'_> {
     }
 
     fn ours(&self, arguments: &[&str]) -> Result<Outcome> {
-        let subject = Subject::start(&self.built.ours, &[&[&*self.kubeconfig], arguments].concat())?;
-        self.measure("Taffrail", subject, true)
+        self.measure("Taffrail", self.follow(arguments)?, true)
+    }
+
+    /// Ours, as soon as it knows all.
+    fn follow(&self, arguments: &[&str]) -> Result<Subject> {
+        Subject::start(&self.built.ours, &[&[&*self.kubeconfig], arguments].concat())
     }
 
     fn informers(&self, name: &'static str) -> Result<Outcome> {
@@ -235,11 +239,7 @@ impl Bench<'_> {
         // Of 40 Pods of an app 38 are well: each is updated once.
         let most = self.namespaces * 5 * 36 / RATE;
         let seconds = self.events.min(most).max(1);
-        let (cluster, kubeconfig) = (&self.built.cluster, &*self.kubeconfig);
-        let before = self.closed_watches()?;
-        let mut events = events::write(cluster, kubeconfig, &self.folder, kind, RATE, seconds, subject)?;
-        events.closed = self.closed_watches()? - before;
-        Ok(events)
+        events::write(self, kind, RATE, seconds, subject)
     }
 
     /// How many watches the API server has closed so far because they were too slow, or it was.
@@ -251,11 +251,11 @@ impl Bench<'_> {
     }
 
     /// kstatus' watcher, and ours where it follows no more than what that looks at.
-    fn kstatus(&self) -> Result<[Subject; 2]> {
+    fn kstatus(&self, everything: &Outcome) -> Result<[Subject; 2]> {
         let mut watcher = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "kstatus"])?;
         let answers = watcher.answers(&self.folder)?;
-        let kinds = ["--keep", "none", "--kinds", &WORKLOADS.join(",")];
-        let mut ours = Subject::start(&self.built.ours, &[&[&*self.kubeconfig], &kinds[..]].concat())?;
+        compare::statuses(&everything.answers, &answers)?;
+        let mut ours = self.follow(&["--keep", "none", "--kinds", &WORKLOADS.join(",")])?;
         compare::statuses(&ours.answers(&self.folder)?, &answers)?;
         let figure = |key: &str| watcher.synced[key].as_f64().unwrap_or_default();
         println!(
@@ -310,12 +310,17 @@ impl Bench<'_> {
 
     /// Ours in other shapes: no bodies, readers while it loads, a tenth of the cluster.
     fn variants(&self) -> Result<()> {
-        let none = Subject::start(&self.built.ours, &[&self.kubeconfig, "--keep", "none"])?;
-        sleep(Duration::from_secs(10));
-        let usage = none.usage()?;
-        let figure = |of: &Subject, key: &str| of.synced[key].as_f64().unwrap_or_default();
+        let idle = |arguments: &[&str]| -> Result<(Subject, Usage, f64)> {
+            let subject = self.follow(&[&["--keep", "none"], arguments].concat())?;
+            sleep(Duration::from_secs(10));
+            let usage = subject.usage()?;
+            let objects = subject.synced["objects"].as_f64().unwrap_or_default();
+            Ok((subject, usage, objects))
+        };
         let bytes = |usage: &Usage| usage.resident * 1024.0 * 1024.0;
-        let whole = (bytes(&usage) - figure(&none, "resident_before")) / figure(&none, "objects");
+        let (none, usage, objects) = idle(&[])?;
+        let before = none.synced["resident_before"].as_f64().unwrap_or_default();
+        let whole = (bytes(&usage) - before) / objects;
         println!(
             "without bodies: {:.1} MiB resident after 10 s, peak {:.1}, {:.2} s CPU, {whole:.0} bytes an object with all that is no object (bar: 400, {})",
             usage.resident,
@@ -323,23 +328,20 @@ impl Bench<'_> {
             none.first.cpu,
             compare::verdict(whole <= 400.0)
         );
-        let read = Subject::start(&self.built.ours, &[&self.kubeconfig, "--read"])?;
+        drop(none);
+        let read = self.follow(&["--read"])?;
         println!("reads while loading, µs: {}", read.synced["reads_us"]);
         drop(read);
         let tenth: Vec<String> = (0..self.namespaces.div_ceil(10)).map(|n| format!("team-{n:03}")).collect();
-        let namespaces = ["--namespaces", &tenth.join(",")];
-        let small = [&self.kubeconfig, "--keep", "none", namespaces[0], namespaces[1]];
-        let small = Subject::start(&self.built.ours, &small)?;
-        sleep(Duration::from_secs(10));
-        let more = figure(&none, "objects") - figure(&small, "objects");
-        let each = (bytes(&usage) - bytes(&small.usage()?)) / more;
+        let tenth = ["--namespaces", &tenth.join(",")];
+        let (small, less, fewer) = idle(&tenth)?;
+        drop(small);
+        let each = (bytes(&usage) - bytes(&less)) / (objects - fewer);
         println!(
             "  {each:.0} bytes for each object more than a tenth of them (bar: 400, {})",
             compare::verdict(each <= 400.0)
         );
-        drop(small);
-        let mut small = Subject::start(&self.built.ours, &[&self.kubeconfig, namespaces[0], namespaces[1]])?;
-        println!("trees in a tenth: {}", small.tell("queries app-")?);
+        println!("trees in a tenth: {}", self.follow(&tenth)?.tell("queries app-")?);
         Ok(())
     }
 
@@ -351,7 +353,7 @@ impl Bench<'_> {
             .stdout(Stdio::null())
             .status()?;
         ensure!(status.success(), "the objects could not be written ({status})");
-        let mut ours = Subject::start(&self.built.ours, &[&*self.kubeconfig])?;
+        let mut ours = self.follow(&[])?;
         println!("trees in one namespace of 20,000: {}", ours.tell("queries dense-")?);
         drop(ours);
         if with_peer {
