@@ -180,7 +180,7 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
 
 fn has_active(cron_job: &Object<'_>) -> bool {
     let active = cron_job.at(&["status", "active"]).and_then(Value::items);
-    active.is_some_and(|mut active| active.next().is_some())
+    active.into_iter().flatten().any(|job| job.get("name").is_some_and(|name| !name.is_null()))
 }
 
 /// Whether Jobs that succeed may be gone before the controller has seen them, so that it does not write down when the

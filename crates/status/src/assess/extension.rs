@@ -108,8 +108,8 @@ fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     others
 }
 
-/// Whether a group is one of custom resources that have no rules of their own.
-pub(super) fn is_custom(group: &str) -> bool {
+/// Tells groups of custom resources that have no rules of their own here.
+pub fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }
 
