@@ -545,7 +545,7 @@ fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
     known.verdict.rule == "fallback"
         && known.verdict.status == taffrail_status::Status::Current
         && !known.is_metadata
-        && taffrail_status::assess::is_custom(object.group())
+        && taffrail_status::assess::may_own_workload(object)
 }
 
 fn has_address(ingress: &Object<'_>) -> bool {

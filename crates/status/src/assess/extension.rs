@@ -21,7 +21,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             let text = "no controller has written a status yet";
             finding.turn(Status::InProgress, "NoStatus", text, "evidence/first-status");
         }
-        if is_unjudged && is_custom(object.group()) {
+        if is_unjudged && may_own_workload(object) {
             fail_by_own_workload(case, object, finding);
         }
         return;
@@ -108,8 +108,15 @@ fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     others
 }
 
-/// Tells groups of custom resources that have no rules of their own here.
-pub fn is_custom(group: &str) -> bool {
+/// Whether what an object owns says how it is, where nothing else does.
+///
+/// What an Application of Argo CD delivers is not owned by it.
+pub fn may_own_workload(object: &Object<'_>) -> bool {
+    is_custom(object.group()) && (object.group(), object.kind()) != ("argoproj.io", "Application")
+}
+
+/// Whether a group is one of custom resources that have no rules of their own here.
+pub(super) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }
 

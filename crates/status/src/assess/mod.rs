@@ -50,7 +50,7 @@ pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
     Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,
 };
-pub use extension::is_custom;
+pub use extension::may_own_workload;
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
