@@ -164,11 +164,9 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
         let text = "the Pods of its active Job cannot run";
         finding.turn(Status::Failed, "ActiveJobFails", text, "evidence/active-job");
         finding.follow(cannot_start);
-    } else if let Some(run) = last_run
+    } else if let Some(run) = run_without_success(cron_job)
         && jobs.iter().all(|job| scheduled(job) < last_run)
-        && success < last_run
         && !forgets_success(cron_job)
-        && !has_active(cron_job)
         && case.evidence.is_observed("batch", "Job", Some(&cron_job.namespace()))
     {
         let text = format!("its run of {run} left no Job, and did not succeed");
@@ -176,6 +174,19 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
         finding.since = last_run;
     }
     finding.hard = None;
+}
+
+/// The last run of a CronJob whose success nobody can see: Jobs that succeed may be gone at once, and then none is written
+/// down. Where none of its Jobs is there, that proves nothing.
+pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
+    run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
+}
+
+/// The last run of a CronJob if nothing of it is active and no success is written down.
+fn run_without_success(cron_job: &Object<'_>) -> Option<Timestamp> {
+    let status = |key| time(cron_job.at(&["status", key]));
+    let (run, success) = (status("lastScheduleTime")?, status("lastSuccessfulTime"));
+    (success < Some(run) && !has_active(cron_job)).then_some(run)
 }
 
 fn has_active(cron_job: &Object<'_>) -> bool {

@@ -45,6 +45,7 @@ use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
+pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
