@@ -10,7 +10,7 @@ use taffrail_apps::{
     Objects, Read, Snapshot, Target, apps, apps_by, declared, dependents_elsewhere, view::AppDetailList,
     wanted_elsewhere,
 };
-use taffrail_status::{Rules, Status, Taffrail};
+use taffrail_status::{Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
@@ -768,7 +768,7 @@ impl taffrail_status::Rules for Counted {
         now: jiff::Timestamp,
     ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Taffrail.judge(object, now)
+        taffrail_status::Rules::judge(&Taffrail, object, now)
     }
 }
 

@@ -534,7 +534,8 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
         }
         (group, _) => {
             let may_lack = known.verdict.rule == "fallback" && group.contains('.') && known.is_new;
-            !(may_lack && !known.is_metadata && has_no_status(object)) && !is_silent(object, known)
+            let lacks = may_lack && !known.is_metadata && has_no_status(object);
+            !lacks && !is_silent(object, known)
         }
     }
 }

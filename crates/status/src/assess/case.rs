@@ -389,13 +389,13 @@ impl<'e> Case<'e> {
         in_order(budgets.filter(|budget| selects(budget.at(&["spec", "selector"]), labels)))
     }
 
-    /// The Pods that use a claim and have not ended, in the order of their names, as many as are followed.
+    /// The Pods that use a claim, those that have ended too, in the order of their names, as many as are followed.
     pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
         if self.left.get() == 0 {
             self.is_cut_off.set(true);
             return Vec::new();
         }
-        self.allowed(in_order(self.evidence.users(namespace, claim).filter(|user| !has_ended(user))))
+        self.allowed(in_order(self.evidence.users(namespace, claim)))
     }
 
     /// Whether a Pod uses a claim and has not ended.
@@ -485,7 +485,7 @@ impl<'e> Case<'e> {
     }
 }
 
-fn has_ended(pod: &Object<'_>) -> bool {
+pub(super) fn has_ended(pod: &Object<'_>) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|phase| phase.is_str("Succeeded") || phase.is_str("Failed"))
 }
 

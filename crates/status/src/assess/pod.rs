@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::case::{Case, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
@@ -409,7 +409,7 @@ fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectName]) -> Op
         let other_node = other.text(&["spec", "nodeName"]);
         other.name() != pod.name() && !other_node.is_empty() && other_node != node
     });
-    let findings = others.filter_map(|other| case.examine(&other));
+    let findings = others.filter(|other| !has_ended(other)).filter_map(|other| case.examine(&other));
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::case::{Case, Finding, has_ended};
 use crate::assess::evidence::{ObjectName, time};
 use crate::json::Value;
 use crate::object::Object;
@@ -127,7 +127,8 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
     } else if !is_failing && !was_used {
         finding.say(WAITS_FOR_CONSUMER, "waits for a Pod that uses it to have a node");
         let users = case.users(&namespace, &claim.name());
-        let waiting = users.iter().filter(|user| user.text(&["spec", "nodeName"]).is_empty());
+        let waits = |user: &&Object<'_>| !has_ended(user) && user.text(&["spec", "nodeName"]).is_empty();
+        let waiting = users.iter().filter(waits);
         // Provisioning is no hard cause, and neither is what keeps a Pod from its node one for the claim.
         let hard = finding.hard;
         let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Finding { hard: None, ..pod });
