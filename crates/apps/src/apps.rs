@@ -1,6 +1,9 @@
 //! The apps of a fleet: for each declared app, the status of its objects rolled up, beside what its delivery
 //! says of revisions.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
@@ -188,7 +191,8 @@ pub fn declared(
 
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
-    let judge = Judge { fleet, evidence, rules, now };
+    let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
+    let judge = Judge { fleet, evidence, rules, now, judged };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -225,6 +229,9 @@ struct Judge<'f, 'a> {
     evidence: Vec<ClusterEvidence<'a>>,
     rules: &'f dyn Rules,
     now: Timestamp,
+    /// What was said of the objects of each cluster that are not well: apps may share them, and what costs much is judged
+    /// once for all of them.
+    judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
 }
 
 impl Judge<'_, '_> {
@@ -245,7 +252,9 @@ impl Judge<'_, '_> {
         let taught = self.rules.taught_by(&self.teachers(&app));
         let rules = taught.as_deref().unwrap_or(self.rules);
         let resource = |key: &ObjectKey| match &app.destination {
-            Destination::Cluster(cluster) => self.judge(*cluster, key, rules),
+            // What an app teaches holds for its own objects alone.
+            Destination::Cluster(cluster) if taught.is_some() => self.judge(*cluster, key, rules),
+            Destination::Cluster(cluster) => self.judge_once(*cluster, key),
             Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
         };
         let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
@@ -314,7 +323,7 @@ impl Judge<'_, '_> {
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let own = self.judge(app.home, key, self.rules);
+        let own = self.judge_once(app.home, key);
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
@@ -330,6 +339,19 @@ impl Judge<'_, '_> {
         let settings =
             of_argo.and_then(|object| whole(&argo::settings(object))).map(|observed| observed.object);
         declaring.into_iter().chain(settings).collect()
+    }
+
+    /// As [`Judge::judge`], by the rules that hold for all apps.
+    fn judge_once(&self, cluster: usize, key: &ObjectKey) -> Resource {
+        let judged = &self.judged[cluster];
+        if let Some(resource) = judged.borrow().get(key) {
+            return resource.clone();
+        }
+        let resource = self.judge(cluster, key, self.rules);
+        if resource.status != Status::Current {
+            judged.borrow_mut().insert(key.clone(), resource.clone());
+        }
+        resource
     }
 
     fn judge(&self, cluster: usize, key: &ObjectKey, rules: &dyn Rules) -> Resource {

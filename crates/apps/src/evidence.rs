@@ -19,6 +19,8 @@ pub struct ClusterEvidence<'a> {
     objects: &'a dyn Objects,
     /// Pods by namespace and name of the claims they use.
     users: OnceCell<HashMap<(String, String), Vec<Object<'a>>>>,
+    /// Pods that are being deleted, by node.
+    terminating: OnceCell<HashMap<String, Vec<Object<'a>>>>,
     /// CustomResourceDefinitions by the group and kind they define.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
     budgets: OnceCell<Budgets<'a>>,
@@ -70,6 +72,7 @@ impl<'a> ClusterEvidence<'a> {
         ClusterEvidence {
             objects,
             users: OnceCell::new(),
+            terminating: OnceCell::new(),
             definitions: OnceCell::new(),
             budgets: OnceCell::new(),
         }
@@ -162,6 +165,20 @@ impl Evidence for ClusterEvidence<'_> {
             Budgets::of(all.map(|observed| observed.object))
         });
         Box::new(budgets.of_labels(namespace, labels).into_iter())
+    }
+
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        let terminating = self.terminating.get_or_init(|| {
+            let mut terminating: HashMap<_, Vec<_>> = HashMap::new();
+            for pod in self.objects.of_kind("", "Pod").filter(speaks) {
+                if !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty() {
+                    let node = pod.object.text(&["spec", "nodeName"]).into_owned();
+                    terminating.entry(node).or_default().push(pod.object);
+                }
+            }
+            terminating
+        });
+        Box::new(terminating.get(node).into_iter().flatten().cloned())
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {

@@ -76,6 +76,17 @@ impl RuleSet {
         taught: &[Arc<dyn Script>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
+        // Messages are put together from what objects say, and that is as long as they like.
+        self.judge_at_length(object, surroundings, taught, now).map(Verdict::bounded)
+    }
+
+    fn judge_at_length(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        taught: &[Arc<dyn Script>],
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
         let expects_status = surroundings.has_status_subresource == Some(true);
         let is_deleted = || {
             object

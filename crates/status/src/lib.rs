@@ -30,6 +30,7 @@
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
 
+mod adverse;
 pub mod assess;
 mod augment;
 mod compute;
@@ -47,4 +48,4 @@ pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
-pub use verdict::{Condition, ConditionType, Status, UnknownStatus, Verdict};
+pub use verdict::{Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::adverse;
 use crate::assess::Options;
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
@@ -152,15 +153,17 @@ impl Rules for Kstatus {
 ///
 /// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus
 /// calls that InProgress for ever. Config Sync's own say `Stalled=True` after `Reconciling=True`; kstatus stops
-/// at the first.
+/// at the first. And what says `Degraded=True` or `phase: Failed` of itself is never green only because it says
+/// `Ready=True`, or because nobody knows its kind (`generic/adverse`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;
 
 impl Rules for Taffrail {
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        match flux::judge(object).or_else(|| config_sync::judge(object)) {
-            Some(verdict) => Ok(verdict),
-            None => compute(object, now, Fork::Flux),
-        }
+        let verdict = match flux::judge(object).or_else(|| config_sync::judge(object)) {
+            Some(verdict) => verdict,
+            None => adverse::judge(object, compute(object, now, Fork::Flux)?),
+        };
+        Ok(verdict.bounded())
     }
 }

@@ -122,7 +122,39 @@ pub struct Verdict {
     pub suspended: bool,
 }
 
+/// How long a message may be, in bytes: the API machinery allows conditions a little less than eight times as much, and
+/// who reads more than a screen of it reads the object.
+pub const MAX_MESSAGE: usize = 4096;
+
+/// A text from outside, as long as it may be kept; one that is longer says how much is left out.
+pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
+    let text = text.into();
+    if text.len() <= MAX_MESSAGE {
+        return text;
+    }
+    // Room for what is said about the rest.
+    let end = text.floor_char_boundary(MAX_MESSAGE - 40);
+    let kept = text.get(..end).unwrap_or_default();
+    Cow::Owned(format!("{kept}… ({} more bytes)", text.len() - end))
+}
+
 impl Verdict {
+    /// The same, with no text longer than [`MAX_MESSAGE`].
+    pub fn bounded(mut self) -> Verdict {
+        let is_long = |text: &str| text.len() > MAX_MESSAGE;
+        if is_long(&self.message) {
+            self.message = cut(self.message);
+        }
+        for condition in &mut self.conditions {
+            for text in [&mut condition.reason, &mut condition.message] {
+                if is_long(text) {
+                    *text = cut(std::mem::take(text));
+                }
+            }
+        }
+        self
+    }
+
     /// A verdict without conditions.
     pub fn new(
         status: Status,

@@ -82,6 +82,11 @@ impl Evidence for Recorder<'_, '_> {
         self.evidence.users(namespace, claim)
     }
 
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        self.is_observed("", "Pod", None);
+        self.evidence.terminating_on(node)
+    }
+
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
         self.is_observed("policy", "PodDisruptionBudget", Some(namespace));
         self.evidence.budgets(namespace, labels)

@@ -731,3 +731,60 @@ fn objects_can_be_read_without_looking_for_apps() {
     let list = declared(&[&live], &asked.objects, &Taffrail, NOW);
     assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Failed));
 }
+
+#[test]
+fn the_workload_of_a_custom_resource_without_rules_is_read() {
+    let owned = |mut it: Value, kind: &str, name: &str| {
+        it["metadata"]["uid"] = json!(format!("u-{}", it["metadata"]["name"].as_str().unwrap()));
+        it["metadata"]["ownerReferences"] = json!([{"apiVersion": "any/v1", "kind": kind, "name": name, "uid": format!("u-{name}"), "controller": true}]);
+        it
+    };
+    let mut widget = object("acme.dev/v1", "Widget", "shop", "blue");
+    widget["metadata"]["uid"] = json!("u-blue");
+    widget["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "blue"});
+    widget["status"] = json!({"replicas": 1});
+    let mut set = owned(object("apps/v1", "StatefulSet", "shop", "db"), "Widget", "blue");
+    set["spec"] = json!({"replicas": 1});
+    let mut pod = owned(object("v1", "Pod", "shop", "db-0"), "StatefulSet", "db");
+    pod["status"] = json!({"phase": "Running", "containerStatuses": [
+        {"name": "app", "ready": false, "restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}]});
+    let (live, log) = Server::new(vec![widget, set, pod]).read("cluster", &Asked::default());
+    assert!(log.0.len() <= 4, "{:?}", log.paths());
+    let rows = apps(&[&live], &Taffrail, NOW).apps;
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].health, rows[0].speaker.as_ref().unwrap().message.as_str()),
+        (Status::Failed, "back-off")
+    );
+}
+
+/// Counts what is judged.
+struct Counted(std::sync::atomic::AtomicUsize);
+
+impl taffrail_status::Rules for Counted {
+    fn judge(
+        &self,
+        object: &taffrail_status::Object<'_>,
+        now: jiff::Timestamp,
+    ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        taffrail_status::Rules::judge(&Taffrail, object, now)
+    }
+}
+
+#[test]
+fn what_many_apps_declare_is_judged_once() {
+    let mut unwell = object("v1", "PersistentVolumeClaim", "shop", "data");
+    unwell["status"] = json!({"phase": "Pending"});
+    let count = |apps_of_it: usize| {
+        let secret = |at: usize| dump::release("shop", &format!("app{at}"), 1, "deployed", CLAIM);
+        let objects: Vec<_> = (0..apps_of_it).map(secret).chain([unwell.clone()]).collect();
+        let counted = Counted(0.into());
+        let rows = apps(&[&dump::holding("cluster", &objects)], &counted, NOW);
+        assert_eq!(rows.apps.len(), apps_of_it);
+        counted.0.into_inner()
+    };
+    assert_eq!(count(20), count(1));
+}
+
+const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";

@@ -72,6 +72,11 @@ pub(super) fn users(seed: Seed, namespace: &str, claim: &str) -> u128 {
     seed.words(&["claim", namespace, claim])
 }
 
+/// The key of the Pods on a node that are being deleted.
+pub(super) fn terminating_on(seed: Seed, node: &str) -> u128 {
+    seed.words(&["leaves", node])
+}
+
 /// The key of the CustomResourceDefinition of a kind.
 pub(super) fn definition(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["defines", group, kind])
@@ -117,8 +122,8 @@ pub(super) fn read<'a>(
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
     let verdict = match settings.rules.judge(object, now) {
-        Ok(verdict) => verdict,
-        Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable"),
+        Ok(verdict) => verdict.bounded(),
+        Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
     };
     let labels = pairs(member("labels"), |_| true);
     let annotations = member("annotations");
@@ -278,6 +283,11 @@ fn keys<'a>(object: &Object<'a>, settings: &IndexSettings, seed: Seed) -> Vec<Ke
             keys.push(Key { hash, name: Some(Cow::Owned(name.to_owned())) });
         }
     });
+    let is_deleting = !object.text(&["metadata", "deletionTimestamp"]).is_empty();
+    if is_deleting && (object.group(), object.kind()) == ("", "Pod") {
+        let node = object.text(&["spec", "nodeName"]);
+        keys.push(Key { hash: terminating_on(seed, &node), name: None });
+    }
     match (object.group(), object.kind()) {
         ("", "Pod") if object.at(&["spec", "volumes"]).is_some_and(|volumes| may_claim(volumes)) => {
             let claims = claims(object);

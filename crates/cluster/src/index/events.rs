@@ -26,6 +26,7 @@ pub const EVENTS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// What is kept though it is no warning.
 const TELLING: &[&str] = &[
+    "Nominated",
     "TriggeredScaleUp",
     "NotTriggerScaleUp",
     "FailedScaleUp",

@@ -252,6 +252,11 @@ impl Evidence for IndexEvidence<'_> {
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        let key = draft::terminating_on(self.contents.seed, node);
+        self.objects(self.contents.postings.members(key).iter().copied())
+    }
+
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
         let key = draft::definition(self.contents.seed, group, kind);
         self.object(*self.contents.postings.members(key).first()?)

@@ -21,6 +21,7 @@ const OF_ANY: &[&str] = &[
     "status.conditions[].reason",
     "status.conditions[].message",
     "status.conditions[].lastTransitionTime",
+    "status.conditions[].observedGeneration",
 ];
 
 /// Fields by group and kind. `[]` stands for each item; what ends in `!` counts although it is empty.
@@ -34,6 +35,8 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
             "status.message",
             "spec.volumes[].name",
             "spec.volumes[].ephemeral!",
+            "spec.schedulingGates[].name",
+            "status.nominatedNodeName",
             "status.{}[].name",
             "status.{}[].ready",
             "status.{}[].restartCount",
@@ -44,11 +47,13 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
             "status.{}[].state.terminated.exitCode",
             "status.{}[].state.terminated.reason",
             "status.{}[].state.terminated.message",
+            "status.{}[].state.terminated.startedAt",
             "status.{}[].state.terminated.finishedAt",
             "status.{}[].lastState.terminated!",
             "status.{}[].lastState.terminated.exitCode",
             "status.{}[].lastState.terminated.reason",
             "status.{}[].lastState.terminated.message",
+            "status.{}[].lastState.terminated.startedAt",
             "status.{}[].lastState.terminated.finishedAt",
         ],
     ),
@@ -62,7 +67,12 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
     ("", "PersistentVolume", &["status.phase"]),
     ("storage.k8s.io", "StorageClass", &["volumeBindingMode"]),
     ("snapshot.storage.k8s.io", "VolumeSnapshot", &["status.readyToUse", "status.error.message"]),
+    ("storage.k8s.io", "VolumeAttachment", ATTACHMENT),
+    ("networking.k8s.io", "Ingress", ADDRESSES),
+    ("extensions", "Ingress", ADDRESSES),
+    ("certificates.k8s.io", "CertificateSigningRequest", &["status.conditions[].lastUpdateTime"]),
     ("policy", "PodDisruptionBudget", BUDGET),
+    ("argoproj.io", "Rollout", ROLLOUT),
     ("apps", "Deployment", DEPLOYMENT),
     ("extensions", "Deployment", DEPLOYMENT),
     ("apps", "ReplicaSet", REPLICA_SET),
@@ -86,6 +96,17 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "batch",
+        "CronJob",
+        &[
+            "spec.successfulJobsHistoryLimit",
+            "spec.jobTemplate.spec.ttlSecondsAfterFinished",
+            "status.lastScheduleTime",
+            "status.lastSuccessfulTime",
+            "status.active[].name",
+        ],
+    ),
+    (
         "apiextensions.k8s.io",
         "CustomResourceDefinition",
         &[
@@ -101,8 +122,20 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
 
 const BUDGET: &[&str] =
     &["spec.selector", "status.desiredHealthy", "status.currentHealthy", "status.observedGeneration"];
+const ATTACHMENT: &[&str] =
+    &["status.attached", "status.attachError!", "status.attachError.message", "status.attachError.time"];
+const ADDRESSES: &[&str] = &["status.loadBalancer.ingress[].ip", "status.loadBalancer.ingress[].hostname"];
+const ROLLOUT: &[&str] = &[
+    "status.phase",
+    "status.message",
+    "status.currentPodHash",
+    "status.stableRS",
+    "status.canary.stableRS",
+    "status.pauseConditions[]",
+];
 const DEPLOYMENT: &[&str] = &[
     "spec.replicas",
+    "spec.strategy.type",
     "spec.template.metadata.labels",
     "status.replicas",
     "status.readyReplicas",
@@ -115,6 +148,8 @@ const DAEMON_SET: &[&str] = &[
     "spec.updateStrategy.rollingUpdate.maxUnavailable",
     "status.desiredNumberScheduled",
     "status.currentNumberScheduled",
+    "status.numberAvailable",
+    "status.numberReady",
 ];
 
 /// Fields of those that are plainly well.
@@ -353,7 +388,9 @@ impl Extractor {
     pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
         let key = (object.group(), object.kind());
         let is_plain = is_plain(object, known);
-        let is_full = (!is_plain || ALWAYS_ASKED.contains(&key)) && key != ("", "Secret");
+        // Of one that only its workload could make worse nothing more is asked.
+        let is_told = !is_plain && !is_silent(object, known);
+        let is_full = (is_told || ALWAYS_ASKED.contains(&key)) && key != ("", "Secret");
         let mut parts = Parts::default();
         self.write_metadata(object, known, &mut parts.metadata);
         if key == ("discovery.k8s.io", "EndpointSlice") && is_plain {
@@ -473,11 +510,49 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
                 && !["AbleToScale", "ScalingActive"].into_iter().any(|name| condition_is(name, "False"))
         }
         ("apiregistration.k8s.io", "APIService") => !condition_is("Available", "False"),
+        ("networking.k8s.io" | "extensions", "Ingress") => has_address(object),
+        ("policy", "PodDisruptionBudget") => !object
+            .condition("DisruptionAllowed")
+            .is_some_and(|it| it.get("reason").is_some_and(|reason| reason.is_str("SyncFailed"))),
+        ("storage.k8s.io", "VolumeAttachment") => {
+            object.at(&["status", "attachError"]).is_none_or(Value::is_null)
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            !["Denied", "Failed"].into_iter().any(|name| object.condition(name).is_some())
+        }
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+        ) => false,
+        ("argoproj.io", "Rollout") => {
+            let has_pauses = object
+                .at(&["status", "pauseConditions"])
+                .and_then(Value::items)
+                .is_some_and(|mut pauses| pauses.next().is_some());
+            let is_paused = object.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true);
+            !is_silent(object, known) && !has_pauses && !is_paused && !is_text(&["status", "phase"], "Paused")
+        }
         (group, _) => {
             let may_lack = known.verdict.rule == "fallback" && group.contains('.') && known.is_new;
-            !(may_lack && !known.is_metadata && has_no_status(object))
+            let lacks = may_lack && !known.is_metadata && has_no_status(object);
+            !lacks && !is_silent(object, known)
         }
     }
+}
+
+/// Whether an object is a custom resource that is Current for want of anything else to say: the workload that it owns may
+/// fail.
+fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
+    known.verdict.rule == "fallback"
+        && known.verdict.status == taffrail_status::Status::Current
+        && !known.is_metadata
+        && taffrail_status::assess::may_own_workload(object)
+}
+
+fn has_address(ingress: &Object<'_>) -> bool {
+    let is_said = |value: Option<Value<'_>>| value.is_some_and(|text| !text.is_str("") && !text.is_null());
+    let addresses = ingress.at(&["status", "loadBalancer", "ingress"]).and_then(Value::items);
+    addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
 /// The Pods behind an EndpointSlice by their UIDs, if that says all of them.

@@ -31,6 +31,7 @@ use super::{Index, KindId};
 const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
+const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
 
 /// After so many objects were made for evidence they are thrown away.
@@ -221,6 +222,10 @@ impl Contents {
                     name_of(&claim, &mut keys);
                     keys.push(draft::users(seed, &claim.namespace, &claim.name));
                 }
+                let nominated = object.text(&["status", "nominatedNodeName"]);
+                if !nominated.is_empty() {
+                    keys.push(draft::terminating_on(seed, &nominated));
+                }
             }
             ("", "PersistentVolumeClaim") => {
                 keys.push(draft::users(seed, &namespace, &name));
@@ -268,9 +273,23 @@ impl Contents {
         let all = all.chain(transitions.flat_map(|it| from(it, &AFTER_TRANSITION)));
         let all =
             all.chain(events.iter().filter_map(|event| event.last).flat_map(|it| from(it, &AFTER_EVENT)));
+        let all = all.chain(crashes(object).flat_map(|it| from(it, &AFTER_CRASH)));
+        // Those that make room have until then.
+        let nominated = object.text(&["status", "nominatedNodeName"]);
+        let leaving = Some(nominated).filter(|node| !node.is_empty());
+        let leaving = leaving.into_iter().flat_map(|node| evidence.terminating_on(&node).collect::<Vec<_>>());
+        let all = all.chain(leaving.filter_map(|pod| time(pod.at(&["metadata", "deletionTimestamp"]))));
         // Some rules change at the very moment, others after it.
         all.flat_map(|at| [millis(at), millis(at).saturating_add(1)]).filter(|at| *at > now).min()
     }
+}
+
+/// When the containers of a Pod ended.
+fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
+    let lists = ["initContainerStatuses", "containerStatuses"].map(|key| pod.at(&["status", key]));
+    let statuses = lists.into_iter().flatten().filter_map(Value::items).flatten();
+    let states = statuses.flat_map(|status| ["state", "lastState"].map(|key| status.get(key)));
+    states.flatten().filter_map(|state| state.at(&["terminated", "finishedAt"])?.as_str()?.parse().ok())
 }
 
 /// What evidence says of an object.

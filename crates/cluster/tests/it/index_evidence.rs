@@ -19,10 +19,12 @@ struct Case {
     objects: Vec<Value>,
 }
 
-/// The golden cases of the crate that assesses.
+/// The golden cases of the crate that assesses, and the incidents.
 fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../status/tests/golden/assess");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = ["../status/tests/golden/assess", "../taffrail/tests/cases/incidents"];
+    let folders = folders.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let cases = files.iter().map(|path| {
         let content: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -33,7 +35,7 @@ fn cases() -> Vec<Case> {
         }
     });
     let cases: Vec<_> = cases.collect();
-    assert!(cases.len() >= 60, "only {} cases", cases.len());
+    assert!(cases.len() >= 120, "only {} cases", cases.len());
     cases
 }
 
@@ -65,6 +67,10 @@ impl Evidence for LikeDump<'_> {
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
         self.index.users(namespace, claim)
+    }
+
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        self.index.terminating_on(node)
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {

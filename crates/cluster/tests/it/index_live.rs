@@ -255,6 +255,72 @@ fn a_claim_waits_for_its_first_consumer() {
     assert_eq!(status(&world, "/PersistentVolumeClaim/shop/data"), Status::Current);
 }
 
+#[test]
+fn a_custom_resource_fails_with_the_workload_behind_one_more() {
+    let mut world = World::new(IndexSettings::default());
+    let custom = |name: &str, number: u64, owner: Option<u64>| {
+        let mut it = object("Widget", "shop", name, number, owner);
+        it["apiVersion"] = json!("example.com/v1");
+        it["status"] = json!({"replicas": 1});
+        it
+    };
+    world.apply(&custom("whole", 70, None));
+    world.apply(&custom("part", 71, Some(70)));
+    let mut set = object("StatefulSet", "shop", "db", 2, Some(71));
+    set["spec"] = json!({"replicas": 1});
+    set["status"] = json!({"replicas": 1});
+    world.apply(&set);
+    world.index.publish(world.now);
+    let whole = "example.com/Widget/shop/whole";
+    assert_eq!(status(&world, whole), Status::Current);
+    world.apply(&crashing("db-0", 5));
+    world.index.publish(world.now);
+    assert_eq!(status(&world, whole), Status::Failed);
+    world.remove(&crashing("db-0", 5));
+    world.index.publish(world.now);
+    assert_eq!(status(&world, whole), Status::Current);
+}
+
+#[test]
+fn a_crash_that_is_ten_minutes_old_is_no_loop_any_more() {
+    let mut world = World::new(IndexSettings::default());
+    let mut pod = crashing("web", 5);
+    let at = |minutes: i64| json!((world.now - jiff::SignedDuration::from_mins(minutes)).to_string());
+    let end = json!({"exitCode": 1, "startedAt": at(2), "finishedAt": at(1)});
+    pod["status"]["containerStatuses"][0]["state"] = json!({"running": {}});
+    pod["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": end});
+    world.apply(&pod);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/web"), Status::Failed);
+    world.pass(9 * 60 + 1);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/web"), Status::InProgress);
+}
+
+#[test]
+fn those_that_make_room_hold_a_verdict_back_until_their_grace_ends() {
+    let mut world = World::new(IndexSettings::default());
+    let mut pod = object("Pod", "shop", "high", 5, None);
+    pod["metadata"]["creationTimestamp"] =
+        json!((world.now - jiff::SignedDuration::from_mins(5)).to_string());
+    pod["spec"] = json!({});
+    pod["status"] = json!({"phase": "Pending", "nominatedNodeName": "n1", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
+    world.apply(&pod);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/high"), Status::Failed);
+    let mut low = object("Pod", "batch", "low", 6, None);
+    low["spec"] = json!({"nodeName": "n1"});
+    let end = world.now + jiff::SignedDuration::from_secs(30);
+    low["metadata"]["deletionTimestamp"] = json!(end.to_string());
+    world.apply(&low);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/high"), Status::InProgress);
+    world.pass(31);
+    world.index.publish(world.now);
+    assert_eq!(status(&world, "/Pod/shop/high"), Status::Failed);
+}
+
 /// After any changes, in whatever batches, each object is as an assessment of all that is there says.
 #[test]
 fn whatever_changes_what_is_shown_is_what_an_assessment_says() {

@@ -6,6 +6,7 @@
 mod actions;
 mod form;
 mod hostile;
+mod incidents;
 mod library;
 mod lua;
 mod scripts;

@@ -12,6 +12,9 @@ use crate::verdict::Status;
 /// Metrics of new Pods come late; the third minute is the first that tells.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);
 
+/// Reasons that do not say `Failed`: the Pods to count cannot be told.
+const UNUSABLE: [&str; 2] = ["AmbiguousSelector", "InvalidSelector"];
+
 pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Finding) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) || finding.is_stale() {
         return;
@@ -25,7 +28,9 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     let mut failing: Vec<_> = failing
         .filter(|condition| {
             let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
-            text("status") == "False" && text("reason").starts_with("Failed")
+            let reason = text("reason");
+            let is_failure = reason.starts_with("Failed") || UNUSABLE.contains(&&*reason);
+            text("status") == "False" && is_failure
         })
         .map(|condition| {
             let created = || time(autoscaler.at(&["metadata", "creationTimestamp"]));
@@ -48,7 +53,7 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
         if let Some(target) = case.get(&to).found() {
             finding.follow(case.examine(&target).filter(explains));
         } else if case.is_missing(&to) {
-            finding.fact(format!("{} does not exist", case.called(&to)));
+            finding.lacks(&case.called(&to), &to.name);
         }
     }
     finding.hard = None;

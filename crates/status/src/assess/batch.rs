@@ -137,21 +137,69 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
+/// A CronJob is what its last run was: a Job that failed, one that cannot start, or one that was never seen.
 pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Finding) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
     }
     let jobs = case.owned(cron_job, Some(("batch", "Job")));
+    let status = |key| time(cron_job.at(&["status", key]));
+    let (last_run, success) = (status("lastScheduleTime"), status("lastSuccessfulTime"));
     let finished = jobs.iter().filter(|job| end(job).is_some());
-    let Some(last) = finished.max_by_key(|job| (scheduled(job), job.name())) else { return };
-    if end(last) != Some(End::Failed) {
-        return;
+    let last = finished.max_by_key(|job| (scheduled(job), job.name()));
+    // A later run may have succeeded and be gone already.
+    let is_over = |job: &Object<'_>| {
+        let ended = super::since::transition(job, "Failed", |status| status == "True");
+        success.zip(ended).is_some_and(|(success, ended)| success > ended) && last_run > scheduled(job)
+    };
+    let failed = last.filter(|job| end(job) == Some(End::Failed) && !is_over(job));
+    let active = jobs.iter().filter(|job| end(job).is_none() && !is_terminating(job));
+    let cannot_start: Vec<_> =
+        active.filter_map(|job| case.examine(job)).filter(|job| job.hard.is_some()).collect();
+    if let Some(job) = failed {
+        let text = format!("its last finished Job {} failed", job.name());
+        finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");
+        finding.follow(case.examine(job).into_iter().chain(cannot_start));
+    } else if !cannot_start.is_empty() {
+        let text = "the Pods of its active Job cannot run";
+        finding.turn(Status::Failed, "ActiveJobFails", text, "evidence/active-job");
+        finding.follow(cannot_start);
+    } else if let Some(run) = run_without_success(cron_job)
+        && jobs.iter().all(|job| scheduled(job) < last_run)
+        && !forgets_success(cron_job)
+        && case.evidence.is_observed("batch", "Job", Some(&cron_job.namespace()))
+    {
+        let text = format!("its run of {run} left no Job, and did not succeed");
+        finding.turn(Status::Failed, "LastRunLost", text, "evidence/last-run");
+        finding.since = last_run;
     }
-    let failed = case.examine(last);
-    let text = format!("its last finished Job {} failed", last.name());
-    finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");
-    finding.follow(failed);
     finding.hard = None;
+}
+
+/// The last run of a CronJob whose success nobody can see: Jobs that succeed may be gone at once, and then none is written
+/// down. Where none of its Jobs is there, that proves nothing.
+pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
+    run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
+}
+
+/// The last run of a CronJob if nothing of it is active and no success is written down.
+fn run_without_success(cron_job: &Object<'_>) -> Option<Timestamp> {
+    let status = |key| time(cron_job.at(&["status", key]));
+    let (run, success) = (status("lastScheduleTime")?, status("lastSuccessfulTime"));
+    (success < Some(run) && !has_active(cron_job)).then_some(run)
+}
+
+fn has_active(cron_job: &Object<'_>) -> bool {
+    let active = cron_job.at(&["status", "active"]).and_then(Value::items);
+    active.into_iter().flatten().any(|job| job.get("name").is_some_and(|name| !name.is_null()))
+}
+
+/// Whether Jobs that succeed may be gone before the controller has seen them, so that it does not write down when the
+/// last one did.
+fn forgets_success(cron_job: &Object<'_>) -> bool {
+    let number = |path: &[&str]| cron_job.at(path).and_then(Value::as_i64);
+    number(&["spec", "successfulJobsHistoryLimit"]) == Some(0)
+        || number(&["spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"]).is_some_and(|ttl| ttl < 60)
 }
 
 /// When a CronJob was to make the Job.

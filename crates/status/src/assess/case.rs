@@ -1,21 +1,27 @@
 //! One question about one object: what was found so far, and how far it is followed.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::edges::selects;
+use crate::assess::edges::{references, selects};
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
 use crate::object::Object;
 use crate::rules::{Rules, Surroundings};
-use crate::verdict::{Condition, ConditionType, Status, Verdict};
+use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
 const DEPTH: usize = 24;
+
+/// How many objects are looked up for one assessment because others name, share or use them. What an object controls
+/// is not counted: that is a tree. The largest real composition names some hundreds; objects that all name one another
+/// would cost the square of their number for each of them.
+const FOLLOWED: usize = 1_000;
 
 /// Why something cannot get well by waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,7 @@ pub(super) enum HardCause {
     Volume,
     Refused,
     NodeLost,
+    JobFailed,
 }
 
 impl HardCause {
@@ -41,6 +48,7 @@ impl HardCause {
             HardCause::Volume => "evidence/volume",
             HardCause::Refused => "evidence/refused",
             HardCause::NodeLost => "evidence/node-lost",
+            HardCause::JobFailed => "evidence/job-failed",
         }
     }
 }
@@ -58,7 +66,7 @@ pub(super) struct Finding {
     pub(super) facts: Vec<String>,
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
-    pub(super) below: Vec<Link>,
+    pub(super) below: Vec<Rc<Link>>,
     /// Its own words name what it waits for, so they go before those of the cause.
     pub(super) says_what_it_awaits: bool,
 }
@@ -79,8 +87,8 @@ impl Finding {
 
     /// Sets another status by a rule of this module.
     pub(super) fn turn(&mut self, status: Status, reason: &str, text: impl Into<String>, rule: &'static str) {
-        self.reason = Cow::Owned(reason.to_owned());
-        self.text = text.into();
+        self.reason = Cow::Owned(cut(reason).into_owned());
+        self.text = cut(text.into()).into_owned();
         let condition = match status {
             Status::Failed => Some(ConditionType::Stalled),
             Status::InProgress => Some(ConditionType::Reconciling),
@@ -111,15 +119,15 @@ impl Finding {
     pub(super) fn say(&mut self, reason: &str, text: impl Into<String>) {
         let text = text.into();
         if !reason.is_empty() {
-            self.reason = Cow::Owned(reason.to_owned());
+            self.reason = Cow::Owned(cut(reason).into_owned());
         }
         if !text.trim().is_empty() {
-            self.text = text;
+            self.text = cut(text).into_owned();
         }
     }
 
     pub(super) fn fact(&mut self, fact: impl Into<String>) {
-        let fact = fact.into();
+        let fact = cut(fact.into()).into_owned();
         if !fact.trim().is_empty() && !self.facts.contains(&fact) {
             self.facts.push(fact);
         }
@@ -175,13 +183,11 @@ impl Finding {
 
     /// Ends the chain at something that may itself be well, but is in the way.
     pub(super) fn held_by(&mut self, holder: Finding, how: &str) {
-        let mut links = holder.into_links();
-        if let Some(first) = links.first_mut()
-            && first.status == Status::Current
-        {
-            (first.reason, first.message) = ("InUse".to_owned(), how.to_owned());
+        let mut holder = holder;
+        if holder.is_current() {
+            (holder.reason, holder.text) = (Cow::Borrowed("InUse"), how.to_owned());
         }
-        self.below = links;
+        self.below = holder.into_links();
     }
 
     /// The words of the deepest object that is not well.
@@ -190,7 +196,7 @@ impl Finding {
         unwell.map_or(&self.text, |link| &link.message)
     }
 
-    fn into_links(self) -> Vec<Link> {
+    fn into_links(self) -> Vec<Rc<Link>> {
         let link = Link {
             object: self.name,
             status: self.verdict.status,
@@ -200,7 +206,7 @@ impl Finding {
             rule: self.verdict.rule.into_owned(),
             facts: self.facts,
         };
-        let mut links = vec![link];
+        let mut links = vec![Rc::new(link)];
         links.extend(self.below);
         links
     }
@@ -219,7 +225,8 @@ impl Finding {
             return Assessment { object: name, verdict, since, flags, chain: Vec::new(), message };
         }
         let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
-        Assessment { object, verdict, since, flags, chain: self.into_links(), message }
+        let chain = self.into_links().into_iter().map(Rc::unwrap_or_clone).collect();
+        Assessment { object, verdict, since, flags, chain, message }
     }
 }
 
@@ -233,6 +240,10 @@ pub(super) struct Case<'e> {
     found: RefCell<HashMap<ObjectName, Finding>>,
     /// The way from the first object to this one: owners may form a circle.
     way: RefCell<Vec<ObjectName>>,
+    /// How many objects may still be looked up.
+    left: Cell<usize>,
+    /// There were more of them.
+    is_cut_off: Cell<bool>,
 }
 
 impl<'e> Case<'e> {
@@ -242,7 +253,23 @@ impl<'e> Case<'e> {
         now: Timestamp,
         options: &'e Options,
     ) -> Case<'e> {
-        Case { evidence, rules, now, options, found: RefCell::default(), way: RefCell::default() }
+        let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
+        Case { evidence, rules, now, options, found, way, left, is_cut_off: Cell::new(false) }
+    }
+
+    /// Takes as many of `all` as may still be looked up. The way is the same each time, so the answer does not depend on
+    /// what else is asked.
+    pub(super) fn allowed<T>(&self, mut all: Vec<T>) -> Vec<T> {
+        let left = self.left.get();
+        self.is_cut_off.set(self.is_cut_off.get() || all.len() > left);
+        all.truncate(left);
+        self.left.set(left.saturating_sub(all.len()));
+        all
+    }
+
+    /// The objects that one names, as many of them as are followed.
+    pub(super) fn references(&self, object: &Object<'_>) -> Vec<ObjectName> {
+        self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
     /// Examines an object and what stands behind it; `None` where that leads in a circle, or too far.
@@ -258,6 +285,9 @@ impl<'e> Case<'e> {
         let mut finding = self.look(object);
         if finding.status() != Status::Unknown {
             super::examine(self, object, &mut finding);
+        }
+        if self.is_cut_off.get() && self.way.borrow().len() == 1 {
+            finding.fact(format!("{FOLLOWED} objects that others name were looked at, and no more of them"));
         }
         if !finding.is_current() && finding.text.trim().is_empty() {
             finding.text = without_words(object, &finding);
@@ -289,8 +319,8 @@ impl<'e> Case<'e> {
             children: (!uid.is_empty()).then_some(&children),
         };
         let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
-            Ok(verdict) => verdict,
-            Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable"),
+            Ok(verdict) => verdict.bounded(),
+            Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
         };
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
         let mut finding = Finding {
@@ -317,7 +347,7 @@ impl<'e> Case<'e> {
         let mut said = conditions.into_iter().flatten().filter_map(|condition| {
             let not_true = !condition.get("status")?.is_str("True");
             let message = condition.get("message")?.as_str()?;
-            (not_true && !message.trim().is_empty()).then(|| message.into_owned())
+            (not_true && !message.trim().is_empty()).then(|| cut(message).into_owned())
         });
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
@@ -332,7 +362,7 @@ impl<'e> Case<'e> {
             let changed = time(condition.get("lastTransitionTime")).filter(|changed| Some(*changed) >= since);
             let is_false = condition.get("status")?.is_str("False") && changed.is_some();
             let message = condition.get("message")?.as_str()?;
-            (is_false && !message.trim().is_empty()).then(|| message.into_owned())
+            (is_false && !message.trim().is_empty()).then(|| cut(message).into_owned())
         })
     }
 
@@ -359,9 +389,18 @@ impl<'e> Case<'e> {
         in_order(budgets.filter(|budget| selects(budget.at(&["spec", "selector"]), labels)))
     }
 
-    /// The Pods that use a claim, in the order of their names.
+    /// The Pods that use a claim, those that have ended too, in the order of their names, as many as are followed.
     pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
-        in_order(self.evidence.users(namespace, claim))
+        if self.left.get() == 0 {
+            self.is_cut_off.set(true);
+            return Vec::new();
+        }
+        self.allowed(in_order(self.evidence.users(namespace, claim)))
+    }
+
+    /// Whether a Pod uses a claim and has not ended.
+    pub(super) fn has_user(&self, namespace: &str, claim: &str) -> bool {
+        self.evidence.users(namespace, claim).any(|user| !has_ended(&user))
     }
 
     pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {
@@ -409,10 +448,11 @@ impl<'e> Case<'e> {
     /// The objects that this one owns, as their controller or not, in the order of their names.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
-        if uid.is_empty() {
+        if uid.is_empty() || self.left.get() == 0 {
             return Vec::new();
         }
-        in_order(self.evidence.dependents(&uid).filter(|object| object.text(&["metadata", "uid"]) != uid))
+        let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
+        self.allowed(in_order(self.evidence.dependents(&uid).filter(is_other)))
     }
 
     /// The Warning events since the object is not well, newest first.
@@ -443,6 +483,10 @@ impl<'e> Case<'e> {
     pub(super) fn age(&self, object: &Object<'_>) -> Option<SignedDuration> {
         time(object.at(&["metadata", "creationTimestamp"])).map(|created| self.now.duration_since(created))
     }
+}
+
+pub(super) fn has_ended(pod: &Object<'_>) -> bool {
+    pod.at(&["status", "phase"]).is_some_and(|phase| phase.is_str("Succeeded") || phase.is_str("Failed"))
 }
 
 fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::edges::references;
 use crate::assess::evidence::{ObjectName, defined};
 use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
@@ -24,6 +23,9 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     } else if let Some(text) = complaint {
         finding.fact(text);
     }
+    if (object.group(), object.kind()) == ("", "Pod") {
+        say_why_it_lives(case, object, finding);
+    }
     let protects = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
     match (object.group(), object.kind()) {
         ("", "Namespace") => namespace(case, object, finding),
@@ -42,7 +44,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             }
         }
         ("", "PersistentVolume") if protects("kubernetes.io/pv-protection") => {
-            let claims: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+            let claims = case.references(object);
             if let Some(claim) = case.examine_named(&claims).into_iter().next() {
                 finding.say("InUse", format!("claim {} is still bound to the volume", claim.name.name));
                 finding.held_by(claim, "is still bound to the volume");
@@ -56,8 +58,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             let mut objects = case.dependents(object);
             // What other kinds refer to does not keep them from being deleted.
             if extension::is_custom(group) {
-                let named: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
-                objects.extend(case.named(&named));
+                objects.extend(case.named(&case.references(object)));
             }
             holders(case, finding, objects);
         }
@@ -67,6 +68,20 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
 fn finalizers(object: &Object<'_>) -> Vec<String> {
     let list = object.at(&["metadata", "finalizers"]).and_then(Value::items);
     list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
+}
+
+/// What the kubelet says that it cannot do, so that the Pod is still there.
+fn say_why_it_lives(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+    const STUCK: [&str; 4] =
+        ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
+
+    let warnings = case.warnings(pod, finding.since);
+    if let Some(event) = warnings.iter().find(|event| STUCK.contains(&&*event.reason))
+        && !finding.text.contains(&*event.message)
+    {
+        let text = format!("{}; {}", finding.text, event.message);
+        finding.say(&event.reason, text);
+    }
 }
 
 /// A Pod is gone when the kubelet of its node says so.

@@ -2,9 +2,23 @@
 
 use crate::assess::Budgets;
 use crate::assess::case::{Case, Finding};
+use crate::assess::evidence::time;
 use crate::json::Value;
 use crate::object::Object;
 use crate::verdict::Status;
+
+/// A budget whose controller cannot tell which Pods it protects guards nothing.
+pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {
+    let Some(condition) = budget.condition("DisruptionAllowed") else { return };
+    let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
+    let is_broken = text("status") == "False" && text("reason") == "SyncFailed";
+    if is_broken && finding.is_current() {
+        let message = text("message");
+        let said = if message.trim().is_empty() { "the budget cannot be computed" } else { &message };
+        finding.turn(Status::Failed, "SyncFailed", said, "evidence/budget-sync");
+        finding.since = time(condition.get("lastTransitionTime"));
+    }
+}
 
 /// Names the budgets that a Deployment is below; with [`Budgets::Sufficient`], lets one that is kept suffice.
 pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {

@@ -1,5 +1,7 @@
 //! Which objects stand behind which: the one table of edges.
 
+use std::collections::HashMap;
+
 use crate::assess::evidence::ObjectName;
 use crate::json::{Kind, Value};
 use crate::object::Object;
@@ -64,6 +66,9 @@ const FLUX_SOURCE: (&str, &str) = ("source.toolkit.fluxcd.io", "");
 const HELM_CHART: (&str, &str) = ("source.toolkit.fluxcd.io", "HelmChart");
 const KUSTOMIZATION: (&str, &str) = ("kustomize.toolkit.fluxcd.io", "Kustomization");
 const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io", "HelmRelease");
+const EXTERNAL_SECRET: (&str, &str) = ("external-secrets.io", "ExternalSecret");
+const SECRET_STORE: (&str, &str) = ("external-secrets.io", "SecretStore");
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// Where a Kustomization names the objects whose health it waits for.
 const HEALTH_CHECKS: &str = "spec.healthChecks[]";
@@ -121,6 +126,20 @@ pub const EDGES: &[Edge] = &[
     edge(ANY, ANY, By::Reference { at: "spec.resourceRefs[]" }),
     edge(ANY, ANY, By::Reference { at: "spec.crossplane.resourceRefs[]" }),
     edge(ANY, ("cert-manager.io", "Issuer"), By::Reference { at: "spec.issuerRef" }),
+    edge(EXTERNAL_SECRET, SECRET_STORE, By::Reference { at: "spec.secretStoreRef" }),
+    edge(EXTERNAL_SECRET, SECRET_STORE, By::Reference { at: "spec.data[].sourceRef.storeRef" }),
+    edge(EXTERNAL_SECRET, SECRET_STORE, By::Reference { at: "spec.dataFrom[].sourceRef.storeRef" }),
+    edge(("external-secrets.io", "PushSecret"), SECRET_STORE, By::Reference { at: "spec.secretStoreRefs[]" }),
+    edge(
+        (ADMISSION, "ValidatingAdmissionPolicyBinding"),
+        (ADMISSION, "ValidatingAdmissionPolicy"),
+        By::ClusterField { at: "spec", name: "policyName" },
+    ),
+    edge(
+        (ADMISSION, "MutatingAdmissionPolicyBinding"),
+        (ADMISSION, "MutatingAdmissionPolicy"),
+        By::ClusterField { at: "spec", name: "policyName" },
+    ),
     edge(ANY, ANY, By::Reference { at: "spec.infrastructureRef" }),
     edge(ANY, ANY, By::Reference { at: "spec.controlPlaneRef" }),
     edge(ANY, ANY, By::Reference { at: "spec.bootstrap.configRef" }),
@@ -161,14 +180,18 @@ pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
 
 fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
+    let mut places: HashMap<ObjectName, usize> = HashMap::new();
     let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
         if name.is_empty() || kind.is_empty() {
             return;
         }
         let to = ObjectName::new(group, kind, namespace, name);
-        match found.iter_mut().find(|reference| reference.to == to) {
+        match places.get(&to).and_then(|at| found.get_mut(*at)) {
             Some(known) => known.optional &= optional,
-            None => found.push(Reference { to, optional }),
+            None => {
+                places.insert(to.clone(), found.len());
+                found.push(Reference { to, optional });
+            }
         }
     };
     let home = object.namespace();

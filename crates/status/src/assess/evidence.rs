@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::assess::edges;
 use crate::json::Value;
 use crate::object::Object;
+use crate::verdict::cut;
 
 /// Names one object of a cluster, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +103,18 @@ pub trait Evidence {
         self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
     }
 
+    /// The Pods on a node that are being deleted, or at least those.
+    ///
+    /// Asked for a Pod that waits until others have made room for it, which is rare.
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        let node = node.to_owned();
+        let pods = self.of_kind("", "Pod", None);
+        Box::new(pods.filter(move |pod| {
+            pod.at(&["spec", "nodeName"]).is_some_and(|own| own.is_str(&node))
+                && pod.at(&["metadata", "deletionTimestamp"]).is_some()
+        }))
+    }
+
     /// The CustomResourceDefinition of a kind, as far as definitions were read.
     fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>>;
 
@@ -191,8 +204,8 @@ impl<'a> Event<'a> {
         };
         let event = Event {
             warning: object.text(&["type"]) == "Warning",
-            reason: object.text(&["reason"]),
-            message: either("message", "note").and_then(Value::as_str).unwrap_or_default(),
+            reason: cut(object.text(&["reason"])),
+            message: cut(either("message", "note").and_then(Value::as_str).unwrap_or_default()),
             count: count.unwrap_or(1).max(1),
             first: times(&first).into_iter().min(),
             last: times(&last).into_iter().max(),

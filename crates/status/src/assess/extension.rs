@@ -1,9 +1,11 @@
 //! Custom resources, and every kind without rules of its own.
 
+use std::collections::HashSet;
+
 use jiff::SignedDuration;
 
-use crate::assess::case::{Case, Finding};
-use crate::assess::edges::references;
+use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::evidence::time;
 use crate::assess::{flux, workloads};
 use crate::json::{Kind, Value};
 use crate::object::Object;
@@ -14,12 +16,21 @@ const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     if finding.is_current() {
-        if finding.verdict.rule == "fallback" && is_new_without_status(case, object) {
+        let is_unjudged = finding.verdict.rule == "fallback";
+        if is_unjudged && is_new_without_status(case, object) {
             let text = "no controller has written a status yet";
             finding.turn(Status::InProgress, "NoStatus", text, "evidence/first-status");
         }
+        if is_unjudged && may_own_workload(object) {
+            fail_by_own_workload(case, object, finding);
+        }
         return;
     }
+    follow(case, object, finding);
+}
+
+/// Follows what an object that is not well owns and names.
+pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     if finding.is_stale() {
         return;
     }
@@ -29,10 +40,11 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         .partition(|owned| matches!((owned.group(), owned.kind()), ("apps" | "extensions", "ReplicaSet")));
     others.extend(workloads::current(object, &sets).cloned());
     let owned: Vec<_> = others.iter().filter_map(|owned| case.examine(owned)).collect();
-    let references: Vec<_> = references(object).into_iter().map(|reference| reference.to).collect();
+    let references = case.references(object);
     let named = case.examine_named(&references).into_iter();
     // What an object merely names may serve others; that it fails is a word, no hard cause.
-    let named = named.filter(|named| owned.iter().all(|owned| owned.name != named.name));
+    let owned_names: HashSet<_> = owned.iter().map(|owned| owned.name.clone()).collect();
+    let named = named.filter(|named| !owned_names.contains(&named.name));
     let named: Vec<_> = named.map(|named| Finding { hard: None, ..named }).collect();
     finding.follow(owned.into_iter().chain(named));
     for name in references.iter().filter(|name| case.is_missing(name)) {
@@ -40,7 +52,70 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     }
 }
 
-/// Whether a group is one of custom resources that have no rules of their own.
+/// A custom resource of which nobody says how it is fails with the workload that it owns, or that a custom resource
+/// owns that it owns.
+fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+    let failing_below = |owner: &Object<'_>| -> Vec<Finding> {
+        let workloads = own_workloads(case, owner).into_iter().filter(|it| !is_custom(it.group()));
+        workloads.filter_map(|it| hard(case.examine(&it)?)).collect()
+    };
+    let mut failing = Vec::new();
+    for owned in own_workloads(case, object) {
+        if !is_custom(owned.group()) {
+            failing.extend(case.examine(&owned).and_then(hard));
+            continue;
+        }
+        let below = failing_below(&owned);
+        if !below.is_empty() {
+            // The one between them may be well by its own words; then it is no link.
+            match case.examine(&owned).and_then(hard) {
+                Some(between) => failing.push(between),
+                None => failing.extend(below),
+            }
+        }
+    }
+    if failing.is_empty() {
+        return;
+    }
+    if finding.is_current() {
+        let text = "what it owns fails";
+        finding.turn(Status::InProgress, "WorkloadFails", text, "evidence/own-workload");
+    }
+    finding.follow(failing);
+}
+
+/// What has failed by a hard cause; a Job that has failed has no tries left.
+fn hard(mut workload: Finding) -> Option<Finding> {
+    if workload.name.kind == "Job" && workload.status() == Status::Failed {
+        workload.hard = workload.hard.or(Some(HardCause::JobFailed));
+    }
+    workload.hard.is_some().then_some(workload)
+}
+
+/// The workloads and custom resources that an object controls; of its Jobs the newest alone.
+fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
+    let is_job = |owned: &Object<'_>| (owned.group(), owned.kind()) == ("batch", "Job");
+    let (jobs, mut others): (Vec<_>, Vec<_>) = case.owned(object, None).into_iter().partition(is_job);
+    others.retain(|owned| {
+        is_custom(owned.group())
+            || matches!(
+                (owned.group(), owned.kind()),
+                ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("", "Pod")
+            )
+    });
+    let created = |job: &Object<'_>| time(job.at(&["metadata", "creationTimestamp"]));
+    others.extend(jobs.into_iter().max_by_key(|job| (created(job), job.name().into_owned())));
+    others
+}
+
+/// Whether what an object owns says how it is, where nothing else does.
+///
+/// What an Application of Argo CD delivers is not owned by it.
+pub fn may_own_workload(object: &Object<'_>) -> bool {
+    is_custom(object.group()) && (object.group(), object.kind()) != ("argoproj.io", "Application")
+}
+
+/// Whether a group is one of custom resources that have no rules of their own here.
 pub(super) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }

@@ -4,6 +4,7 @@ use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, health_checks, references};
 use crate::json::Value;
 use crate::object::Object;
+use crate::verdict::cut;
 
 pub(super) fn is_flux(group: &str) -> bool {
     group == "toolkit.fluxcd.io" || group.ends_with(".toolkit.fluxcd.io")
@@ -15,7 +16,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     if !finding.is_current() && REMEDIES.contains(&&*reason) {
         return remedied(object, finding);
     }
-    if finding.is_current() || ready.is_none_or(|ready| finding.verdict.message != ready_text(ready)) {
+    if finding.is_current() || ready.is_none_or(|ready| finding.verdict.message != cut(ready_text(ready))) {
         return;
     }
     let waits_for = |reference: &&Reference| match &*reason {
@@ -28,6 +29,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         "HealthCheckFailed" => health_checks(object),
         _ => references(object).into_iter().filter(|reference| waits_for(&reference)).collect(),
     };
+    let awaited = case.allowed(awaited);
     for reference in &awaited {
         if case.is_missing(&reference.to) {
             finding.lacks(&case.called(&reference.to), &reference.to.name);

@@ -6,13 +6,15 @@
 //!
 //! * what is in progress has failed when a *hard cause* stands behind it: an image that cannot be pulled,
 //!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
-//! * a few kinds are worse than they say: a bare Pod that failed, a LoadBalancer without address, …;
+//! * a few kinds are worse than they say: a bare Pod that failed, a LoadBalancer without address, a custom resource
+//!   of which no rule knows more than that it is there while its own workload fails, …;
 //! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment;
 //! * all else is noise.
 //!
 //! An [`Assessment`] of an object that is not well carries the chain from it to the deepest object in the
 //! cluster that is not well, and that object's own words.
 
+mod admission;
 mod autoscaling;
 mod batch;
 mod case;
@@ -27,6 +29,7 @@ mod network;
 mod node;
 mod pod;
 mod refusals;
+mod rollout;
 mod since;
 mod storage;
 mod workloads;
@@ -42,11 +45,13 @@ use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
+pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
     Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,
 };
+pub use extension::may_own_workload;
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -234,6 +239,15 @@ fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
         ("", "Node") => node::examine(object, finding),
         ("", "Service") => network::service(case, object, finding),
         ("", "PersistentVolumeClaim") => storage::claim(case, object, finding),
+        ("storage.k8s.io", "VolumeAttachment") => storage::attachment(object, finding),
+        ("networking.k8s.io" | "extensions", "Ingress") => network::ingress(case, object, finding),
+        ("policy", "PodDisruptionBudget") => disruption::budget(object, finding),
+        ("certificates.k8s.io", "CertificateSigningRequest") => admission::signing_request(object, finding),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+        ) => admission::binding(case, object, finding),
+        ("argoproj.io", "Rollout") => rollout::examine(case, object, finding),
         ("apps" | "extensions", "Deployment") => workloads::deployment(case, object, finding),
         ("apps" | "extensions", "ReplicaSet") => workloads::replica_set(case, object, finding),
         ("apps", "StatefulSet") => workloads::stateful_set(case, object, finding),

@@ -1,5 +1,7 @@
 //! Services, and the APIs that stand behind some of them.
 
+use jiff::SignedDuration;
+
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
 use crate::assess::evidence::{ObjectName, time};
@@ -36,6 +38,27 @@ fn has_address(service: &Object<'_>) -> bool {
         .any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
 }
 
+/// How recent the last warning about an Ingress is that still has no address.
+const WARNED: SignedDuration = SignedDuration::from_mins(10);
+
+/// How often its controller has warned by then: one that retries has had its chance.
+const WARNINGS: i64 = 3;
+
+/// An Ingress needs no address; that its controller goes on warning about one without is why it has none.
+pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Finding) {
+    if !finding.is_current() || has_address(ingress) {
+        return;
+    }
+    let created = time(ingress.at(&["metadata", "creationTimestamp"]));
+    let warnings = case.warnings(ingress, created);
+    let count = warnings.iter().fold(0_i64, |sum, event| sum.saturating_add(event.count));
+    let Some(newest) = warnings.first().filter(|event| case.is_recent(event, WARNED)) else { return };
+    if count >= WARNINGS {
+        finding.turn(Status::InProgress, &newest.reason, &*newest.message, "evidence/ingress");
+        finding.since = warnings.iter().filter_map(|event| event.first).min();
+    }
+}
+
 /// An aggregated API says itself whether it can be reached.
 pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &mut Finding) {
     let Some(available) = api_service.condition("Available") else { return };
@@ -49,7 +72,7 @@ pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &m
         if let Some(service) = case.get(&reference.to).found() {
             finding.follow(behind(case, &service));
         } else if case.is_missing(&reference.to) {
-            finding.fact(format!("{} does not exist", case.called(&reference.to)));
+            finding.lacks(&case.called(&reference.to), &reference.to.name);
         }
     }
     finding.hard = None;

@@ -4,12 +4,13 @@ use crate::assess::case::{Finding, HardCause};
 use crate::json::Value;
 use crate::object::Object;
 
-/// A node whose kubelet no longer reports is lost; one that reports that it is not ready may get well.
+/// A node whose kubelet no longer reports is lost; one that reports that it is not ready still speaks, and may get well.
 pub(super) fn examine(node: &Object<'_>, finding: &mut Finding) {
-    let ready = node.condition("Ready");
-    let is_silent =
-        ready.is_some_and(|ready| ready.get("status").is_some_and(|status| status.is_str("Unknown")));
-    if !finding.is_current() && (is_silent || is_unreachable(node)) {
+    let is_silent = match node.condition("Ready").and_then(|ready| ready.get("status")) {
+        Some(status) => status.is_str("Unknown"),
+        None => is_unreachable(node),
+    };
+    if !finding.is_current() && is_silent {
         let reason = finding.reason.clone();
         finding.harden(HardCause::NodeLost, &reason, "");
     }

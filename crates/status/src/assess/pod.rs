@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::case::{Case, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
@@ -18,6 +18,15 @@ const MOUNT_FAILURES: i64 = 3;
 
 /// How long a cluster autoscaler waits for a node before it tries another way.
 const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
+
+/// How often a container has restarted that is in a crash loop between two crashes.
+const CRASHES: i64 = 3;
+
+/// After a run of this length the kubelet starts a container again at once.
+const BACK_OFF_RESET: SignedDuration = SignedDuration::from_mins(10);
+
+/// The longest pause between two starts is five minutes, and a loop has short runs.
+const CRASHED_RECENTLY: SignedDuration = SignedDuration::from_mins(10);
 
 /// kstatus' time for the scheduler.
 const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
@@ -42,13 +51,18 @@ pub(super) fn examine(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) 
         finding.follow([node.clone()]);
         return;
     }
-    if let Some(complaint) = container(pod, finding, since) {
+    if let Some(complaint) = container(case, pod, finding, since) {
         finding.harden(complaint.cause, &complaint.reason, complaint.text);
         name_missing(case, pod, finding);
         return;
     }
     if is_unschedulable(pod) {
         unschedulable(case, pod, finding, since);
+        return;
+    }
+    if is_not_scheduled(pod) {
+        say_what_scheduling_awaits(pod, finding);
+        finding.follow(obstacles(case, &claims(pod)));
         return;
     }
     if !has_started(pod) {
@@ -102,6 +116,8 @@ struct Termination {
     code: i64,
     reason: String,
     message: String,
+    /// When it began.
+    from: Option<Timestamp>,
     at: Option<Timestamp>,
 }
 
@@ -114,6 +130,7 @@ impl Termination {
             code: end.get("exitCode").and_then(Value::as_i64).unwrap_or(0),
             reason: text(end, "reason"),
             message: text(end, "message").trim().to_owned(),
+            from: time(end.get("startedAt")),
             at: time(end.get("finishedAt")),
         })
     }
@@ -141,11 +158,18 @@ struct Complaint {
 }
 
 /// The first container with a hard cause; the others become facts.
-fn container(pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) -> Option<Complaint> {
+fn container(
+    case: &Case<'_>,
+    pod: &Object<'_>,
+    finding: &mut Finding,
+    since: Option<Timestamp>,
+) -> Option<Complaint> {
     let mut first = None;
     for status in statuses(pod) {
         let ends = [Termination::of(status, "state"), Termination::of(status, "lastState")];
-        let complaint = out_of_memory(status, &ends, since).or_else(|| waiting(status));
+        let complaint = out_of_memory(status, &ends, since)
+            .or_else(|| waiting(status))
+            .or_else(|| crash_loop(case, pod, status, &ends, since));
         if complaint.is_some() || !status.get("ready").and_then(Value::as_bool).unwrap_or(false) {
             for end in ends.iter().flatten().filter(|end| end.is_failure()) {
                 finding.fact(end.text());
@@ -166,8 +190,15 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     let waiting = status.get("state")?.get("waiting")?;
     let reason = text(waiting, "reason");
     let cause = match &*reason {
-        "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" => HardCause::ImagePull,
-        "CreateContainerConfigError" | "CreateContainerError" => HardCause::Configuration,
+        "ImagePullBackOff"
+        | "ErrImagePull"
+        | "InvalidImageName"
+        | "ErrImageNeverPull"
+        | "ImageInspectError"
+        | "SignatureValidationFailed" => HardCause::ImagePull,
+        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+            HardCause::Configuration
+        }
         "CrashLoopBackOff" => HardCause::Crash,
         _ => return None,
     };
@@ -175,6 +206,39 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     let words =
         if said.trim().is_empty() { format!("container {}: {reason}", text(status, "name")) } else { said };
     Some(Complaint { cause, reason, text: words })
+}
+
+/// A crash loop between two crashes: the container runs, or has just ended, and will crash again.
+///
+/// A run of ten minutes resets the back-off of the kubelet; restarts count a whole life, so they alone prove nothing.
+fn crash_loop(
+    case: &Case<'_>,
+    pod: &Object<'_>,
+    status: Value<'_>,
+    ends: &[Option<Termination>; 2],
+    since: Option<Timestamp>,
+) -> Option<Complaint> {
+    let is_ready = status.get("ready").and_then(Value::as_bool) == Some(true);
+    let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
+    let latest = ends.iter().flatten().next().filter(|end| end.is_failure())?;
+    let run = latest.at?.duration_since(latest.from?);
+    if is_ready || restarts < CRASHES || run >= BACK_OFF_RESET {
+        return None;
+    }
+    let is_recent = latest.at.is_some_and(|at| case.now.duration_since(at) <= CRASHED_RECENTLY);
+    let backs_off = || {
+        let says_so = |event: &Event<'_>| {
+            event.reason == "BackOff"
+                && event.message.contains("restarting")
+                && case.is_recent(event, CRASHED_RECENTLY)
+        };
+        case.warnings(pod, since).iter().any(says_so)
+    };
+    if !is_recent && !backs_off() {
+        return None;
+    }
+    let text = format!("{}, {restarts} restarts", latest.text());
+    Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
 /// A container whose last ends were out of memory, at least two of them, the latest since the Pod is not well.
@@ -224,27 +288,80 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
     finding.say("Unschedulable", said);
     let is_due = case.age(pod).is_none_or(|age| age >= SCHEDULING);
     if is_due || finding.status() == Status::Failed {
-        // The latest word of the autoscaler counts.
-        let coming = case.events(pod, since).into_iter().find(|event| {
-            matches!(
-                &*event.reason,
-                "TriggeredScaleUp" | "NotTriggerScaleUp" | "FailedScaleUp" | "ScaleUpTimedOut"
-            )
-        });
-        match coming {
-            Some(event) if event.reason == "TriggeredScaleUp" && case.is_recent(&event, NODE_COMING) => {
-                let waits = format!("{}; a node is coming: {}", finding.text, event.message);
+        match coming(case, pod, since) {
+            Some((reason, said)) => {
+                let waits = format!("{}; {said}", finding.text);
                 let since = finding.since;
-                finding.turn(Status::InProgress, "TriggeredScaleUp", waits, "evidence/scale-up");
+                finding.turn(Status::InProgress, reason, waits, "evidence/scale-up");
                 finding.since = since;
             }
-            _ => finding.harden(HardCause::Unschedulable, "Unschedulable", ""),
+            None => finding.harden(HardCause::Unschedulable, "Unschedulable", ""),
         }
     }
     finding.follow(obstacles(case, &claims(pod)));
     if finding.below.is_empty() {
         name_missing(case, pod, finding);
     }
+}
+
+/// What makes room for a Pod that fits no node yet.
+fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
+    let events = case.events(pod, since);
+    let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);
+    // Of the cluster autoscaler the latest word counts.
+    let word = events.iter().find(|event| {
+        matches!(
+            &*event.reason,
+            "TriggeredScaleUp" | "NotTriggerScaleUp" | "FailedScaleUp" | "ScaleUpTimedOut"
+        )
+    });
+    if let Some(event) = word.filter(|event| event.reason == "TriggeredScaleUp").filter(is_recent) {
+        return Some(("TriggeredScaleUp", format!("a node is coming: {}", event.message)));
+    }
+    if let Some(event) = events.iter().find(|event| event.reason == "Nominated").filter(is_recent) {
+        return Some(("Nominated", format!("a node is coming: {}", event.message)));
+    }
+    let node = pod.text(&["status", "nominatedNodeName"]);
+    if node.is_empty() {
+        return None;
+    }
+    let is_leaving = |other: &Object<'_>| {
+        // When its grace ends.
+        let end = time(other.at(&["metadata", "deletionTimestamp"]));
+        end.is_some_and(|end| case.now <= end)
+            && other.text(&["spec", "nodeName"]) == node
+            && is_preempted(other)
+    };
+    let leaving =
+        case.evidence.terminating_on(&node).filter(is_leaving).map(|other| ObjectName::of(&other)).min()?;
+    let text = format!("Pod {}/{} makes room on node {node}", leaving.namespace, leaving.name);
+    Some(("Preempting", text))
+}
+
+/// Whether a Pod goes because one of higher priority wants its place; old schedulers do not say so.
+fn is_preempted(pod: &Object<'_>) -> bool {
+    let reason = pod.condition("DisruptionTarget").map(|condition| text(condition, "reason"));
+    reason.is_none_or(|reason| reason == "PreemptionByScheduler")
+}
+
+/// Whether the scheduler, or who holds it back, says that a Pod has no node, and not because it fits none.
+fn is_not_scheduled(pod: &Object<'_>) -> bool {
+    pod.text(&["spec", "nodeName"]).is_empty()
+        && pod
+            .condition("PodScheduled")
+            .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("False")))
+}
+
+fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Finding) {
+    let said = |key| pod.condition("PodScheduled").map(|condition| text(condition, key)).unwrap_or_default();
+    let (reason, mut message) = (said("reason"), said("message"));
+    let gates = pod.at(&["spec", "schedulingGates"]).and_then(Value::items).into_iter().flatten();
+    let gates: Vec<_> = gates.map(|gate| text(gate, "name")).filter(|name| !name.is_empty()).collect();
+    if !gates.is_empty() && !gates.iter().all(|gate| message.contains(gate.as_str())) {
+        let before = if message.trim().is_empty() { String::new() } else { format!("{message}; ") };
+        message = format!("{before}it waits for scheduling gates: {}", gates.join(", "));
+    }
+    finding.say(&reason, message);
 }
 
 fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
@@ -280,7 +397,7 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
 
 /// The claims that cannot be bound; one that waits for this very Pod is no obstacle.
 fn obstacles(case: &Case<'_>, claims: &[ObjectName]) -> impl Iterator<Item = Finding> + use<> {
-    let claims = case.examine_named(claims).into_iter();
+    let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
@@ -292,8 +409,7 @@ fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectName]) -> Op
         let other_node = other.text(&["spec", "nodeName"]);
         other.name() != pod.name() && !other_node.is_empty() && other_node != node
     });
-    let ended = |other: &Object<'_>| is_in_phase(other, "Succeeded") || is_in_phase(other, "Failed");
-    let findings = others.filter(|other| !ended(other)).filter_map(|other| case.examine(&other));
+    let findings = others.filter(|other| !has_ended(other)).filter_map(|other| case.examine(&other));
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::adverse;
 use crate::assess::evidence::time;
 use crate::json::Value;
 use crate::object::Object;
@@ -12,6 +13,7 @@ pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
         Status::Terminating => deleted(object),
+        _ if verdict.rule == "generic/adverse" => adverse::since(object),
         _ => decisive(object, verdict).or_else(|| conditions(object)).or_else(|| {
             match (object.group(), object.kind()) {
                 ("batch", "Job") => time(object.at(&["status", "startTime"])),

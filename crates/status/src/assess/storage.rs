@@ -2,9 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::case::{Case, Finding, has_ended};
 use crate::assess::evidence::{ObjectName, time};
-use crate::assess::pod;
 use crate::json::Value;
 use crate::object::Object;
 use crate::verdict::Status;
@@ -57,6 +56,17 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     }
 }
 
+/// A volume that cannot be attached says why; what was attached before is gone from there.
+pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Finding) {
+    let error = attachment.at(&["status", "attachError"]).filter(|error| !error.is_null());
+    let is_attached = attachment.at(&["status", "attached"]).and_then(Value::as_bool) == Some(true);
+    let Some(error) = error.filter(|_| finding.is_current() && !is_attached) else { return };
+    let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    let said = if message.trim().is_empty() { "the volume cannot be attached" } else { &message };
+    finding.turn(Status::InProgress, "AttachError", said, "evidence/attachment");
+    finding.since = time(error.get("time"));
+}
+
 enum Class {
     WaitsForConsumer,
     BindsAtOnce,
@@ -106,12 +116,8 @@ fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
 
 fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding, is_failing: bool) {
     let namespace = claim.namespace();
-    let has_ended =
-        |object: &Object<'_>| pod::is_in_phase(object, "Succeeded") || pod::is_in_phase(object, "Failed");
-    let users: Vec<_> =
-        case.users(&claim.namespace(), &claim.name()).into_iter().filter(|user| !has_ended(user)).collect();
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
-    if users.is_empty() && !was_used {
+    if !was_used && !case.has_user(&namespace, &claim.name()) {
         if case.evidence.knows_users(&namespace) {
             let text = "waits for the first Pod that uses it; there is none";
             finding.turn(Status::Current, "", text, "evidence/first-consumer");
@@ -120,7 +126,9 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
         }
     } else if !is_failing && !was_used {
         finding.say(WAITS_FOR_CONSUMER, "waits for a Pod that uses it to have a node");
-        let waiting = users.iter().filter(|user| user.text(&["spec", "nodeName"]).is_empty());
+        let users = case.users(&namespace, &claim.name());
+        let waits = |user: &&Object<'_>| !has_ended(user) && user.text(&["spec", "nodeName"]).is_empty();
+        let waiting = users.iter().filter(waits);
         // Provisioning is no hard cause, and neither is what keeps a Pod from its node one for the claim.
         let hard = finding.hard;
         let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Finding { hard: None, ..pod });

@@ -82,7 +82,15 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
         return;
     }
     let current = current(deployment, &sets);
-    finding.follow(current.and_then(|set| case.examine(set)));
+    let mut dependents: Vec<_> = current.and_then(|set| case.examine(set)).into_iter().collect();
+    if dependents.iter().all(Finding::is_current) && is_recreated(deployment) {
+        // New Pods are made when the last old one is gone.
+        let pods = sets.iter().flat_map(|set| case.owned(set, Some(POD)));
+        let ended = |pod: &Object<'_>| pod::is_in_phase(pod, "Failed") || pod::is_in_phase(pod, "Succeeded");
+        let leaving = pods.filter(|pod| is_terminating(pod) && !ended(pod));
+        dependents.extend(leaving.filter_map(|pod| case.examine(&pod)));
+    }
+    finding.follow(dependents);
     // What an older ReplicaSet may not make does not stand in the way.
     if finding.hard.is_none()
         && !refusals::condition(deployment, finding, "Progressing", "False")
@@ -91,6 +99,10 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
         refusals::condition(deployment, finding, "ReplicaFailure", "True");
     }
     unseen(case, deployment, finding);
+}
+
+fn is_recreated(deployment: &Object<'_>) -> bool {
+    deployment.at(&["spec", "strategy", "type"]).is_some_and(|kind| kind.is_str("Recreate"))
 }
 
 fn is_paused(deployment: &Object<'_>) -> bool {
@@ -155,6 +167,11 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
         return;
     }
     let wanted = count(set, &["status", "desiredNumberScheduled"], 0);
+    let has = |key| count(set, &["status", key], 0) >= wanted;
+    if finding.reason == "LessUpdated" && is_on_delete(set) && has("numberAvailable") && has("numberReady") {
+        let text = "all Pods are available; those of the old template are replaced by hand";
+        finding.turn(Status::Current, "", text, "evidence/on-delete");
+    }
     let lacks = count(set, &["status", "currentNumberScheduled"], 0) < wanted;
     let mut pods = pods(case, set, finding, Terminating::Counted);
     let is_lost = |pod: &&Finding| pod.hard == Some(HardCause::NodeLost);

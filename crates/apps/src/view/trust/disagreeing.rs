@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
-use taffrail_status::{Object, Status};
+use taffrail_status::{Object, Status, assess};
 
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
@@ -23,6 +23,8 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings.extend(tools(ground));
     findings.extend(groups(ground));
     findings.extend(claims(ground));
+    findings.extend(renewals(ground));
+    findings.extend(runs(ground));
     findings
 }
 
@@ -161,6 +163,43 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
             (format!("{name} is {status}{message}"), delivery::time(condition.get("lastTransitionTime")))
         })
     })
+}
+
+/// Certificates that are still valid, and will not be for long.
+fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (resource, observed, apps) in ground.resources() {
+        let is_certificate =
+            (&*resource.key.group, &*resource.key.kind) == ("cert-manager.io", "Certificate");
+        let Some(issuing) = observed.object.condition("Issuing").filter(|_| is_certificate) else { continue };
+        let text = |key| issuing.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !is_well(resource) || text("status") != "False" || text("reason") != "Failed" {
+            continue;
+        }
+        let said = crate::view::text::line(&text("message"));
+        let message = format!("is valid, but its renewal failed: {said}");
+        let since = delivery::time(issuing.get("lastTransitionTime"));
+        let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
+        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+    }
+    findings
+}
+
+/// CronJobs that keep no Job that succeeded, so that nobody sees whether one did.
+fn runs(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (resource, observed, apps) in ground.resources() {
+        let is_cron_job = (&*resource.key.group, &*resource.key.kind) == ("batch", "CronJob");
+        let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
+        let Some(run) = run else { continue };
+        let message = format!(
+            "keeps no Job that succeeded, so nothing says whether its run of {run} did; keep one \
+             (spec.successfulJobsHistoryLimit), for a minute at least"
+        );
+        let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
+        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+    }
+    findings
 }
 
 /// Tools that call an app well that is not, or the other way round.

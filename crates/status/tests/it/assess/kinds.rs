@@ -275,6 +275,9 @@ fn a_deletion_ends_at_what_holds_the_object_and_never_fails() {
     check(&claim, "Terminating < /PersistentVolumeClaim/shop/data: kubernetes.io/pvc-protection");
     check(&all(&[&claim, &pod("web", &user)]), "Terminating < /Pod/shop/web");
     check(&all(&[&claim, &pod("web", USER)]), "Terminating < /PersistentVolumeClaim/shop/data");
+    // One that has ended holds it, too.
+    let ended = user.replace("phase: Pending", "phase: Succeeded");
+    check(&all(&[&claim, &pod("web", &ended)]), "Terminating < /Pod/shop/web");
 
     let volume = deleted(
         "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\nspec: {claimRef: {kind: PersistentVolumeClaim, namespace: shop, name: data}}",

@@ -1,5 +1,8 @@
 //! Evidence: the golden cases, the rules that they do not reach, and damage.
 
+mod adverse;
+mod bounds;
+mod current;
 mod damaged;
 mod golden;
 mod kinds;

@@ -28,10 +28,14 @@ fn what_waiting_never_mends_is_a_hard_cause() {
             "CreateContainerConfigError",
             "CreateContainerError",
             "CrashLoopBackOff",
+            "ErrImageNeverPull",
+            "ImageInspectError",
+            "SignatureValidationFailed",
+            "RunContainerError",
         ] {
             check(&rolling(&waiting(list, reason)), &format!("Failed{CAUSE}: it says why"));
         }
-        for reason in ["ContainerCreating", "PodInitializing", "RunContainerError", "Anything"] {
+        for reason in ["ContainerCreating", "PodInitializing", "Anything"] {
             check(&rolling(&waiting(list, reason)), &format!("InProgress{CAUSE}"));
         }
     }
@@ -102,6 +106,12 @@ fn a_node_that_is_coming_is_waited_for() {
     check(&with(&changed), &format!("Failed{CAUSE}"));
     let old = pod.replace("2026-03-01T11:50:00Z", "2026-03-01T10:00:00Z");
     let late = all(&[ROLLING, &old, &scaling("TriggeredScaleUp", "11:30:00")]);
+    check(&late, &format!("Failed{CAUSE}"));
+    // Karpenter names the node that it makes, whatever another autoscaler says.
+    check(&with(&[scaling("Nominated", "11:58:00")]), &format!("InProgress{CAUSE}: a node is coming"));
+    let both = [scaling("Nominated", "11:52:00"), scaling("NotTriggerScaleUp", "11:58:00")];
+    check(&with(&both), &format!("InProgress{CAUSE}: a node is coming"));
+    let late = all(&[ROLLING, &old, &scaling("Nominated", "11:30:00")]);
     check(&late, &format!("Failed{CAUSE}"));
     // What was before this Pod is about another one of that name.
     check(&with(&[scaling("TriggeredScaleUp", "11:49:00")]), &format!("Failed{CAUSE}"));
@@ -203,9 +213,10 @@ fn a_lost_node_is_a_hard_cause_and_one_that_is_not_ready_is_not() {
     );
     check(&all(&[&rolling(UNREADY), &node("node-1", "True")]), &format!("InProgress{CAUSE}"));
     check(&all(&[&rolling(UNREADY), &node("node-9", "Unknown")]), &format!("InProgress{CAUSE}"));
+    // A taint is taken back a little later than the kubelet speaks again.
     let tainted = node("node-1", "False")
         + "spec: {taints: [{key: node.kubernetes.io/unreachable, effect: NoExecute}]}";
-    check(&all(&[&rolling(UNREADY), &tainted]), "Failed < /Node//node-1");
+    check(&all(&[&rolling(UNREADY), &tainted]), "InProgress < /Node//node-1");
 }
 
 #[test]
@@ -279,4 +290,106 @@ fn beside_its_owner_a_pod_that_ended_badly_says_so() {
     };
     assert_eq!(shown("Failed"), (Status::Failed, "The node was low on memory".to_owned()));
     assert_eq!(shown("Succeeded").0, Status::Current);
+}
+
+/// A Pod whose container has crashed: `state` now, `restarts` so far, and its last run.
+fn crashed(state: &str, ready: bool, restarts: u32, code: u32, from: &str, to: &str) -> String {
+    let last = format!(
+        r#"{{terminated: {{exitCode: {code}, reason: Error, startedAt: "2026-03-01T{from}Z", finishedAt: "2026-03-01T{to}Z"}}}}"#
+    );
+    rolling(&format!(
+        r#"status: {{phase: Running, conditions: [{{type: Ready, status: "False", lastTransitionTime: "2026-03-01T11:50:10Z"}}],
+            containerStatuses: [{{name: app, ready: {ready}, restartCount: {restarts}, state: {state}, lastState: {last}}}]}}"#
+    ))
+}
+
+#[test]
+fn a_crash_loop_is_one_between_two_crashes_too() {
+    let failed = format!("Failed{CAUSE}: container app ended with exit code 1 (Error), ");
+    let in_progress = format!("InProgress{CAUSE}");
+    let running = "{running: {}}";
+    check(&crashed(running, false, 3, 1, "11:57:00", "11:58:00"), &failed);
+    check(&crashed(running, false, 2, 1, "11:57:00", "11:58:00"), &in_progress);
+    check(&crashed(running, true, 3, 1, "11:57:00", "11:58:00"), &in_progress);
+    check(&crashed(running, false, 3, 0, "11:57:00", "11:58:00"), &in_progress);
+    // One crash of what ran for long, with old restarts.
+    check(&crashed(running, false, 40, 1, "11:48:00", "11:58:00"), &in_progress);
+    check(&crashed(running, false, 40, 1, "11:48:01", "11:58:00"), &failed);
+    // The loop is over: it has run for more than ten minutes, and is not ready for another reason.
+    let long_ago = crashed(running, false, 9, 1, "11:48:00", "11:49:59");
+    check(&long_ago, &in_progress);
+    let backs_off = |message: &str| event("Pod/web-2-a", "Warning", "BackOff", 9, "11:52:00", message);
+    let restarting = backs_off("Back-off restarting failed container app in pod web-2-a");
+    check(&all(&[&long_ago, &restarting]), &failed);
+    check(&all(&[&long_ago, &backs_off("Back-off pulling image")]), &in_progress);
+    // At the moment of a crash.
+    let end = r#"{terminated: {exitCode: 1, reason: Error, startedAt: "2026-03-01T11:59:00Z", finishedAt: "2026-03-01T11:59:50Z"}}"#;
+    check(&crashed(end, false, 3, 1, "11:57:00", "11:58:00"), &failed);
+    let endless = crashed(running, false, 3, 1, "11:57:00", "11:58:00").replace("startedAt", "begun");
+    check(&endless, &in_progress);
+    let init = crashed(running, false, 3, 1, "11:57:00", "11:58:00")
+        .replace("containerStatuses", "initContainerStatuses");
+    check(&init, &failed);
+}
+
+#[test]
+fn a_pod_for_which_others_make_room_waits_for_their_grace() {
+    let waiting = pod_of(
+        "ReplicaSet/web-2",
+        "web-2-a",
+        r#"status: {phase: Pending, nominatedNodeName: node-1, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#,
+    );
+    let leaving = |node: &str, until: &str, reason: &str| {
+        format!(
+            r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: low, namespace: batch, uid: u-low, deletionTimestamp: "2026-03-01T{until}Z", deletionGracePeriodSeconds: 30}}
+spec: {{nodeName: {node}}}
+status: {{phase: Running, conditions: [{{type: DisruptionTarget, status: "True", reason: {reason}}}]}}
+"#
+        )
+    };
+    let with = |other: &str| all(&[ROLLING, &waiting, other]);
+    let preempted = "PreemptionByScheduler";
+    let room = format!("InProgress{CAUSE}: Pod batch/low makes room on node node-1");
+    check(&with(&leaving("node-1", "12:00:00", preempted)), &room);
+    check(&with(&leaving("node-1", "11:59:59", preempted)), &format!("Failed{CAUSE}"));
+    check(&with(&leaving("node-2", "12:00:10", preempted)), &format!("Failed{CAUSE}"));
+    check(&with(&leaving("node-1", "12:00:10", "EvictionByEvictionAPI")), &format!("Failed{CAUSE}"));
+    // Old schedulers do not say why.
+    let old = leaving("node-1", "12:00:10", preempted).replace("DisruptionTarget", "Other");
+    check(&with(&old), &room);
+}
+
+#[test]
+fn what_a_pod_waits_for_before_it_has_a_node_is_told() {
+    let unscheduled = |reason: &str, message: &str, spec: &str| {
+        rolling(&format!(
+            r#"{spec}
+status: {{phase: Pending, conditions: [{{type: PodScheduled, status: "False", reason: {reason}, message: "{message}"}}]}}"#
+        ))
+    };
+    let gates = "spec: {schedulingGates: [{name: example.com/quota}, {name: example.com/node}]}";
+    check(
+        &unscheduled("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates", gates),
+        &format!("InProgress{CAUSE}: scheduling gates: example.com/quota, example.com/node"),
+    );
+    check(
+        &unscheduled("SchedulerError", "binding rejected: timed out", "spec: {}"),
+        &format!("InProgress{CAUSE}: binding rejected: timed out"),
+    );
+}
+
+#[test]
+fn why_a_pod_cannot_be_killed_is_told() {
+    let stuck = pod("web", "spec: {nodeName: node-1}\nstatus: {phase: Running}")
+        .replace("namespace: shop,", "namespace: shop, deletionTimestamp: '2026-03-01T11:00:00Z',");
+    let event = |reason: &str| {
+        event("Pod/web", "Warning", reason, 9, "11:59:00", "error killing pod: context deadline exceeded")
+    };
+    check(&all(&[&stuck, &event("FailedKillPod")]), "Terminating < /Pod/shop/web: error killing pod");
+    let objects = read(&all(&[&stuck, &event("Unhealthy")]));
+    let told = super::tell(&super::assess_all(&[super::name("/Pod/shop/web")], &dump(&objects), now()));
+    assert!(!told.contains("error killing"), "{told}");
 }

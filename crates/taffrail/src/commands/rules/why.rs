@@ -145,6 +145,7 @@ fn text(item: &Item<'_>, verdict: &Verdict) -> String {
         "generic/first-status" => "its controller has not written a status yet",
         "generic/deletion" => "it is being deleted",
         "generic/ready" | "generic/conditions" => "its conditions decide, which any kind may have",
+        "generic/adverse" => "what it says of itself speaks against it, whatever its kind",
         "fallback" => "nothing speaks against it, so it counts as ready",
         rule if rule.starts_with("builtin/") => "what is built in for the kind decides",
         _ => return out,

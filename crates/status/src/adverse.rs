@@ -1,0 +1,146 @@
+//! What an object says against itself where no rule for its kind listens.
+//!
+//! kstatus calls an object Current when it says `Ready=True`, or nothing that kstatus knows. Beside that it may say
+//! `Degraded=True`, `Available=False` or `phase: Failed`: then it is not green.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::{Status, Verdict};
+
+const RULE: &str = "generic/adverse";
+
+/// Conditions that are bad news where they are True; all that end in `Failed` are, too.
+const BAD_WHEN_TRUE: [&str; 4] = ["Failed", "Failing", "Degraded", "Error"];
+
+/// Conditions that are bad news where they are False; all that end in `Ready` are, too.
+const BAD_WHEN_FALSE: [&str; 5] = ["Available", "Synced", "Accepted", "Healthy", "Established"];
+
+/// The conditions that count beside `Ready=True`: others are about parts that `Ready` has weighed.
+const BESIDE_READY: [&str; 4] = ["Failed", "Failing", "Degraded", "Synced"];
+
+/// Words for `status.phase` and `status.state`.
+const BAD_WORDS: [&str; 4] = ["Failed", "Error", "Degraded", "Unavailable"];
+
+/// Words that turn the meaning of a condition's name around (`DNSNotReady`); `NodesReady` has none of them.
+const NEGATIONS: [&str; 6] = ["Not", "No", "Non", "Un", "Never", "Without"];
+
+/// How reasons end that say that nothing is wanted.
+const RESTS: [&str; 7] =
+    ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
+
+/// The verdict on an object that only its `Ready`, or nothing at all, makes Current.
+pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
+    if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
+        return verdict;
+    }
+    let condition = condition(object);
+    let is_failed = |condition: &Value<'_>| text(*condition, "type") == "Failed";
+    let failed = condition.as_ref().is_some_and(is_failed);
+    // `Ready` speaks for the phase, too.
+    let word = if failed || verdict.rule == "generic/ready" { None } else { word(object) };
+    match (word, condition) {
+        (Some((key, word)), _) if key == "phase" && word.eq_ignore_ascii_case("Failed") => {
+            of_word(object, key, &word, Status::Failed)
+        }
+        (_, Some(condition)) => of_condition(condition, failed),
+        (Some((key, word)), None) => of_word(object, key, &word, Status::InProgress),
+        (None, None) => verdict,
+    }
+}
+
+fn of_condition(condition: Value<'_>, is_failed: bool) -> Verdict {
+    let [name, status, reason, message] =
+        ["type", "status", "reason", "message"].map(|key| text(condition, key).trim().to_owned());
+    let said = if message.is_empty() { reason.clone() } else { message };
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    let text = format!("{name} is {status}{said}");
+    let reason = if reason.is_empty() { name } else { reason };
+    if is_failed { Verdict::failed(reason, text, RULE) } else { Verdict::in_progress(reason, text, RULE) }
+}
+
+fn of_word(object: &Object<'_>, key: &str, word: &str, status: Status) -> Verdict {
+    let said = ["message", "reason"].map(|key| object.text(&["status", key]));
+    let said = said.iter().find(|text| !text.trim().is_empty());
+    let said = said.map(|text| format!(": {}", text.trim())).unwrap_or_default();
+    let text = format!("status.{key} is {word}{said}");
+    match status {
+        Status::Failed => Verdict::failed(word.to_owned(), text, RULE),
+        _ => Verdict::in_progress(word.to_owned(), text, RULE),
+    }
+}
+
+/// The word in `status.phase` or `status.state` that is bad news.
+fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
+    ["phase", "state"].into_iter().find_map(|key| {
+        let word = object.at(&["status", key])?.as_str()?;
+        BAD_WORDS.iter().any(|bad| bad.eq_ignore_ascii_case(&word)).then_some((key, word))
+    })
+}
+
+/// The condition that is bad news: `Failed` before all others, else the first one.
+fn condition<'a>(object: &Object<'a>) -> Option<Value<'a>> {
+    let conditions = object.at(&["status", "conditions"])?;
+    let is_ready = || {
+        let is = |it: Value<'_>, key, word| it.get(key).is_some_and(|own: Value<'_>| own.is_str(word));
+        conditions.items().into_iter().flatten().any(|it| is(it, "type", "Ready") && is(it, "status", "True"))
+    };
+    let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
+    let is_over = |condition: Value<'_>| {
+        let observed = condition.get("observedGeneration").and_then(Value::as_i64);
+        generation.zip(observed).is_some_and(|(generation, observed)| observed < generation)
+    };
+    let bad: Vec<_> = conditions
+        .items()?
+        .filter(|condition| {
+            let name = text(*condition, "type");
+            is_bad(&name, &text(*condition, "status"))
+                && !is_over(*condition)
+                && !RESTS.iter().any(|rests| text(*condition, "reason").ends_with(rests))
+        })
+        .collect();
+    let is_ready = !bad.is_empty() && is_ready();
+    let counts = |condition: &Value<'_>| {
+        !is_ready || BESIDE_READY.iter().any(|name| text(*condition, "type") == *name)
+    };
+    let bad = || bad.iter().copied().filter(counts);
+    bad().find(|condition| text(*condition, "type") == "Failed").or_else(|| bad().next())
+}
+
+fn is_bad(name: &str, status: &str) -> bool {
+    match status {
+        "True" => (BAD_WHEN_TRUE.contains(&name) || name.ends_with("Failed")) && !is_negated(name),
+        "False" => {
+            let is_part = name.ends_with("Ready") && name != "Ready";
+            (BAD_WHEN_FALSE.contains(&name) || is_part) && !is_negated(name)
+        }
+        _ => false,
+    }
+}
+
+/// Whether one of the words that a name is made of negates.
+fn is_negated(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let begins = |at: usize| {
+        let is_upper = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_uppercase);
+        let is_lower = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
+        at == 0 || is_upper(at) && (!is_upper(at - 1) || is_lower(at + 1))
+    };
+    let starts: Vec<usize> = (0..bytes.len()).filter(|at| begins(*at)).collect();
+    let ends = starts.iter().copied().skip(1).chain([bytes.len()]);
+    starts.iter().zip(ends).any(|(start, end)| {
+        bytes.get(*start..end).is_some_and(|word| NEGATIONS.iter().any(|not| not.as_bytes() == word))
+    })
+}
+
+/// Since when an object says so.
+pub(crate) fn since(object: &Object<'_>) -> Option<Timestamp> {
+    text(condition(object)?, "lastTransitionTime").parse().ok()
+}
+
+fn text<'a>(condition: Value<'a>, key: &str) -> Cow<'a, str> {
+    condition.get(key).and_then(Value::as_str).unwrap_or_default()
+}

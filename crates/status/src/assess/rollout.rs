@@ -1,0 +1,44 @@
+//! Rollouts of Argo.
+
+use crate::assess::case::{Case, Finding};
+use crate::assess::evidence::time;
+use crate::assess::{Flags, extension};
+use crate::json::Value;
+use crate::object::Object;
+use crate::verdict::Status;
+
+/// A rollout that somebody, or a step, paused between two revisions is half done.
+pub(super) fn examine(case: &Case<'_>, rollout: &Object<'_>, finding: &mut Finding) {
+    if finding.is_current() && is_paused(rollout) {
+        if is_between_revisions(rollout) {
+            let message = rollout.text(&["status", "message"]);
+            let said =
+                if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
+            let text = format!("paused between two revisions{said}");
+            finding.turn(Status::InProgress, "Paused", text, "evidence/rollout-paused");
+            finding.since = pauses(rollout).filter_map(|pause| time(pause.get("startTime"))).min();
+        }
+        finding.verdict.suspended = true;
+    }
+    extension::examine(case, rollout, finding);
+}
+
+fn pauses<'a>(rollout: &Object<'a>) -> impl Iterator<Item = Value<'a>> + use<'a> {
+    rollout.at(&["status", "pauseConditions"]).and_then(Value::items).into_iter().flatten()
+}
+
+fn is_paused(rollout: &Object<'_>) -> bool {
+    Flags::of(rollout).paused
+        || rollout.text(&["status", "phase"]) == "Paused"
+        || pauses(rollout).next().is_some()
+}
+
+/// Whether the revision that is rolled out is not the stable one.
+fn is_between_revisions(rollout: &Object<'_>) -> bool {
+    let [current, stable, canary] =
+        [&["status", "currentPodHash"][..], &["status", "stableRS"], &["status", "canary", "stableRS"]]
+            .map(|path| rollout.text(path));
+    // Before v1.0 the stable one stood elsewhere.
+    let stable = if stable.is_empty() { canary } else { stable };
+    !current.is_empty() && current != stable
+}

@@ -1,0 +1,157 @@
+//! What an assessment may cost: lookups are counted, not seconds.
+
+use std::cell::Cell;
+
+use serde_json::{Value, json};
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, Options, assess};
+use taffrail_status::{MAX_MESSAGE, Object, Taffrail};
+
+use super::{dump, now};
+
+/// Counts the objects that are looked up.
+struct Counting<'a> {
+    dump: Dump<'a>,
+    count: Cell<usize>,
+}
+
+impl Counting<'_> {
+    fn counted<'e>(&'e self, listing: Listing<'e>) -> Listing<'e> {
+        Box::new(listing.inspect(|_| self.count.set(self.count.get() + 1)))
+    }
+}
+
+impl Evidence for Counting<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+        self.count.set(self.count.get() + 1);
+        self.dump.get(group, kind, namespace, name)
+    }
+
+    fn owned(&self, uid: &str) -> Listing<'_> {
+        self.counted(self.dump.owned(uid))
+    }
+
+    fn dependents(&self, uid: &str) -> Listing<'_> {
+        self.counted(self.dump.dependents(uid))
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.dump.tells_absence(group, kind, namespace)
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.counted(self.dump.of_kind(group, kind, namespace))
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.counted(self.dump.users(namespace, claim))
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+        self.dump.definition(group, kind)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.counted(self.dump.in_namespace(namespace))
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        self.dump.events(about)
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.dump.is_observed(group, kind, namespace)
+    }
+}
+
+/// How many objects are looked up for the first of `objects`, and what is said of it.
+fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
+    let first = Object::new((&objects[0]).into()).unwrap();
+    let told = assess(&first, &evidence, &Taffrail, now(), &Options::default());
+    (evidence.count.get(), told)
+}
+
+/// Objects that are not well, each of which names all of them.
+fn mutual(count: usize) -> Vec<Value> {
+    let references: Vec<_> = (0..count)
+        .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))
+        .collect();
+    let object = |at: usize| {
+        json!({"apiVersion": "example.com/v1", "kind": "Knot",
+            "metadata": {"name": format!("k{at}"), "namespace": "shop", "uid": format!("u{at}")},
+            "spec": {"resourceRefs": references},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}})
+    };
+    (0..count).map(object).collect()
+}
+
+#[test]
+fn objects_that_all_name_one_another_cost_no_square_each() {
+    let (few, _) = cost(&mutual(100));
+    let (many, told) = cost(&mutual(800));
+    // A lookup in the namespace and one in the cluster, for what it is and for whether it is there.
+    assert!(many <= 8_000, "{few} lookups of 100, {many} of 800");
+    let facts = &told.chain[0].facts;
+    assert!(facts.iter().any(|fact| fact.contains("no more of them")), "{facts:?}");
+}
+
+#[test]
+fn an_honest_composition_is_followed_to_its_end() {
+    let mut objects = mutual(400);
+    for object in &mut objects[1..] {
+        object["spec"] = json!({});
+    }
+    objects[399]["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    let (_, told) = cost(&objects);
+    assert_eq!(told.chain.last().unwrap().object.name, "k399");
+    assert_eq!(told.chain[0].facts, Vec::<String>::new());
+}
+
+#[test]
+fn pods_that_share_claims_cost_no_square_each() {
+    let claims: Vec<_> = (0..60)
+        .map(|at| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{at}")}}))
+        .collect();
+    let pod = |at: usize| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{at}"), "namespace": "shop", "uid": format!("u{at}"), "creationTimestamp": "2026-03-01T11:00:00Z"},
+            "spec": {"nodeName": format!("n{at}"), "volumes": claims}, "status": {"phase": "Pending"}})
+    };
+    let event = |at: usize| {
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("e{at}"), "namespace": "shop"},
+            "involvedObject": {"kind": "Pod", "namespace": "shop", "name": format!("p{at}")}, "type": "Warning",
+            "reason": "FailedAttachVolume", "message": "Multi-Attach error", "count": 9, "lastTimestamp": "2026-03-01T11:59:00Z"})
+    };
+    let objects: Vec<_> = (0..200).map(pod).chain((0..200).map(event)).collect();
+    let (count, _) = cost(&objects);
+    assert!(count <= 100_000, "{count} lookups");
+}
+
+#[test]
+fn messages_are_cut_where_they_come_in() {
+    let long = "ä".repeat(100_000);
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": long, "message": long}]}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w", "namespace": "shop", "creationTimestamp": "2026-03-01T11:00:00Z"},
+        "status": {"phase": "Running", "message": long, "containerStatuses": [
+            {"name": long, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": long}},
+             "lastState": {"terminated": {"exitCode": 1, "message": long}}}]}});
+    let failed = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w", "namespace": "shop"},
+        "status": {"phase": "Failed", "reason": long, "message": long}});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "shop"}, "status": {"phase": "Pending"}});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": {"kind": "PersistentVolumeClaim", "namespace": "shop", "name": "c"},
+        "type": "Warning", "reason": long, "message": long, "lastTimestamp": "2026-03-01T11:59:00Z"});
+    for objects in [vec![widget], vec![pod], vec![failed], vec![claim, event]] {
+        let (_, told) = cost(&objects);
+        let conditions = told.verdict.conditions.iter().flat_map(|it| [&*it.reason, &*it.message]);
+        let links = told.chain.iter().flat_map(|link| {
+            [&link.reason, &link.message].into_iter().chain(&link.facts).map(String::as_str)
+        });
+        let texts: Vec<_> =
+            [&*told.message, &*told.verdict.message].into_iter().chain(conditions).chain(links).collect();
+        for text in &texts {
+            assert!(text.len() <= MAX_MESSAGE, "{} bytes: {:.40}", text.len(), text);
+        }
+        assert!(texts.iter().any(|text| text.contains("more bytes")), "{texts:?}");
+    }
+}
