@@ -61,13 +61,13 @@ fn now() -> Instant {
 
 /// What this thread has computed so far, in nanoseconds.
 #[cfg(unix)]
-fn computed() -> Option<u64> {
+pub(super) fn computed() -> Option<u64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let (seconds, nanoseconds) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
     Some(seconds * 1_000_000_000 + nanoseconds)
 }
 
 #[cfg(not(unix))]
-fn computed() -> Option<u64> {
+pub(super) fn computed() -> Option<u64> {
     None
 }
