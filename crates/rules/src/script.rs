@@ -77,3 +77,18 @@ pub struct ScriptKind {
     /// In which language: `cel`, `kapp`, `lua`.
     pub language: &'static str,
 }
+
+/// What this thread has computed so far, where the system tells. Scripts are charged by it; no verdict depends on it but that a
+/// script was stopped or not asked any more.
+#[cfg(unix)]
+pub fn computed() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
+    Some(Duration::new(seconds, nanoseconds))
+}
+
+/// What this thread has computed so far: the system does not tell.
+#[cfg(not(unix))]
+pub fn computed() -> Option<Duration> {
+    None
+}

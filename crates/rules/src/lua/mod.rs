@@ -32,7 +32,7 @@ pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
 pub use trial::try_customizations;
 
 use crate::layer::Origin;
-use crate::script::{Judged, Script, ScriptKind, cut};
+use crate::script::{Judged, Script, ScriptKind, computed, cut};
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
 
@@ -276,9 +276,9 @@ impl Script for Customizations {
     fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Judged {
         let Some((name, read)) = self.find(object) else { return Judged::default() };
         let rule = format!("{}/lua/{name}", self.origin.as_str());
-        let began = watch::computed();
+        let began = computed();
         let asked = self.ask(read, object, surroundings, now);
-        let took = watch::computed().zip(began).map(|(now, began)| now.saturating_sub(began));
+        let took = computed().zip(began).map(|(now, began)| now.saturating_sub(began));
         let was_stopped =
             matches!(asked, Err(LuaError { problem: LuaProblem::Time(_) | LuaProblem::Memory(_), .. }));
         // Where the system does not tell what a thread computes, what was stopped has used all that it may.
@@ -290,6 +290,6 @@ impl Script for Customizations {
                 Some(Verdict::new(Status::Unknown, cut(error.to_string()), rule))
             }
         };
-        Judged { verdict, took: took.map_or(least, Duration::from_nanos).max(least), was_stopped }
+        Judged { verdict, took: took.unwrap_or_default().max(least), was_stopped }
     }
 }
