@@ -13,7 +13,7 @@ use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
-use crate::teachers::{Standings, teachers};
+use crate::teachers::{Standings, Unheard, teachers};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -132,6 +132,8 @@ pub struct App {
     /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
     /// what is declared.
     pub speaker: Option<Resource>,
+    /// Who says what health means for the objects and is not heard in full.
+    pub unheard: Option<Unheard>,
 }
 
 impl App {
@@ -247,7 +249,7 @@ impl Judge<'_, '_> {
     fn row(&self, app: Declaration) -> (usize, App) {
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
-        let teachers = teachers(self.fleet, &app, self.rules, &self.standings);
+        let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
         let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
         let resource = |key: &ObjectKey| match &app.destination {
@@ -293,6 +295,7 @@ impl Judge<'_, '_> {
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
+            unheard,
             resources,
         };
         (cluster, row)

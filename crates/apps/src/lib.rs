@@ -74,4 +74,4 @@ pub use reads::{
 };
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};
-pub use teachers::{Standing, argo_standing};
+pub use teachers::{Standing, Unheard, argo_standing};

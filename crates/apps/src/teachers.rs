@@ -177,19 +177,33 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// The objects that may say what health means for what an app declares: the declaring one, and the settings of its tool.
+/// One who says what health means for the objects of an app, and is not heard in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard {
+    /// The object that says it, in the home of the app.
+    pub object: ObjectKey,
+    /// How far it is heard; `None`: not at all.
+    pub voice: Option<Voice>,
+    /// What would have it heard, as it is written in the settings.
+    pub setting: String,
+}
+
+/// The objects that may say what health means for what an app declares, the declaring one and the settings of its tool; and one of
+/// them that is not heard in full.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,
     rules: &dyn Rules,
     standings: &Standings,
-) -> Vec<Teacher<'f>> {
+) -> (Vec<Teacher<'f>>, Option<Unheard>) {
     let home = fleet.objects(app.home);
     let target = app.cluster().unwrap_or(app.home);
     let trust = rules.trust();
     // What is another's is made worse, unless the user trusts that home.
     let is_own = target == app.home || fleet.names(app.home).any(|name| trust.names_home(name));
-    let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else { return Vec::new() };
+    let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else {
+        return (Vec::new(), None);
+    };
     let teacher = |object: Object<'f>, standing: Standing| {
         let voice = if is_own && standing == Standing::Known { Voice::Full } else { Voice::OnlyWorse };
         let is_of_argo = object.kind() == "ConfigMap";
@@ -198,11 +212,29 @@ pub(crate) fn teachers<'f>(
     };
     let settings = (app.delivery == Delivery::ArgoApplication)
         .then(|| standings.settings(home, &declaring.object, trust))
-        .flatten()
-        .filter(|settings| settings.standing != Standing::Unknown);
+        .flatten();
+    let says = declaring.object.at(&["spec", "healthCheckExprs"]).is_some_and(|checks| !checks.is_null());
+    let trusted_home = || format!("trusted-homes: [{}]", home.name());
+    let unheard = match &settings {
+        Some(Settings { key, standing }) if *standing != Standing::Known => Some(Unheard {
+            object: key.clone(),
+            voice: (*standing == Standing::Seen).then_some(Voice::OnlyWorse),
+            setting: format!("argocd: [{}]", key.namespace),
+        }),
+        Some(Settings { key, .. }) if !is_own => {
+            Some(Unheard { object: key.clone(), voice: Some(Voice::OnlyWorse), setting: trusted_home() })
+        }
+        None if says && !is_own => Some(Unheard {
+            object: declaring.key.clone(),
+            voice: Some(Voice::OnlyWorse),
+            setting: trusted_home(),
+        }),
+        _ => None,
+    };
+    let settings = settings.filter(|settings| settings.standing != Standing::Unknown);
     let settings =
         settings.and_then(|Settings { key, standing }| Some(teacher(whole(home, &key)?.object, standing)));
-    [teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect()
+    ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
 /// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the

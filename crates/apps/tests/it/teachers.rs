@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{Asked, Objects, apps};
+use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_apps::{App, Asked, Objects, apps};
 use taffrail_status::{ComputeError, Look, Object, Payer, Rules, Taffrail, Teacher, Trust, Verdict, Voice};
 
 use super::dump::{NOW, holding};
@@ -187,4 +188,32 @@ fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
     let (live, _) = refused.read("hub", &Asked::default());
     assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
     assert_eq!(live.errors(), [], "nobody asked for them");
+}
+
+#[test]
+fn trust_names_the_setting_by_which_scripts_would_be_heard() {
+    let said = |clusters: &[&dyn Objects]| -> Vec<String> {
+        let list = apps(clusters, &Taffrail, NOW);
+        let asked: Vec<&App> = list.apps.iter().collect();
+        let report = TrustReport::new(&asked, &list, clusters, NOW, TrustShape::default());
+        let unheard = report.items.into_iter().filter(|doubt| doubt.reason == "RulesUnheard");
+        unheard
+            .map(|doubt| format!("{} {} {}", doubt.severity.as_str(), doubt.scope, doubt.message))
+            .collect()
+    };
+    let mut objects = vec![application("gitops", None), argocd_cm("gitops")];
+    let told = said(&[&holding("hub", &objects)]);
+    assert!(told[0].contains("gitops/argocd-cm"), "{told:?}");
+    assert!(told[0].contains("is not heard") && told[0].contains("argocd: [gitops]"), "{told:?}");
+    objects.push(controller("gitops"));
+    let told = said(&[&holding("hub", &objects)]);
+    assert!(told[0].contains("never better") && told[0].contains("argocd: [gitops]"), "{told:?}");
+    objects.push(binding("gitops", "gitops"));
+    assert!(said(&[&holding("hub", &objects)]).is_empty());
+
+    objects[0]["spec"]["destination"] = json!({"server": "https://prod.example.com"});
+    let mut prod = holding("prod", &[]);
+    prod.add_server("https://prod.example.com");
+    let told = said(&[&holding("hub", &objects), &prod]);
+    assert!(told[0].contains("trusted-homes: [hub]"), "{told:?}");
 }
