@@ -7,15 +7,16 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Object, Rules, Status};
+use taffrail_status::{Look, Rules, Status};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
+use crate::delivery::{AppLabels, Declaration, Declarations, Destination};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
-use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
+use crate::identity::{AppKey, AppRef, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::sync::{Source, Sync, SyncState};
+use crate::teachers::{Standings, Unheard, teachers};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -134,6 +135,8 @@ pub struct App {
     /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
     /// what is declared.
     pub speaker: Option<Resource>,
+    /// Who says what health means for the objects and is not heard in full.
+    pub unheard: Option<Unheard>,
 }
 
 impl App {
@@ -192,7 +195,8 @@ pub fn declared(
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
-    let judge = Judge { fleet, evidence, rules, now, judged };
+    let (look, standings) = (Look::default(), Standings::default());
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -228,6 +232,9 @@ struct Judge<'f, 'a> {
     /// Of each cluster, in the order of the fleet.
     evidence: Vec<ClusterEvidence<'a>>,
     rules: &'f dyn Rules,
+    /// What scripts have cost so far.
+    look: Look,
+    standings: Standings,
     now: Timestamp,
     /// What was said of the objects of each cluster that are not well: apps may share them, and what costs much is judged
     /// once for all of them.
@@ -249,7 +256,8 @@ impl Judge<'_, '_> {
     fn row(&self, app: Declaration) -> (usize, App) {
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
-        let taught = self.rules.taught_by(&self.teachers(&app));
+        let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
+        let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
         let resource = |key: &ObjectKey| match &app.destination {
             // What an app teaches holds for its own objects alone.
@@ -296,6 +304,7 @@ impl Judge<'_, '_> {
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
+            unheard,
             resources,
         };
         (cluster, row)
@@ -328,17 +337,6 @@ impl Judge<'_, '_> {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
         own
-    }
-
-    /// The objects that may say what health means for what an app declares: the declaring one, and the settings of its tool.
-    fn teachers(&self, app: &Declaration) -> Vec<Object<'_>> {
-        let home = self.fleet.objects(app.home);
-        let whole = |key: &ObjectKey| home.get(key).found().filter(|observed| observed.body == Body::Whole);
-        let declaring = app.declaring.as_ref().and_then(whole).map(|observed| observed.object);
-        let of_argo = declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
-        let settings =
-            of_argo.and_then(|object| whole(&argo::settings(object))).map(|observed| observed.object);
-        declaring.into_iter().chain(settings).collect()
     }
 
     /// As [`Judge::judge`], by the rules that hold for all apps.

@@ -39,6 +39,12 @@ impl<'a> Fleet<'a> {
         self.members[cluster].objects
     }
 
+    /// All names of the cluster at a place in the fleet.
+    pub(crate) fn names(&self, cluster: usize) -> impl Iterator<Item = &str> {
+        let member = &self.members[cluster];
+        std::iter::once(member.objects.name()).chain(member.aliases.iter().map(String::as_str))
+    }
+
     /// The cluster that answers at `server`.
     pub(crate) fn by_server(&self, server: &str) -> Option<usize> {
         let server = address(server);

@@ -49,6 +49,7 @@ mod reading;
 mod reads;
 mod snapshot;
 mod sync;
+mod teachers;
 pub mod verbs;
 pub mod view;
 pub mod wait;
@@ -73,3 +74,4 @@ pub use reads::{
 };
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{Source, Sync, SyncState};
+pub use teachers::{Standing, Unheard, argo_standing};

@@ -10,6 +10,7 @@
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
+//!    Where an `argocd-cm` has scripts also what says whether its Argo CD is known.
 //! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound. For who asks what changed
 //!    also the ConfigMaps and Secrets that a Pod uses, of which only metadata is read, and a quota that is used up.
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
@@ -41,6 +42,7 @@ use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
+use crate::teachers;
 use crate::wait::Selection;
 
 /// What a person asked to see.
@@ -321,6 +323,9 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     if reads.is_empty() {
         reads = plan.widened(catalog, &found, &[Delivery::Label]);
         reads.extend(plan.left(catalog, &found));
+        if asked.declarations {
+            reads.extend(plan.argo(catalog, rules));
+        }
         if asked.evidence {
             reads.extend(plan.evidence(catalog, &found, rules));
         }
@@ -664,6 +669,33 @@ impl<'p> Plan<'p> {
             Lookup::Absent | Lookup::Unobserved(_) => false,
         };
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
+    }
+
+    /// What says whether an Argo CD is known whose scripts would be heard: nothing where none has scripts.
+    fn argo(&self, catalog: &KindCatalog, rules: &dyn Rules) -> Vec<Read> {
+        let mut reads = Vec::new();
+        let namespaces = teachers::doubtful(self.snapshot, rules.trust());
+        let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
+            let id = GroupKind::new(group, kind);
+            let served = catalog.get(&id).filter(|served| served.is_listable());
+            let is_read = self.snapshot.listed(&id, namespace) == Listed::Done
+                || self.snapshot.was_selected(&id, namespace, &target);
+            if let Some(served) = served.filter(|_| !is_read) {
+                let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
+                reads.push(Read { target, ..read });
+            }
+        };
+        for namespace in &namespaces {
+            for workload in teachers::WORKLOADS {
+                let labels = Some(teachers::CONTROLLERS.to_owned());
+                list(workload, Some(namespace), Target::List { labels, fields: None });
+            }
+        }
+        if !namespaces.is_empty() {
+            let fields = Some(teachers::ALL_BINDINGS.to_owned());
+            list(teachers::BINDING, None, Target::List { labels: None, fields });
+        }
+        reads
     }
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.

@@ -14,6 +14,7 @@ use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, is_widened};
+use crate::teachers;
 
 const FORBIDDEN: &str = "Forbidden";
 const DISCOVERY_FAILED: &str = "DiscoveryFailed";
@@ -307,6 +308,15 @@ impl Snapshot {
         // Nobody asked which cluster this is: not being let know it leaves nothing out.
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
         let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
+        // Nor to know an Argo CD: its scripts are then heard less, and that is told where it matters.
+        let is_to_know = match &read.target {
+            Target::List { labels, fields } => {
+                let kind = GroupKind::new(&*read.group, &*read.kind);
+                teachers::is_to_know(&kind, labels.as_deref(), fields.as_deref())
+            }
+            Target::Object(_) => false,
+        };
+        let is_asked = is_asked && !is_to_know;
         let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
         let message = match answer {
             Answer::Objects(documents) => {
@@ -359,6 +369,10 @@ impl Snapshot {
                     marks.selections.insert((read.namespace.clone(), read.target.clone()));
                 }
                 let mark = if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
+                // All of a kind are more than what was chosen of it in a namespace.
+                if read.namespace.is_none() && matches!(mark, Mark::Listed { .. }) {
+                    marks.namespaces.retain(|_, own| !matches!(own, Mark::Selected));
+                }
                 match &read.namespace {
                     None => marks.everywhere = Some(mark),
                     Some(namespace) => drop(marks.namespaces.insert(namespace.clone(), mark)),

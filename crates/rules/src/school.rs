@@ -1,27 +1,94 @@
 //! What objects of a cluster say themselves of health.
 
-use std::hash::{BuildHasher, Hasher};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use taffrail_status::Object;
+use jiff::Timestamp;
 use taffrail_status::json::Value;
+use taffrail_status::{Look, Object, Payer, Status, Surroundings, Teacher, Teaching, Verdict, Voice};
 
 use crate::cel::{Answer, HealthChecks, ReadExpression, ReadyExpr};
 use crate::layer::Origin;
 #[cfg(not(target_family = "wasm"))]
 use crate::lua::Customizations;
-use crate::script::Script;
+use crate::script::{Judged, Script, ScriptKind};
 
-/// More of what was read is not kept; who asks for all again and again has fewer.
+/// Of so many objects what was read is kept; what was read first goes first.
 const KEPT: usize = 4096;
+
+/// The texts that are kept take so much together, in bytes.
+const KEPT_TEXT: usize = 64 << 20;
+
+/// What one object says may be so long, in bytes: no API server keeps more.
+const LONGEST: usize = 2 << 20;
+
+/// How often a script may be stopped before it is not run again.
+const STRIKES: u8 = 2;
+
+/// Of so many kinds and namespaces it is known how often their script was stopped.
+const STRUCK: usize = 10_000;
 
 /// Reads what objects say of health, each time they say something else.
 #[derive(Debug)]
 pub(crate) struct School {
     reader: ReadExpression,
-    /// By what they say; nothing where that cannot be read.
-    read: Mutex<FxHashMap<u64, Option<Arc<dyn Script>>>>,
+    read: Mutex<Read>,
+}
+
+/// What was read. It is found by all of its text and by where that stands: another cluster's may never be taken for it.
+#[derive(Debug, Default)]
+struct Read {
+    /// Nothing where it cannot be read.
+    lessons: HashMap<Arc<Source>, Option<Arc<Lesson>>>,
+    /// In the order in which they were read.
+    order: VecDeque<Arc<Source>>,
+    /// How long the texts are together.
+    size: usize,
+}
+
+/// Where something is said, and what.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Source {
+    home: String,
+    namespace: String,
+    form: Form,
+    text: Vec<u8>,
+}
+
+/// In which form objects say something of health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Form {
+    HealthChecks,
+    #[cfg(not(target_family = "wasm"))]
+    Customizations,
+}
+
+/// What an object says.
+#[derive(Debug)]
+struct Lesson {
+    script: Box<dyn Script>,
+    /// By kind and namespace of the objects for which it was stopped.
+    strikes: Mutex<HashMap<(String, String), Strikes>>,
+}
+
+#[derive(Debug, Clone)]
+struct Strikes {
+    times: u8,
+    verdict: Verdict,
+}
+
+impl Read {
+    fn keep(&mut self, source: Source, lesson: Option<Arc<Lesson>>) {
+        let source = Arc::new(source);
+        self.size += source.text.len();
+        self.order.push_back(source.clone());
+        self.lessons.insert(source, lesson);
+        while self.order.len() > KEPT || self.size > KEPT_TEXT {
+            let Some(first) = self.order.pop_front() else { break };
+            self.size -= first.text.len();
+            self.lessons.remove(&first);
+        }
+    }
 }
 
 impl School {
@@ -31,25 +98,55 @@ impl School {
 
     /// What an object says of the health of others; `None` when it says nothing, or nothing that can be read: its own tool
     /// refuses it then and says so.
-    pub(crate) fn script(&self, teacher: &Object<'_>) -> Option<Arc<dyn Script>> {
-        let (path, read): (&[&str], Read) = match (teacher.group(), teacher.kind()) {
-            _ if delivers(teacher) => (&["spec", "healthCheckExprs"], health_checks),
+    pub(crate) fn heard<'r>(&self, teacher: &Teacher<'_>, look: &'r Look) -> Option<Heard<'r>> {
+        let lesson = self.lesson(teacher)?;
+        Some(Heard {
+            lesson,
+            look,
+            voice: teacher.voice,
+            payer: teacher.payer,
+            home: teacher.home.to_owned(),
+            namespace: teacher.object.namespace().into_owned(),
+            target: teacher.target.to_owned(),
+            called: format!(
+                "{} {}/{}",
+                teacher.object.kind(),
+                teacher.object.namespace(),
+                teacher.object.name()
+            ),
+        })
+    }
+
+    fn lesson(&self, teacher: &Teacher<'_>) -> Option<Arc<Lesson>> {
+        let object = &teacher.object;
+        let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
+            _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
             #[cfg(not(target_family = "wasm"))]
-            ("", "ConfigMap") => (&["data"], customizations),
+            ("", "ConfigMap") => (&["data"], Form::Customizations),
             _ => return None,
         };
-        let said = teacher.at(path).filter(|said| !said.is_null())?;
-        let key = digest(said)?;
-        let mut kept = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(script) = kept.get(&key) {
-            return script.clone();
+        let said = object.at(path).filter(|said| !said.is_null())?;
+        let text = match said.text() {
+            Some(text) => text.to_vec(),
+            None => serde_json::to_vec(&said.to_tree().ok()?).ok()?,
+        };
+        if text.len() > LONGEST {
+            return None;
         }
-        let script = read(teacher, self.reader);
-        if kept.len() >= KEPT {
-            kept.clear();
+        let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
+        let source = Source { home, namespace, form, text };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lesson) = read.lessons.get(&source) {
+            return lesson.clone();
         }
-        kept.insert(key, script.clone());
-        script
+        let script = match form {
+            Form::HealthChecks => health_checks(object, self.reader),
+            #[cfg(not(target_family = "wasm"))]
+            Form::Customizations => customizations(object),
+        };
+        let lesson = script.map(|script| Arc::new(Lesson { script, strikes: Mutex::default() }));
+        read.keep(source, lesson.clone());
+        lesson
     }
 
     /// What an object of Flux asks of one that it depends on, and does not find.
@@ -96,24 +193,110 @@ fn delivers(object: &Object<'_>) -> bool {
     )
 }
 
-type Read = fn(&Object<'_>, ReadExpression) -> Option<Arc<dyn Script>>;
-
-fn digest(said: Value<'_>) -> Option<u64> {
-    let text = serde_json::to_string(&said.to_tree().ok()?).ok()?;
-    let mut hasher = FxBuildHasher.build_hasher();
-    hasher.write(text.as_bytes());
-    Some(hasher.finish())
-}
-
-fn health_checks(teacher: &Object<'_>, reader: ReadExpression) -> Option<Arc<dyn Script>> {
+fn health_checks(teacher: &Object<'_>, reader: ReadExpression) -> Option<Box<dyn Script>> {
     let tree = teacher.root().to_tree().ok()?;
     let checks = HealthChecks::of_object(Origin::Cluster, &tree, &reader).ok()??;
-    Some(Arc::new(checks))
+    Some(Box::new(checks))
 }
 
 /// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
 #[cfg(not(target_family = "wasm"))]
-fn customizations(teacher: &Object<'_>, _: ReadExpression) -> Option<Arc<dyn Script>> {
+fn customizations(teacher: &Object<'_>) -> Option<Box<dyn Script>> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
-    Some(Arc::new(scripts))
+    Some(Box::new(scripts))
+}
+
+impl Lesson {
+    /// As [`Script::judge_at_cost`], unless that was stopped too often for objects of this kind `inside` of a namespace.
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        inside: &str,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Judged {
+        let place = (format!("{}/{}", object.group(), object.kind()), inside.to_owned());
+        let strikes = || self.strikes.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = strikes().get(&place).filter(|strikes| strikes.times >= STRIKES).cloned();
+        if let Some(Strikes { verdict, .. }) = before {
+            let message = format!("{}; after {STRIKES} such runs it is not run again", verdict.message);
+            return Judged {
+                verdict: Some(Verdict { message: message.into(), ..verdict }),
+                ..Judged::default()
+            };
+        }
+        let judged = self.script.judge_at_cost(object, surroundings, now);
+        if judged.was_stopped
+            && let Some(verdict) = &judged.verdict
+        {
+            let mut strikes = strikes();
+            if strikes.len() >= STRUCK {
+                strikes.clear();
+            }
+            let own = strikes.entry(place).or_insert_with(|| Strikes { times: 0, verdict: verdict.clone() });
+            own.times = own.times.saturating_add(1);
+        }
+        judged
+    }
+}
+
+/// What an object says, as far as it is heard in one look.
+#[derive(Debug)]
+pub(crate) struct Heard<'r> {
+    lesson: Arc<Lesson>,
+    look: &'r Look,
+    voice: Voice,
+    payer: Payer,
+    home: String,
+    namespace: String,
+    target: String,
+    /// What people call the object.
+    called: String,
+}
+
+impl Heard<'_> {
+    pub(crate) fn voice(&self) -> Voice {
+        self.voice
+    }
+}
+
+impl Script for Heard<'_> {
+    fn origin(&self) -> Origin {
+        self.lesson.script.origin()
+    }
+
+    fn kinds(&self) -> Vec<ScriptKind> {
+        self.lesson.script.kinds()
+    }
+
+    fn is_about(&self, object: &Object<'_>) -> bool {
+        self.lesson.script.is_about(object)
+    }
+
+    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
+        if !self.is_about(object) {
+            return None;
+        }
+        let Heard { home, namespace, target, payer, .. } = self;
+        let teaching = Teaching { home, namespace, target, payer: *payer };
+        if !self.look.has_room(&teaching, object) {
+            let message = format!(
+                "not judged: the scripts of {} have computed for too long in this look for what is in its namespace",
+                self.called
+            );
+            return Some(Verdict::new(
+                Status::Unknown,
+                message,
+                format!("{}/budget", self.origin().as_str()),
+            ));
+        }
+        let inside = match payer {
+            // One tenant's object may be such that an honest script does not end.
+            Payer::Object => object.namespace(),
+            Payer::Teacher => "".into(),
+        };
+        let judged = self.lesson.judge(object, &inside, surroundings, now);
+        self.look.charge(&teaching, object, judged.took);
+        judged.verdict
+    }
 }

@@ -1,15 +1,15 @@
 //! All rules in their order.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
-use taffrail_status::{ComputeError, Object, Rules, Surroundings, Taffrail, Verdict};
+use taffrail_status::{
+    ComputeError, Look, Object, Rules, Surroundings, Taffrail, Teacher, Trust, Verdict, Voice,
+};
 
 use crate::cel::ReadExpression;
 use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
-use crate::school::School;
+use crate::school::{Heard, School};
 use crate::script::{Script, add_children};
 
 /// How long a controller may take before it writes the first status of a custom resource without rules of its own.
@@ -25,6 +25,7 @@ pub struct RuleSet {
     /// Those in other forms, by origin.
     scripts: Vec<Box<dyn Script>>,
     school: Option<School>,
+    trust: Trust,
 }
 
 impl RuleSet {
@@ -53,6 +54,12 @@ impl RuleSet {
         self
     }
 
+    /// Trusts these beyond what clusters prove.
+    pub fn trusting(mut self, trust: Trust) -> RuleSet {
+        self.trust = trust;
+        self
+    }
+
     /// The rules in other forms, in the order in which they are asked.
     pub fn scripts(&self) -> impl Iterator<Item = &dyn Script> {
         self.scripts.iter().map(|script| &**script)
@@ -73,7 +80,7 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         surroundings: &Surroundings<'_>,
-        taught: &[Arc<dyn Script>],
+        taught: &[Heard<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         // Messages are put together from what objects say, and that is as long as they like.
@@ -84,25 +91,19 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         surroundings: &Surroundings<'_>,
-        taught: &[Arc<dyn Script>],
+        taught: &[Heard<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let expects_status = surroundings.has_status_subresource == Some(true);
-        let is_deleted = || {
-            object
-                .metadata()
-                .and_then(|metadata| metadata.get("deletionTimestamp"))
-                .is_some_and(is_no_empty_text)
-        };
         let mut found = self.find(object.group(), object.kind()).peekable();
         let is_unknown = found.peek().is_none() && self.scripts.is_empty() && taught.is_empty();
-        if is_unknown && !expects_status || is_deleted() {
+        if is_unknown && !expects_status || is_deleted(object) {
             return Taffrail.judge(object, now);
         }
         let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
         let (users, others) = self.scripts.split_at(users);
         let users = users.iter().map(|script| &**script);
-        let taught = taught.iter().map(|script| &**script);
+        let taught = taught.iter().map(|script| script as &dyn Script);
         let others = others.iter().map(|script| &**script);
         let mut scripts = users.chain(taught).chain(others).peekable();
         let mut of_scripts = |origin: Origin| {
@@ -161,6 +162,11 @@ fn among_children(
     Object::new((&tree).into()).map_or(Ruling::Undecided, |object| rules.judge(&object, now))
 }
 
+fn is_deleted(object: &Object<'_>) -> bool {
+    let deletion = object.metadata().and_then(|metadata| metadata.get("deletionTimestamp"));
+    deletion.is_some_and(is_no_empty_text)
+}
+
 fn is_no_empty_text(value: Value<'_>) -> bool {
     !value.is_null() && !value.is_str("")
 }
@@ -179,10 +185,16 @@ impl Rules for RuleSet {
         self.judge_taught(object, surroundings, &[], now)
     }
 
-    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
         let school = self.school.as_ref()?;
-        let scripts: Vec<_> = teachers.iter().filter_map(|teacher| school.script(teacher)).collect();
-        (!scripts.is_empty()).then(|| Box::new(Taught { rules: self, scripts }) as Box<dyn Rules + 'r>)
+        let heard = teachers.iter().filter_map(|teacher| school.heard(teacher, look));
+        let (scripts, warnings): (Vec<_>, Vec<_>) = heard.partition(|heard| heard.voice() == Voice::Full);
+        let has_any = !(scripts.is_empty() && warnings.is_empty());
+        has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
+    }
+
+    fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
@@ -193,7 +205,9 @@ impl Rules for RuleSet {
 /// Rules, with those of a cluster that are for some of its objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
-    scripts: Vec<Arc<dyn Script>>,
+    scripts: Vec<Heard<'r>>,
+    /// Those that make objects worse and never better.
+    warnings: Vec<Heard<'r>>,
 }
 
 impl Rules for Taught<'_> {
@@ -207,7 +221,17 @@ impl Rules for Taught<'_> {
         surroundings: &Surroundings<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        self.rules.judge_taught(object, surroundings, &self.scripts, now)
+        let verdict = self.rules.judge_taught(object, surroundings, &self.scripts, now)?;
+        // What the user says of a kind is not asked of a cluster.
+        if self.warnings.is_empty() || is_deleted(object) || origin_of(&verdict.rule) == Some(Origin::User) {
+            return Ok(verdict);
+        }
+        let others = self.warnings.iter().filter_map(|script| script.judge(object, surroundings, now));
+        Ok(others.fold(verdict, |worst, other| if other.status < worst.status { other } else { worst }))
+    }
+
+    fn trust(&self) -> &Trust {
+        &self.rules.trust
     }
 
     fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {

@@ -41,6 +41,7 @@ mod object;
 pub mod protobuf;
 pub mod rollup;
 mod rules;
+mod teaching;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
@@ -48,4 +49,5 @@ pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
+pub use teaching::{Look, Payer, Teacher, Teaching, Trust, Voice};
 pub use verdict::{Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

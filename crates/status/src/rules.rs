@@ -8,6 +8,7 @@ use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
 use crate::object::Object;
+use crate::teaching::{Look, Teacher, Trust};
 use crate::verdict::Verdict;
 
 /// A set of rules that gives each object a verdict.
@@ -33,10 +34,16 @@ pub trait Rules: Send + Sync {
     }
 
     /// These rules, with what other objects say of health before them: a Kustomization of Flux of what it delivers, the
-    /// settings of an Argo CD of what that delivers. `None`: nothing that these rules understand.
-    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
-        let _ = teachers;
+    /// settings of an Argo CD of what that delivers. What it costs is taken down in `look`. `None`: nothing that these rules
+    /// understand.
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let _ = (teachers, look);
         None
+    }
+
+    /// Whose word the user trusts beyond what clusters prove.
+    fn trust(&self) -> &Trust {
+        Trust::NONE
     }
 
     /// What `object` itself asks of `dependency` before it goes on, and does not find (`readyExpr` of Flux), as a sentence about the
@@ -77,8 +84,12 @@ macro_rules! forward {
             (**self).judge_within(object, surroundings, now)
         }
 
-        fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
-            (**self).taught_by(teachers)
+        fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+            (**self).taught_by(teachers, look)
+        }
+
+        fn trust(&self) -> &Trust {
+            (**self).trust()
         }
 
         fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
@@ -122,9 +133,13 @@ impl<R: Rules> Rules for Choosing<R> {
         self.rules.judge_within(object, surroundings, now)
     }
 
-    fn taught_by<'r>(&'r self, teachers: &[Object<'_>]) -> Option<Box<dyn Rules + 'r>> {
-        let rules = self.rules.taught_by(teachers)?;
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let rules = self.rules.taught_by(teachers, look)?;
         Some(Box::new(Choosing { rules, options: self.options }))
+    }
+
+    fn trust(&self) -> &Trust {
+        self.rules.trust()
     }
 
     fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {

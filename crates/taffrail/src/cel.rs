@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use taffrail_apps::wait;
 use taffrail_rules::cel::{Answer, Ask, InvalidExpression, Names, Program, STACK, check_size};
+use taffrail_rules::computed;
 
 /// How long reading an expression, or evaluating it once, may take. Either takes milliseconds at most; a machine that is busy may
 /// let them wait.
@@ -56,17 +57,25 @@ impl Ask for Expression {
     }
 
     fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
+        self.answer_at_cost(variables).0
+    }
+
+    fn answer_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (Answer, Duration) {
         let variables: Vec<(String, serde_json::Value)> =
             variables.iter().map(|(name, tree)| ((*name).to_owned(), (*tree).clone())).collect();
         let program = Arc::clone(&self.program);
         let answer = interpret(move || {
+            let began = computed();
             let variables: Vec<_> = variables.iter().map(|(name, tree)| (name.as_str(), tree)).collect();
-            program.ask(&variables)
+            let answer = program.ask(&variables);
+            (answer, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
         });
         match answer {
             Ok(answer) => answer,
-            Err(Lost::TooSlow) => Answer::Fault(format!("its evaluation took longer than {LIMIT:?}")),
-            Err(Lost::Broken(why)) => Answer::Fault(why),
+            Err(Lost::TooSlow) => {
+                (Answer::Fault(format!("its evaluation took longer than {LIMIT:?}")), LIMIT)
+            }
+            Err(Lost::Broken(why)) => (Answer::Fault(why), Duration::ZERO),
         }
     }
 }

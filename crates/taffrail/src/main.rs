@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use taffrail_apps::verbs::Verb;
+use taffrail_status::Trust;
 
 use crate::cli::{Cli, Command, ListOutput};
 use crate::commands::watch;
@@ -98,6 +99,9 @@ fn read() -> Result<(Cli, Config), Complaint> {
             std::env::home_dir(),
         )?,
     };
+    // Rules are read while the command line is.
+    let homes = config.contexts(config.list("trusted-homes"))?;
+    ruling::trust(Trust { argocd: config.list("argocd").to_vec(), homes });
     let (command, word) = match matches.subcommand() {
         Some((command, inner)) => {
             let word = inner.try_get_raw("what").ok().flatten().and_then(|mut words| words.next());

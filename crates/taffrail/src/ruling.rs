@@ -11,7 +11,7 @@ use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options};
 use taffrail_status::json::Parser;
-use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules};
+use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules, Trust};
 
 use crate::cel::Expression;
 use crate::complaint::chain;
@@ -25,6 +25,24 @@ pub(crate) enum Ruling {
     Kstatus,
     /// Read once for the whole process.
     Own(&'static RuleSet),
+}
+
+static TRUST: OnceLock<Trust> = OnceLock::new();
+
+/// Says once for the whole process whose word the user trusts beyond what clusters prove; before any rules are read.
+pub(crate) fn trust(trust: Trust) {
+    // The first to say so is who starts the process.
+    let _ = TRUST.set(trust);
+}
+
+/// Whose word the user trusts beyond what clusters prove.
+pub(crate) fn trusted() -> &'static Trust {
+    TRUST.get().unwrap_or(Trust::NONE)
+}
+
+/// The rules that come with the program, which hear what clusters say.
+fn shipped() -> RuleSet {
+    RuleSet::shipped().teachable(Expression::reader).trusting(trusted().clone())
 }
 
 /// Who judges, with choices where people differ.
@@ -52,9 +70,7 @@ impl Ruling {
         static SHIPPED: OnceLock<RuleSet> = OnceLock::new();
         match self {
             Ruling::Own(set) => set,
-            Ruling::Taffrail | Ruling::Kstatus => {
-                SHIPPED.get_or_init(|| RuleSet::shipped().teachable(Expression::reader))
-            }
+            Ruling::Taffrail | Ruling::Kstatus => SHIPPED.get_or_init(shipped),
         }
     }
 
@@ -112,8 +128,7 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
         return Err(FolderError::Nothing { path: path.to_owned() });
     }
     let layer = Layer::read(Origin::User, files).map_err(FolderError::Rules)?;
-    let shipped = RuleSet::shipped().teachable(Expression::reader);
-    Ok(scripts.into_iter().fold(shipped.with(layer), RuleSet::with_script))
+    Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
 /// What Kustomizations, HelmReleases and configurations of kapp in a folder say of health.

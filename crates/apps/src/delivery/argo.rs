@@ -1,5 +1,7 @@
 //! Argo CD: `Application`.
 
+use std::collections::BTreeSet;
+
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
@@ -11,8 +13,9 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Observed};
 use crate::sync::{Source, Sync, SyncState, shorten};
+use crate::teachers;
 
-const GROUP: &str = "argoproj.io";
+pub(crate) const GROUP: &str = "argoproj.io";
 
 /// The name that Argo CD gives to the cluster that it runs in, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
@@ -37,26 +40,35 @@ pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
-/// Where the settings of the Argo CD stand that an Application belongs to: its own namespace, unless its controller says
-/// that it lives in another.
-pub(crate) fn settings(object: &Object<'_>) -> ObjectKey {
-    let namespace = match object.text(&["status", "controllerNamespace"]) {
-        controller if controller.is_empty() => object.namespace(),
-        controller => controller,
-    };
-    ObjectKey::new("", "ConfigMap", namespace, "argocd-cm")
+/// Namespaces of controllers that Applications of others name: so many are looked at in a cluster.
+const CONTROLLERS: usize = 20;
+
+/// The other namespace in which the controller of an Application runs, by what the Application says: anybody who may write it can
+/// write that.
+pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
+    let controller = object.text(&["status", "controllerNamespace"]);
+    let is_label = (1..=63).contains(&controller.len())
+        && controller.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
 /// Reads the Applications of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    for observed in fleet.objects(home).of_kind(GROUP, "Application") {
-        let settings = settings(&observed.object);
-        if matches!(fleet.objects(home).get(&settings), Lookup::Unobserved(_)) {
-            found.lacking.insert((home, settings));
-        }
+    let objects = fleet.objects(home);
+    let mut maps = BTreeSet::new();
+    let mut controllers = BTreeSet::new();
+    for observed in objects.of_kind(GROUP, "Application") {
+        maps.insert(ObjectKey::new("", "ConfigMap", observed.object.namespace(), teachers::SETTINGS));
+        controllers.extend(controller(&observed.object));
         let app = application(fleet, home, &observed, found);
         found.apps.push(app);
     }
+    for namespace in controllers.into_iter().take(CONTROLLERS) {
+        let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
+        maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
+    }
+    let unread = maps.into_iter().filter(|key| matches!(objects.get(key), Lookup::Unobserved(_)));
+    found.lacking.extend(unread.map(|key| (home, key)));
 }
 
 fn application(

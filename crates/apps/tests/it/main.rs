@@ -22,6 +22,7 @@ mod reads;
 mod resource_groups;
 mod server;
 mod snapshot;
+mod teachers;
 mod tree;
 mod trust;
 mod verbs;

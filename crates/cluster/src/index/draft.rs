@@ -140,7 +140,7 @@ pub(super) fn read<'a>(
     let extract = extractor.extract(object, &known);
     set(flag::PLAIN, extract.is_plain);
     let keeps = form == Form::Body && !is_secret && (settings.keep)(object);
-    let digest = digest(object, form, &labels, annotations);
+    let digest = digest(object, form, &labels, annotations, seed);
     Ok(Draft {
         uid,
         version,
@@ -321,14 +321,16 @@ fn may_claim(volumes: Value<'_>) -> bool {
 /// A digest of everything that is declared: labels, annotations and all that is neither metadata nor status.
 ///
 /// It is that of the text of the API server, which writes the members of an object always in the same order. What
-/// is not declared but written down by those who elect a leader is left out, and what Secrets hold.
+/// is not declared but written down by those who elect a leader is left out, and what Secrets hold. It is seeded: a change that is
+/// made to have the digest of what was there before would be seen by nobody.
 fn digest(
     object: &Object<'_>,
     form: Form,
     labels: &[(Cow<'_, str>, Cow<'_, str>)],
     annotations: Option<Value<'_>>,
+    seed: Seed,
 ) -> u64 {
-    let mut hasher = Xxh3::new();
+    let mut hasher = Xxh3::with_seed(seed.number());
     let mut add = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);

@@ -1,6 +1,7 @@
 //! `healthCheckExprs` of Flux' Kustomizations and HelmReleases, and the `readyExpr` of their dependencies.
 
 use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
@@ -10,7 +11,7 @@ use taffrail_status::{Object, Status, Surroundings, Verdict};
 use super::{Answer, Ask, InvalidExpression, Names, Reader};
 use crate::form;
 use crate::layer::Origin;
-use crate::script::{CHILDREN, Script, ScriptKind, add_children};
+use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, cut};
 
 /// Where Kustomizations and HelmReleases have them.
 const FIELD: &str = "healthCheckExprs";
@@ -157,7 +158,14 @@ impl HealthCheck {
         expressions.into_iter().flatten().any(|expression| expression.written().contains(CHILDREN))
     }
 
-    fn judge(&self, origin: Origin, object: &Object<'_>, surroundings: &Surroundings<'_>) -> Verdict {
+    /// The verdict; what it has cost is added to `took`.
+    fn judge(
+        &self,
+        origin: Origin,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        took: &mut Duration,
+    ) -> Verdict {
         let rule = |which: &str| format!("{}/cel/{}#{which}", origin.as_str(), self.name());
         let Ok(mut tree) = object.root().to_tree() else {
             return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
@@ -174,7 +182,9 @@ impl HealthCheck {
             ("current", Status::Current, Some(&self.current)),
         ] {
             let Some(expression) = expression else { continue };
-            let why = match expression.answer(&variables) {
+            let (answer, cost) = expression.answer_at_cost(&variables);
+            *took = took.saturating_add(cost);
+            let why = match answer {
                 Answer::False => continue,
                 Answer::True => {
                     let is_current = status == Status::Current;
@@ -182,7 +192,7 @@ impl HealthCheck {
                     let message = if is_current { String::new() } else { why };
                     return form::verdict(status, message, None, rule(which));
                 }
-                Answer::Missing(why) | Answer::Fault(why) => why,
+                Answer::Missing(why) | Answer::Fault(why) => cut(why),
             };
             let message = format!("'{}' has no answer: {why}", expression.written());
             return Verdict::new(Status::Unknown, message, rule(which));
@@ -206,16 +216,27 @@ impl Script for HealthChecks {
         self.checks.iter().map(kind).collect()
     }
 
-    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, _: Timestamp) -> Option<Verdict> {
-        let check = self.find(object.group(), object.kind())?;
+    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
+        self.judge_at_cost(object, surroundings, now).verdict
+    }
+
+    fn is_about(&self, object: &Object<'_>) -> bool {
+        self.find(object.group(), object.kind()).is_some()
+    }
+
+    fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, _: Timestamp) -> Judged {
+        let Some(check) = self.find(object.group(), object.kind()) else { return Judged::default() };
         let number = |section: &str, key: &str| object.root().get(section)?.get(key).and_then(Value::as_i64);
         if let Some(generation) = number("metadata", "generation")
             && let Some(observed) = number("status", "observedGeneration")
             && generation != observed
         {
-            return Some(form::not_observed(object.kind(), generation, observed));
+            let verdict = Some(form::not_observed(object.kind(), generation, observed));
+            return Judged { verdict, ..Judged::default() };
         }
-        Some(check.judge(self.origin, object, surroundings))
+        let mut took = Duration::ZERO;
+        let verdict = check.judge(self.origin, object, surroundings, &mut took);
+        Judged { verdict: Some(verdict), took, was_stopped: false }
     }
 }
 

@@ -7,6 +7,8 @@ mod budget;
 mod flux;
 mod program;
 
+use std::time::Duration;
+
 pub use flux::{HealthCheckError, HealthCheckProblem, HealthChecks, ReadyExpr};
 pub use program::{Answer, InvalidExpression, LONGEST, Names, OPENINGS, Program, STACK, check_size};
 
@@ -17,6 +19,11 @@ pub trait Ask: std::fmt::Debug + Send + Sync {
 
     /// What it says of these, by the names by which it speaks of them.
     fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer;
+
+    /// As [`Ask::answer`], with the time that it has computed, as far as that is known.
+    fn answer_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (Answer, Duration) {
+        (self.answer(variables), Duration::ZERO)
+    }
 }
 
 /// Who reads expressions.

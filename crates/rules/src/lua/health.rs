@@ -5,6 +5,7 @@ use taffrail_status::Verdict;
 
 use super::results::{Health, HealthWord};
 use crate::form;
+use crate::script::cut;
 
 /// What a table says; `None`: nothing, as it is none of health.
 pub(super) fn read(tree: &Tree) -> Option<Health> {
@@ -23,7 +24,7 @@ pub(super) fn read(tree: &Tree) -> Option<Health> {
         };
     }
     Some(match HealthWord::read(word) {
-        Some(word) => Health { word, message: message.to_owned() },
+        Some(word) => Health { word, message: cut(message.to_owned()) },
         None => {
             Health { word: HealthWord::Unknown, message: "Lua returned an invalid health status".to_owned() }
         }

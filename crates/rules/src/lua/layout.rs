@@ -68,6 +68,10 @@ impl Scripts {
             let Some(rest) = key.strip_prefix(CUSTOMIZATIONS).and_then(|rest| rest.strip_prefix('.')) else {
                 continue;
             };
+            if rest.len() > LONGEST_NAME {
+                errors.push(too_long(rest));
+                continue;
+            }
             let Some((sort, name)) = rest.split_once('.') else { continue };
             if !matches!(sort, "health" | "actions") {
                 continue;
@@ -138,6 +142,15 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
+/// A group and a kind together may be so long, as keys of a ConfigMap may be: verdicts bear it.
+const LONGEST_NAME: usize = 253;
+
+fn too_long(name: &str) -> LuaError {
+    let begin = name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
+    let problem = LuaProblem::Key("the name of the kind is too long");
+    LuaError { script: format!("{CUSTOMIZATIONS}: {begin}…"), line: None, problem }
+}
+
 /// `group_Kind` or `Kind`.
 fn kind_of(name: &str) -> Option<String> {
     let mut parts = name.split('_');
@@ -165,6 +178,10 @@ fn old(text: &str, kinds: &mut BTreeMap<String, OfKind>, errors: &mut Vec<LuaErr
         Err(why) => return errors.push(fault(CUSTOMIZATIONS.to_owned(), why)),
     };
     for (name, tree) in all {
+        if name.len() > LONGEST_NAME {
+            errors.push(too_long(&name));
+            continue;
+        }
         let key = format!("{CUSTOMIZATIONS}: {name}");
         match serde_json::from_value::<Option<Old>>(tree) {
             Ok(None) => {}

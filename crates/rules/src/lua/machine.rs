@@ -18,7 +18,7 @@ use super::{Budget, LuaError, LuaProblem, libraries, syntax};
 use crate::script::CHILDREN;
 
 /// A script may be so long, in bytes: the compiler looks at no clock.
-const LONGEST: usize = 256 << 10;
+const LONGEST: usize = 64 << 10;
 
 /// What a script leaves behind is taken away before the next run when it is more than this, in bytes.
 const LEFT: usize = 2 << 20;
@@ -81,7 +81,7 @@ impl Code {
             return Err(fault(None, LuaProblem::Syntax(problem)));
         }
         let asks_children = text.contains(CHILDREN);
-        let text = syntax::to_luau(text).map_err(|jump| fault(Some(jump.line), jump.problem()))?;
+        let text = syntax::to_luau(text).map_err(|jump| fault(jump.line(), jump.problem()))?;
         let bytes = Compiler::new().compile(text.as_bytes()).map_err(|error| {
             let message = match error {
                 mlua::Error::SyntaxError { message, .. } => message,

@@ -32,7 +32,7 @@ pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
 pub use trial::try_customizations;
 
 use crate::layer::Origin;
-use crate::script::{Script, ScriptKind};
+use crate::script::{Judged, Script, ScriptKind, computed, cut};
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
 
@@ -266,14 +266,30 @@ impl Script for Customizations {
     }
 
     fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
-        let (name, read) = self.find(object)?;
+        self.judge_at_cost(object, surroundings, now).verdict
+    }
+
+    fn is_about(&self, object: &Object<'_>) -> bool {
+        self.find(object).is_some()
+    }
+
+    fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Judged {
+        let Some((name, read)) = self.find(object) else { return Judged::default() };
         let rule = format!("{}/lua/{name}", self.origin.as_str());
-        match self.ask(read, object, surroundings, now) {
-            Ok(health) => Some(health?.verdict(&rule)),
+        let began = computed();
+        let asked = self.ask(read, object, surroundings, now);
+        let took = computed().zip(began).map(|(now, began)| now.saturating_sub(began));
+        let was_stopped =
+            matches!(asked, Err(LuaError { problem: LuaProblem::Time(_) | LuaProblem::Memory(_), .. }));
+        // Where the system does not tell what a thread computes, what was stopped has used all that it may.
+        let least = if was_stopped { self.machine.budget.time } else { Duration::ZERO };
+        let verdict = match asked {
+            Ok(health) => health.map(|health| health.verdict(&rule)),
             Err(error) => {
                 let rule = format!("{rule}#{}", HealthWord::Unknown);
-                Some(Verdict::new(Status::Unknown, error.to_string(), rule))
+                Some(Verdict::new(Status::Unknown, cut(error.to_string()), rule))
             }
-        }
+        };
+        Judged { verdict, took: took.unwrap_or_default().max(least), was_stopped }
     }
 }

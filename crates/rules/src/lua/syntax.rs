@@ -5,31 +5,50 @@ use std::ops::Range;
 
 use super::error::LuaProblem;
 
-/// A jump to somewhere else.
+/// A script may have so many jumps and labels together: each is compared with each.
+const MOST: usize = 400;
+
+/// Blocks around a jump or a label: Lua itself takes no more.
+const DEEPEST: usize = 200;
+
+/// A jump that cannot be made into Luau.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Jump {
-    /// On which line, from 1.
-    pub(super) line: u32,
-    label: String,
+pub(super) enum Jump {
+    /// To somewhere else: on which line, from 1.
+    Elsewhere { line: u32, label: String },
+    /// One of too many, or inside of too much.
+    TooMany,
 }
 
 impl Jump {
+    pub(super) fn line(&self) -> Option<u32> {
+        match self {
+            Jump::Elsewhere { line, .. } => Some(*line),
+            Jump::TooMany => None,
+        }
+    }
+
     pub(super) fn problem(&self) -> LuaProblem {
-        LuaProblem::Goto(self.label.clone())
+        match self {
+            Jump::Elsewhere { label, .. } => LuaProblem::Goto(label.clone()),
+            Jump::TooMany => LuaProblem::Syntax(format!(
+                "it has more than {MOST} jumps and labels, or one inside of more than {DEEPEST} blocks"
+            )),
+        }
     }
 }
 
 /// The same in Luau, line by line.
 ///
 /// # Errors
-/// When it has a jump that is not to the end of the body of the innermost loop around it.
+/// When it has a jump that is not to the end of the body of the innermost loop around it, or too many jumps.
 pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     if !text.contains("goto") && !text.contains("::") {
         return Ok(Cow::Borrowed(text));
     }
     let tokens: Vec<Token<'_>> = Tokens { text, at: 0 }.collect();
     let mut changes: Vec<(Range<usize>, &str)> = Vec::new();
-    let found = read(&tokens);
+    let found = read(&tokens)?;
     for label in &found.labels {
         changes.push((label.range.clone(), ""));
     }
@@ -41,7 +60,8 @@ pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
         let goes_on = label.is_some_and(|label| goes_on(&tokens, label, jump));
         if !goes_on {
             let line = text.get(..jump.range.start).unwrap_or_default().matches('\n').count() + 1;
-            return Err(Jump { line: line.try_into().unwrap_or(u32::MAX), label: jump.label.to_owned() });
+            let line = line.try_into().unwrap_or(u32::MAX);
+            return Err(Jump::Elsewhere { line, label: jump.label.to_owned() });
         }
         changes.push((jump.range.clone(), "do continue end"));
     }
@@ -180,13 +200,17 @@ struct Found<'t> {
     jumps: Vec<Goto<'t>>,
 }
 
-fn read<'t>(tokens: &[Token<'t>]) -> Found<'t> {
+fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
     let mut found = Found { labels: Vec::new(), jumps: Vec::new() };
     let mut blocks: Vec<(usize, Body)> = Vec::new();
     let mut number = 0;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         number += 1;
+        let is_jump = matches!(token.text, "::" | "goto");
+        if is_jump && (blocks.len() > DEEPEST || found.labels.len() + found.jumps.len() >= MOST) {
+            return Err(Jump::TooMany);
+        }
         let inside = || blocks.iter().map(|(number, _)| *number).collect::<Vec<_>>();
         match token.text {
             "function" => blocks.push((number, Body::Function)),
@@ -234,7 +258,7 @@ fn read<'t>(tokens: &[Token<'t>]) -> Found<'t> {
         }
         at += 1;
     }
-    found
+    Ok(found)
 }
 
 /// Whether nothing stands between a label and the end of the body of the innermost loop around the jump.

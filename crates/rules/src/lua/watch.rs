@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::script::computed;
+
 /// Says when a script has computed for long enough.
 ///
 /// No verdict depends on it but that a script was stopped, so the clock is not one of those that this crate must not read.
@@ -23,7 +25,10 @@ impl Watch {
     /// A script begins on this thread, and may compute for so long.
     pub(super) fn start(&self, time: Duration) {
         let time = nanoseconds(time);
-        self.end.store(computed().map_or(0, |computed| computed.saturating_add(time)), Ordering::Relaxed);
+        self.end.store(
+            computed().map_or(0, |computed| nanoseconds(computed).saturating_add(time)),
+            Ordering::Relaxed,
+        );
         self.look.store(self.elapsed().saturating_add(time), Ordering::Relaxed);
     }
 
@@ -39,7 +44,7 @@ impl Watch {
             return false;
         }
         let end = self.end.load(Ordering::Relaxed);
-        let left = computed().map_or(0, |computed| end.saturating_sub(computed));
+        let left = computed().map_or(0, |computed| end.saturating_sub(nanoseconds(computed)));
         // On a busy machine others had the time: what is left cannot be used before this.
         self.look.store(elapsed.saturating_add(left), Ordering::Relaxed);
         left == 0
@@ -57,17 +62,4 @@ fn nanoseconds(time: Duration) -> u64 {
 #[expect(clippy::disallowed_methods, reason = "a script is stopped by a clock, and judged by none")]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// What this thread has computed so far, in nanoseconds.
-#[cfg(unix)]
-fn computed() -> Option<u64> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
-    Some(seconds * 1_000_000_000 + nanoseconds)
-}
-
-#[cfg(not(unix))]
-fn computed() -> Option<u64> {
-    None
 }

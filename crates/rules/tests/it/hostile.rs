@@ -175,6 +175,40 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("texts of numbers", "object.list.map(a, string(a.number) + a.text).size() > 0"),
 ];
 
+/// Long scripts that are costly to read, each made of a beginning, what is repeated until it is long, and an end.
+const LONG: &[(&str, &str, &str, &str)] = &[
+    ("jumps out of blocks", "do ", "do goto x ", "::x::"),
+    ("blocks in blocks", "", "do ", ""),
+    ("jumps and labels", "", "while a do goto x ::x:: end ", ""),
+    ("jumps over labels", "while a do goto x end ", "::x:: ", ""),
+    ("jumps over arms", "", "while a do goto x ::x:: else ", ""),
+    ("texts put together", "local a = 'TEXT' goto x ", "b = a .. a ", ""),
+    ("texts of texts", "local a = 'TEXT' ", "b = `{a}{a}{a}` ", ""),
+    ("functions", "", "local function f() return f end ", ""),
+    ("functions in functions", "", "x = function() return y, ", ""),
+    ("calls of calls", "x = f", "()", ""),
+    ("methods of methods", "x = f", ":a()", ""),
+    ("fields of fields", "x = f", ".a", ""),
+    ("brackets", "x = ", "(", ""),
+    ("tables", "x = {", "{},", "}"),
+    ("tables in tables", "x = ", "{", ""),
+    ("arms", "if a then ", "elseif a then ", "end"),
+    ("a long sum", "x = 1", "+1", ""),
+    ("a long text", "x = a", "..a", ""),
+    ("a long condition", "x = a", " and a or a", ""),
+    ("powers", "x = 2", "^2", ""),
+    ("not", "x = ", "not ", "1"),
+    ("types", "local x: ", "(a|", ""),
+    ("types of types", "type a = ", "a<", ""),
+    ("conditions in conditions", "x = ", "if a then ", ""),
+    ("errors", "", "= ", ""),
+    ("names", "local ", "a,", "a = 1"),
+    ("loops", "", "for a = 1, 2 do end ", ""),
+    ("unrolled loops", "", "for a = 1, 9 do b(a) end ", ""),
+    ("assignments", "", "a, b, c, d = d, c, b, a ", ""),
+    ("lines", "x = 1", "\n", "x = = 1"),
+];
+
 const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
 
 /// What a script may cost.
@@ -225,6 +259,35 @@ fn one_script() {
     assert!(peak < MEGABYTES << 10, "it took {peak} KB");
 }
 
+/// As [`one_script`], of a script that is costly before it runs.
+#[test]
+fn one_reading() {
+    /// What any script may take, in bytes.
+    const LENGTH: usize = 250 << 10;
+
+    let Ok(name) = env::var(NAME) else { return };
+    let (_, begin, middle, end) = LONG.iter().find(|(it, ..)| *it == name).unwrap();
+    let begin = begin.replace("TEXT", &"x".repeat(4000));
+    let times = (LENGTH - begin.len() - end.len()) / middle.len();
+    // Longer than is read at all, and as long as is.
+    for share in [1, 4] {
+        let script = format!("{begin}{}{end}", middle.repeat(times / share));
+        let (before, began) = (memory("VmRSS:"), computed());
+        if std::fs::write("/proc/self/clear_refs", "5").is_err() {
+            println!("skipped: the peak of memory, because the system does not count it anew");
+        }
+        let scripts = Customizations::of_folder(Origin::User, [("example.com/Hostile/health.lua", &*script)]);
+        let object = json!({"apiVersion": "example.com/v1", "kind": "Hostile", "metadata": {"name": "a"}});
+        let object = Object::new((&object).into()).unwrap();
+        let verdict = scripts.judge(&object, &Surroundings::default(), Timestamp::UNIX_EPOCH);
+        let (time, peak) = (computed() - began, memory("VmHWM:").saturating_sub(before));
+        let said = verdict.map(|it| it.message).unwrap_or_default();
+        println!("{name}, {} KB: {} ms, {peak} KB: {said:.100}", script.len() >> 10, time.as_millis());
+        assert!(time < Duration::from_millis(10 * MILLISECONDS), "it took {} ms", time.as_millis());
+        assert!(peak < MEGABYTES << 10, "it took {peak} KB");
+    }
+}
+
 /// As [`one_script`]; an expression is read and evaluated where the stack is deep, as whoever uses it must.
 #[test]
 fn one_expression() {
@@ -265,6 +328,11 @@ fn computed() -> Duration {
 #[test]
 fn hostile_scripts_end_soon_and_small() {
     all_end("hostile::one_script", SCRIPTS.iter().map(|(name, ..)| *name));
+}
+
+#[test]
+fn long_scripts_are_read_soon_and_small() {
+    all_end("hostile::one_reading", LONG.iter().map(|(name, ..)| *name));
 }
 
 #[test]

@@ -493,15 +493,15 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
 #[test]
 fn what_is_too_long_or_too_deep_is_refused() {
     let long = format!("return {{}} -- {}", "x".repeat(300 << 10));
-    assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 256 KB");
+    assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 64 KB");
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
     assert_eq!(
         says_of("return {}", &object("Thing", json!({"spec": deep}))),
         "example.com/Thing/health.lua: the object nests too deeply"
     );
-    let brackets = format!("return {}1{}", "(".repeat(50_000), ")".repeat(50_000));
+    let brackets = format!("return {}1{}", "(".repeat(20_000), ")".repeat(20_000));
     assert!(says(&brackets).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&brackets));
-    let calls = format!("local f = function() end return {}f{}", "f(".repeat(10_000), ")".repeat(10_000));
+    let calls = format!("local f = function() end return {}f{}", "f(".repeat(9_000), ")".repeat(9_000));
     assert!(says(&calls).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&calls));
 }
 

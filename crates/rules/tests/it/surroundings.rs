@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::{Object, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{Look, Object, Payer, Rules, Status, Surroundings, Teacher, Verdict, Voice};
 
 use crate::scripts::read;
 
@@ -14,6 +14,16 @@ const CREATED: &str = "2026-01-01T00:00:00Z";
 fn judge(rules: &dyn Rules, object: &Value, surroundings: &Surroundings<'_>, now: &str) -> Verdict {
     let object = Object::new(object.into()).unwrap();
     rules.judge_within(&object, surroundings, now.parse::<Timestamp>().unwrap()).unwrap()
+}
+
+/// One that is heard in full in its own cluster.
+fn of(teacher: &Value) -> Teacher<'_> {
+    Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap())
+}
+
+fn argocd_cm(script: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"},
+        "data": {"resource.customizations.health.example.com_Pool": script}})
 }
 
 fn pool() -> Value {
@@ -110,14 +120,15 @@ fn the_settings_of_argo_cd_say_what_health_means() {
             "data": {"url": "https://argocd.example.com", "resource.customizations.health.example.com_Pool": script}})
     };
     let rules = RuleSet::bare().teachable(read);
+    let look = Look::default();
     let teacher = settings("return {status = 'Degraded', message = obj.status.phase}");
-    let taught = rules.taught_by(&[Object::new((&teacher).into()).unwrap()]).unwrap();
+    let taught = rules.taught_by(&[of(&teacher)], &look).unwrap();
     let verdict = judge(&taught, &pool(), &Surroundings::default(), CREATED);
     assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "Whatever"));
     assert_eq!(verdict.rule, "cluster/lua/example.com/Pool#Degraded");
     let mut silent = settings("");
     silent["data"] = json!({"url": "https://argocd.example.com"});
-    assert!(rules.taught_by(&[Object::new((&silent).into()).unwrap()]).is_none());
+    assert!(rules.taught_by(&[of(&silent)], &look).is_none());
 }
 
 #[test]
@@ -136,12 +147,13 @@ fn what_delivers_an_object_says_what_its_health_means() {
     );
     let rules = RuleSet::bare().with(shipped.unwrap()).teachable(read);
     let nobody = Surroundings::default();
+    let look = Look::default();
     assert_eq!(judge(&rules, &pool(), &nobody, CREATED).status, Status::Failed);
 
     let teacher = kustomization("status.phase == 'Whatever'");
-    let teacher = Object::new((&teacher).into()).unwrap();
+    let teacher = of(&teacher);
     {
-        let taught = rules.taught_by(std::slice::from_ref(&teacher)).unwrap();
+        let taught = rules.taught_by(std::slice::from_ref(&teacher), &look).unwrap();
         let verdict = judge(&taught, &pool(), &nobody, CREATED);
         assert_eq!(
             (verdict.status, &*verdict.rule),
@@ -153,13 +165,13 @@ fn what_delivers_an_object_says_what_its_health_means() {
     }
     // What cannot be read, and what says nothing, teaches nothing.
     for silent in [kustomization("1 +"), json!({"apiVersion": "v1", "kind": "ConfigMap"})] {
-        assert!(rules.taught_by(&[Object::new((&silent).into()).unwrap()]).is_none());
+        assert!(rules.taught_by(&[of(&silent)], &look).is_none());
     }
     // The user is asked first.
     let user = kustomization("status.phase == 'Other'");
     let user = HealthChecks::of_object(Origin::User, &user, &read).unwrap().unwrap();
     let rules = rules.with_script(Box::new(user));
-    let taught = rules.taught_by(&[teacher]).unwrap();
+    let taught = rules.taught_by(&[teacher], &look).unwrap();
     assert_eq!(judge(&taught, &pool(), &nobody, CREATED).rule, "user/cel/example.com/Pool#none");
 }
 
@@ -200,4 +212,111 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
     for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
         assert_eq!(asks("false", &other), None);
     }
+}
+
+const ENDLESS: &str = "while true do end";
+
+/// What is said of a pool in a namespace, by a teacher who is heard so.
+fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
+    let mut pool = pool();
+    pool["metadata"]["namespace"] = json!(namespace);
+    let look = Look::default();
+    let taught = rules.taught_by(&[teacher], &look).unwrap();
+    judge(&taught, &pool, &Surroundings::default(), CREATED)
+}
+
+#[test]
+fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
+    let rules = RuleSet::bare().teachable(read);
+    let teacher = argocd_cm(ENDLESS);
+    let again = "is not run again";
+    for number in 0..4 {
+        let verdict = taught(&rules, of(&teacher), "shop");
+        assert_eq!(verdict.status, Status::Unknown);
+        assert!(verdict.message.contains("stopped after 50 ms"), "{}", verdict.message);
+        assert_eq!(verdict.message.contains(again), number >= 2, "{}", verdict.message);
+    }
+    // What another cluster says is another script, though it is the same text.
+    let elsewhere = Teacher { home: "other", ..of(&teacher) };
+    assert!(!taught(&rules, elsewhere, "shop").message.contains(again));
+    let mut namespace = teacher.clone();
+    namespace["metadata"]["namespace"] = json!("gitops");
+    assert!(!taught(&rules, of(&namespace), "shop").message.contains(again));
+}
+
+#[test]
+fn one_namespace_s_objects_stop_no_script_for_others() {
+    let rules = RuleSet::bare().teachable(read);
+    let script =
+        "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}";
+    let teacher = argocd_cm(script);
+    let known = || Teacher { payer: Payer::Object, ..of(&teacher) };
+    for _ in 0..4 {
+        assert_eq!(taught(&rules, known(), "tenant").status, Status::Unknown);
+    }
+    assert_eq!(taught(&rules, known(), "shop").status, Status::Current);
+}
+
+#[test]
+fn time_for_scripts_is_bounded_in_each_look() {
+    let rules = RuleSet::bare().teachable(read);
+    // Some milliseconds each, so none is stopped.
+    let script =
+        "local b = os.time() local x = 0 for i = 1, 60000 do x = x + i end return {status = 'Healthy'}";
+    let teacher = argocd_cm(script);
+    let look = Look::default();
+    let taught = rules.taught_by(&[Teacher { payer: Payer::Object, ..of(&teacher) }], &look).unwrap();
+    let status = |namespace: &str| {
+        let mut pool = pool();
+        pool["metadata"]["namespace"] = json!(namespace);
+        judge(&taught, &pool, &Surroundings::default(), CREATED)
+    };
+    let mut asked = 0;
+    let last = loop {
+        let verdict = status("tenant");
+        if verdict.status != Status::Current || asked > 5000 {
+            break verdict;
+        }
+        asked += 1;
+    };
+    assert_eq!((last.status, &*last.rule), (Status::Unknown, "cluster/budget"));
+    assert!(last.message.contains("ConfigMap argocd/argocd-cm"), "{}", last.message);
+    assert_eq!(status("shop").status, Status::Current, "another namespace has time of its own");
+}
+
+#[test]
+fn messages_of_scripts_are_cut() {
+    let rules = RuleSet::bare().teachable(read);
+    for script in ["return {status = 'Degraded', message = ('ä'):rep(1e6)}", "error(('x'):rep(1e6))"] {
+        let teacher = argocd_cm(script);
+        let verdict = taught(&rules, of(&teacher), "shop");
+        let kept = verdict.conditions.iter().map(|it| it.message.len()).chain([verdict.message.len()]);
+        assert!(kept.max().unwrap() <= (4 << 10) + 3, "{}", verdict.message.len());
+    }
+}
+
+#[test]
+fn who_is_heard_for_the_worse_only_makes_nothing_better() {
+    let shipped =
+        "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: InProgress}]}}}";
+    let rules = || {
+        let shipped = Layer::read(Origin::Shipped, [("rules.yaml", shipped)]).unwrap();
+        RuleSet::bare().with(shipped).teachable(read)
+    };
+    let said = |rules: &RuleSet, word: &str| {
+        let teacher = argocd_cm(&format!("return {{status = '{word}', message = 'said'}}"));
+        let verdict = taught(rules, Teacher { voice: Voice::OnlyWorse, ..of(&teacher) }, "shop");
+        (verdict.status, verdict.rule.into_owned())
+    };
+    let shipped = (Status::InProgress, "shipped/example.com/Pool#1".to_owned());
+    for word in ["Healthy", "Suspended", "Progressing"] {
+        assert_eq!(said(&rules(), word), shipped, "{word}");
+    }
+    let failed = (Status::Failed, "cluster/lua/example.com/Pool#Degraded".to_owned());
+    assert_eq!(said(&rules(), "Degraded"), failed);
+    // What the user says counts before.
+    let user =
+        "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: Current}]}}}";
+    let user = rules().with(Layer::read(Origin::User, [("rules.yaml", user)]).unwrap());
+    assert_eq!(said(&user, "Degraded").0, Status::Current);
 }

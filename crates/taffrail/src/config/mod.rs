@@ -62,6 +62,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "The labels whose values name the apps of objects that no tool declares",
     ),
     one("rules", "rules", Of::All, "Whose rules decide: taffrail, kstatus or a folder"),
+    Setting {
+        key: "argocd",
+        about: "The namespaces in which Argo CDs run whose scripts count: NAMESPACE, or CLUSTER/NAMESPACE of one cluster",
+        flag: None,
+        of: Of::All,
+        is_list: true,
+    },
+    Setting {
+        key: "trusted-homes",
+        about: "The clusters whose rules may make objects of other clusters better too: names, @FLEET",
+        flag: None,
+        of: Of::All,
+        is_list: true,
+    },
     one("pdb", "pdb", Of::All, "What a PodDisruptionBudget means for the Deployment whose Pods it protects"),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {
@@ -235,6 +249,11 @@ impl Config {
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
+    }
+
+    /// All values of a setting that is a list.
+    pub(crate) fn list(&self, key: &str) -> &[String] {
+        self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
     /// Makes what is set the default of the flags, for `command` and the word behind it.

@@ -248,8 +248,68 @@ fn several_clusters_are_asked_for_twice() {
     assert!(served.clusters.iter().all(|cluster| web(cluster)["spec"]["replicas"] == 0));
 }
 
+/// Makes a ConfigMap with actions for Deployments in a namespace.
+fn config_map(cluster: &Cluster, namespace: &str, name: &str, actions: &str) {
+    cluster.apply(definition("Application", "applications")).unwrap();
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
+    cluster
+        .apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name,
+                "labels": {"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"}},
+            "data": {"resource.customizations.actions.apps_Deployment": actions}}),
+        )
+        .unwrap();
+}
+
+/// Starts the controller of an Argo CD in a namespace, as whoever may write there can.
+fn controller(cluster: &Cluster, namespace: &str) {
+    let labels = json!({"app.kubernetes.io/component": "application-controller"});
+    cluster
+        .apply(json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"namespace": namespace, "name": "controller", "labels": labels},
+            "spec": {"serviceName": "controller", "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels},
+                "spec": {"serviceAccountName": "gitops", "containers": [{"name": "app", "image": "argocd:3"}]}}}}))
+        .unwrap();
+}
+
+/// Gives it its rights, which only who rules the cluster can.
+fn binding(cluster: &Cluster, namespace: &str) {
+    let group = "rbac.authorization.k8s.io";
+    cluster
+        .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "gitops"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "gitops"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "gitops"}]}))
+        .unwrap();
+}
+
+/// An action that does what a script of Lua says.
+fn action(script: &str) -> String {
+    let script = script.replace('\n', "\n    ");
+    format!(
+        "discovery.lua: |\n  return {{ paint = {{}} }}\ndefinitions:\n- name: paint\n  action.lua: |\n    {script}\n"
+    )
+}
+
+/// A served cluster with a known Argo CD that has this action.
+fn painted(script: &str) -> Served {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    config_map(cluster, "gitops", "argocd-cm", &action(script));
+    controller(cluster, "gitops");
+    binding(cluster, "gitops");
+    served
+}
+
+fn names(answer: &Answer) -> Vec<String> {
+    let items = answer.json()["items"].as_array().unwrap().clone();
+    let name =
+        |item: &Value| format!("{} {}", item["name"].as_str().unwrap(), item["origin"].as_str().unwrap());
+    items.iter().map(name).collect()
+}
+
 #[test]
-fn own_scripts_come_first_then_those_of_the_cluster() {
+fn only_the_actions_of_a_known_argo_cd_are_offered_and_none_takes_another_s_place() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let discovery = "return { restart = { displayName = 'Restart it our way' } }";
@@ -265,32 +325,133 @@ definitions:
   action.lua: |
     obj.metadata.annotations = { colour = actionParams['colour'] }
     return obj
+- name: restart
+  action.lua: |
+    obj.spec.replicas = 0
+    return obj
 ";
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gitops"}})).unwrap();
-    cluster
-        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "gitops", "name": "argocd-cm",
-                "labels": {"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"}},
-            "data": {"resource.customizations.actions.apps_Deployment": of_cluster}}))
-        .unwrap();
-    // Without an Argo CD the ConfigMap means nothing.
-    let names = |answer: Answer| -> Vec<String> {
-        let items = answer.json()["items"].as_array().unwrap().clone();
-        items
-            .iter()
-            .map(|item| format!("{} {}", item["name"].as_str().unwrap(), item["origin"].as_str().unwrap()))
-            .collect()
-    };
-    let ask = || names(served.ask(&["actions", "deploy/web", "-o", "json", "--rules", &folder]));
-    assert_eq!(ask(), ["pause shipped", "restart user", "resume shipped", "scale shipped"]);
-    cluster.apply(definition("Application", "applications")).unwrap();
-    assert_eq!(ask(), ["paint cluster", "pause shipped", "restart user", "resume shipped", "scale shipped"]);
+    let ask = || served.ask(&["actions", "deploy/web", "-o", "json", "--rules", &folder]);
+    let without = ["pause shipped", "restart user", "resume shipped", "scale shipped"];
+    // A tenant makes all this in a namespace of its own.
+    config_map(cluster, "tenant", "argocd-cm", of_cluster);
+    config_map(cluster, "tenant", "mine", of_cluster);
+    controller(cluster, "tenant");
+    let answer = ask();
+    assert_eq!(names(&answer), without);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("the setting argocd: [tenant] says so"), "{}", answer.stderr);
+    let answer = served.ask(&["action", "paint", "deploy/web", "--yes"]);
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
 
-    let answer = served.ask(&["action", "paint", "deploy/web"]);
-    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
-    assert_eq!(web(cluster)["metadata"]["annotations"]["colour"], "red", "what it is told by default");
+    // That of the cluster's people is labelled or not, and is known by its rights.
+    config_map(cluster, "gitops", "argocd-cm", of_cluster);
+    controller(cluster, "gitops");
+    assert_eq!(names(&ask()), without);
+    binding(cluster, "gitops");
+    let all = [&without[..], &["cluster/paint cluster", "cluster/restart cluster"]].concat();
+    assert_eq!(names(&ask()), all);
     let answer = served.ask(&["action", "restart", "deploy/web", "--rules", &folder]);
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     assert_eq!(web(cluster)["metadata"]["labels"]["restarted"], "yes");
+    let answer = served.ask(&["action", "restart", "deploy/web", "--dry-run=client"]);
+    assert!(answer.stdout.contains("restartedAt"), "the shipped one: {}", answer.stdout);
+
+    let paint = ["action", "cluster/paint", "deploy/web"];
+    let before = cluster.resource_version();
+    for form in [&[][..], &["-o", "json"]] {
+        let answer = served.ask(&[&paint[..], form].concat());
+        assert_eq!(answer.code, 2, "{}", answer.stdout);
+        assert!(answer.stderr.contains("is a script of the cluster"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("--yes"), "{}", answer.stderr);
+    }
+    assert_eq!(cluster.resource_version(), before);
+    let answer = served.ask(&[&paint[..], &["--yes"]].concat());
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let first = answer.stdout.lines().next().unwrap();
+    assert_eq!(first, "cluster/paint is a script of the cluster: ConfigMap gitops/argocd-cm in one");
+    assert_eq!(web(cluster)["metadata"]["annotations"]["colour"], "red", "what it is told by default");
+}
+
+#[test]
+fn the_settings_make_an_argo_cd_known() {
+    let served = served(&["one"]);
+    config_map(&served.clusters[0], "gitops", "argocd-cm", &action("return obj"));
+    let file = served.folder.path().join("config.yaml");
+    let file = |text: &str| {
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let ask = |config: &str| served.ask(&["actions", "deploy/web", "-o", "json", "--config", config]);
+    let has = |answer: &Answer| names(answer).contains(&"cluster/paint cluster".to_owned());
+    assert!(!has(&ask(&file("argocd: [argocd]"))));
+    assert!(has(&ask(&file("argocd: [gitops]"))));
+}
+
+#[test]
+fn a_script_of_the_cluster_makes_nothing_elsewhere_and_nothing_that_runs_code() {
+    let made = |resource: &str, arguments: &[&str]| {
+        let served = painted(&format!("return {{ {{ operation = 'create', resource = {resource} }} }}"));
+        let before = served.clusters[0].resource_version();
+        let answer = served.ask(&[&["action", "cluster/paint", "deploy/web", "--yes"], arguments].concat());
+        let is_written = served.clusters[0].resource_version() != before;
+        assert_eq!(is_written, answer.code == 0, "{}", answer.stderr);
+        answer
+    };
+    let map = |namespace: &str| {
+        format!(
+            "{{ apiVersion = 'v1', kind = 'ConfigMap', metadata = {{ name = 'a', namespace = '{namespace}' }} }}"
+        )
+    };
+    let answer = made(&map("shop"), &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let answer = made(&map("kube-system"), &[]);
+    assert!(answer.stderr.contains("only in the namespace of its object"), "{}", answer.stderr);
+    let answer = made("{ apiVersion = 'v1', kind = 'Namespace', metadata = { name = 'a' } }", &[]);
+    assert!(answer.stderr.contains("only in the namespace of its object"), "{}", answer.stderr);
+    let secret = "{ apiVersion = 'v1', kind = 'ServiceAccount', metadata = { name = 'a' } }";
+    let answer = made(secret, &[]);
+    assert!(answer.stderr.contains("--allow-create ServiceAccount"), "{}", answer.stderr);
+    let answer = made(secret, &["--allow-create", "Secret"]);
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    let answer = made(secret, &["--allow-create", "serviceaccount"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let other = "{ apiVersion = 'v1', kind = 'ConfigMap', metadata = { name = 'a', namespace = 'shop' } }";
+    let served = painted(&format!("return {{ {{ operation = 'patch', resource = {other} }} }}"));
+    let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
+    assert!(answer.stderr.contains("would change ConfigMap shop/a"), "{}", answer.stderr);
+}
+
+const TWO: &str = "return {
+  { operation = 'create', resource = { apiVersion = 'v1', kind = 'ConfigMap', metadata = { name = 'a' } } },
+  { operation = 'create', resource = { apiVersion = 'v1', kind = 'ConfigMap', metadata = { name = 'b' } } },
+}";
+
+#[test]
+fn nothing_is_written_where_the_server_would_refuse_a_step() {
+    let served = painted(TWO);
+    let cluster = &served.clusters[0];
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "shop"}});
+    cluster.apply(map).unwrap();
+    let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    assert!(cluster.get("v1", "ConfigMap", "shop", "a").is_none(), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("written before"), "{}", answer.stdout);
+}
+
+#[test]
+fn what_was_written_before_a_step_failed_is_listed() {
+    // Either would be taken where nothing is there yet.
+    let served = painted(&TWO.replace("'b'", "'a'"));
+    let cluster = &served.clusters[0];
+    let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(
+        answer.stdout.contains("written before it failed: created ConfigMap shop/a"),
+        "{}",
+        answer.stdout
+    );
+    assert!(cluster.get("v1", "ConfigMap", "shop", "a").is_some());
 }
 
 #[test]

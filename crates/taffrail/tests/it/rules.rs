@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::taffrail;
+use super::{command, run, taffrail};
 
 /// Rules and cases that hold.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/library");
@@ -275,6 +275,84 @@ fn the_app_that_delivers_an_object_says_what_its_health_means() {
     let own = rows(&["--rules", LIBRARY]);
     let front = own.as_array().unwrap().iter().find(|row| row[0] == "front").unwrap();
     assert_eq!(*front, json!(["front", "Current", "user/doors.example.com/Lock#1"]));
+}
+
+/// An Application, what it delivers, and scripts beside it: one makes an object worse, one another better.
+const SCRIPTED: &str = r#"
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: house, namespace: gitops}
+spec: {destination: {server: https://kubernetes.default.svc}}
+status:
+  sync: {status: Synced, revision: 3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613}
+  resources:
+  - {group: doors.example.com, version: v1, kind: Lock, namespace: house, name: front}
+  - {group: doors.example.com, version: v1, kind: Bell, namespace: house, name: front}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-cm, namespace: gitops}
+data:
+  resource.customizations.health.doors.example.com_Lock: "return {status = 'Degraded', message = 'picked'}"
+  resource.customizations.health.doors.example.com_Bell: "return {status = 'Healthy'}"
+---
+apiVersion: doors.example.com/v1
+kind: Lock
+metadata: {name: front, namespace: house}
+---
+apiVersion: doors.example.com/v1
+kind: Bell
+metadata: {name: front, namespace: house}
+status: {conditions: [{type: Ready, status: 'False', reason: Broken, message: no power}]}
+"#;
+
+#[test]
+fn an_argo_cd_is_heard_as_far_as_it_is_known() {
+    let rows = |more: &str, argocd: &str| {
+        let mut asked = command(&["get", "resources", "--from", "-", "-o", "json"]);
+        asked.env("TAFFRAIL_ARGOCD", argocd);
+        let answer = run(asked, format!("{SCRIPTED}{more}").as_bytes()).json();
+        let items = answer["items"].as_array().unwrap().clone();
+        let of = |kind: &str| {
+            let item = items.iter().find(|item| item["kind"] == kind).unwrap();
+            let is_of_cluster = item["rule"].as_str().unwrap().starts_with("cluster/");
+            format!(
+                "{} {}",
+                item["status"].as_str().unwrap(),
+                if is_of_cluster { "by it" } else { "by others" }
+            )
+        };
+        [of("Lock"), of("Bell")]
+    };
+    let others = rows("", "elsewhere");
+    assert!(others.iter().all(|said| said.ends_with("by others")), "{others:?}");
+    let known = ["Failed by it", "Current by it"];
+    assert_eq!(rows("", "gitops"), known);
+    let seen = "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a, namespace: gitops, labels: {app.kubernetes.io/component: application-controller}}
+spec: {template: {spec: {serviceAccountName: gitops}}}
+";
+    assert_eq!(rows(seen, ""), [known[0], &others[1]]);
+    let bound = "---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: gitops}
+subjects: [{kind: ServiceAccount, namespace: gitops, name: gitops}]
+";
+    assert_eq!(rows(&format!("{seen}{bound}"), ""), known);
+}
+
+#[test]
+fn it_is_told_which_setting_has_an_argo_cd_heard() {
+    let lock = LOCK.replace(
+        "namespace: house",
+        "namespace: house, annotations: {argocd.argoproj.io/tracking-id: 'house:doors.example.com/Lock:house/front'}",
+    );
+    let answer = taffrail(&["rules", "why", "-f", "-"], &lock);
+    assert!(answer.stdout.contains("the setting argocd: [NAMESPACE]"), "{}", answer.stdout);
+    assert!(!taffrail(&["rules", "why", "-f", "-"], LOCK).stdout.contains("the setting"));
 }
 
 /// Two Kustomizations, of which one waits until the other is of its own version.

@@ -109,8 +109,25 @@ spec:
     plane.kubectl(CLUSTER, &["delete", "--wait=false", "namespace", PLACE]).expect("it goes");
 }
 
-/// An Argo CD that teaches a kind of its own, and an app that declares two objects of it.
+/// An Argo CD that teaches a kind of its own, and an app that declares two objects of it. It is known by the binding.
 const ARGO_CD: &str = r#"
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: controller, namespace: gitops, labels: {app.kubernetes.io/component: application-controller}}
+spec:
+  replicas: 0
+  serviceName: controller
+  selector: {matchLabels: {app: controller}}
+  template:
+    metadata: {labels: {app: controller}}
+    spec: {serviceAccountName: gitops, containers: [{name: run, image: registry.example/argocd:3}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: gitops-controller}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, namespace: gitops, name: gitops}]
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: argocd-cm, namespace: gitops, labels: {app.kubernetes.io/name: argocd-cm, app.kubernetes.io/part-of: argocd}}
@@ -200,11 +217,12 @@ fn an_argo_cd_says_what_health_means_and_what_can_be_done() {
     assert_eq!((&two[1], &two[2]), (&json!("Current"), &json!(healthy)));
 
     let offers = ask(&["actions", "widget/one"]);
-    assert!(offers.stdout.contains("mend     cluster   yes"), "{offers}");
-    ask(&["action", "mend", "widget/one"]);
+    assert!(offers.stdout.contains("cluster/mend   cluster   yes"), "{offers}");
+    ask(&["action", "cluster/mend", "widget/one", "--yes"]);
     let one = &widgets()[0];
     assert_eq!((&one[1], &one[2]), (&json!("Current"), &json!(healthy)));
 
+    plane.kubectl(CLUSTER, &["delete", "clusterrolebinding", "gitops-controller"]).expect("it goes");
     plane.kubectl(CLUSTER, &["delete", "--wait=false", "namespace", "gitops"]).expect("it goes");
     plane.kubectl(CLUSTER, &[&["delete"], &crds[..]].concat()).expect("kinds go");
 }

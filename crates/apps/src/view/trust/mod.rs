@@ -10,6 +10,7 @@ mod ground;
 mod silent;
 mod skewed;
 mod suspended;
+mod unheard;
 mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -326,6 +327,7 @@ impl TrustReport {
                 skewed::look,
                 suspended::look,
                 fallback::look,
+                unheard::look,
             ];
             let findings = folded(looks.into_iter().flat_map(|look| look(&ground)));
             let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));

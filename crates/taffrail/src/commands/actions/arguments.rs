@@ -10,8 +10,9 @@ use crate::commands::verbs::DryRun;
 
 /// List what can be done with an object.
 ///
-/// Actions are scripts in Lua, in the form of Argo CD's: the user's own (--rules DIR), those that the cluster's Argo CD has in
-/// its ConfigMap argocd-cm, and those that come with Taffrail. Of several with one name the first counts.
+/// Actions are scripts in Lua, in the form of Argo CD's: the user's own (--rules DIR), those that come with Taffrail, and, as
+/// cluster/NAME, those that an Argo CD of the cluster has in its ConfigMap argocd-cm. An Argo CD is heard where a
+/// ClusterRoleBinding names its application controller, or where the setting argocd names its namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +33,8 @@ pub(crate) struct ActionsArguments {
 /// Do something with an object: restart, scale, suspend, and whatever else its kind has actions for.
 ///
 /// What is to be written is shown before it is written. An object is changed by a merge patch of what differs, and only
-/// while nobody else changes the same; an action may also make new objects.
+/// while nobody else changes the same; an action may also make new objects. What a script of the cluster would write is written
+/// only after a question, or with --yes, and only to the object and in its namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +42,7 @@ Examples:
   taffrail action scale deploy/web -n shop --param replicas=3
   taffrail action create-job cronjob/night -n shop --dry-run=server
   taffrail action abort rollout/web -n shop --context prod
+  taffrail action cluster/promote rollout/web -n shop --yes
 
 Exit codes: 0 done, or there was nothing to do; 2 wrong usage, no such object, or no such action for it as it is;
 3 something could not be read or written.")]
@@ -55,9 +58,13 @@ pub(crate) struct ActionArguments {
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// Do it although the object is in several of the clusters
+    /// Do it although the object is in several of the clusters, or the script is the cluster's
     #[arg(short, long)]
     pub(crate) yes: bool,
+
+    /// Let a script of the cluster make objects of this kind, though they run code or grant rights; may be given more than once
+    #[arg(long, value_name = "KIND")]
+    pub(crate) allow_create: Vec<String>,
 
     /// Only show what would be written
     #[arg(long, value_enum, value_name = "BY", num_args = 0..=1, default_value_t = DryRun::None, default_missing_value = "client")]

@@ -1,7 +1,7 @@
 //! `taffrail action`: what an action changes, shown and written.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
@@ -17,9 +17,10 @@ use taffrail_status::Object;
 use taffrail_status::json::OwnedDocument;
 
 use super::arguments::{ActionArguments, ActionOutput};
+use super::creating::{is_allowed, is_risky};
 use super::sites::{Reach, Site, Sites};
 use super::writing::{create, in_time, named, write_parts};
-use super::{Scripts, failing};
+use super::{OF_CLUSTER, Offer, Scripts, failing};
 use crate::commands::verbs::{DryRun, lines};
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
@@ -48,6 +49,9 @@ struct Row {
     /// Whose action it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
+    /// The object of the cluster that has the script, where one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script_of: Option<String>,
     /// `Done`, `Unchanged`, `Refused`, `Error`; of dry runs `Planned` and `Accepted`.
     result: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -81,9 +85,19 @@ enum Step {
 struct Task<'s> {
     site: &'s Site,
     key: ObjectKey,
-    origin: Origin,
+    chosen: Chosen,
     steps: Vec<Step>,
     row: Row,
+}
+
+/// Whose action it is, and which one of theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chosen {
+    origin: Origin,
+    place: usize,
+    /// The name that the script has for it.
+    name: String,
+    parameters: BTreeMap<String, String>,
 }
 
 pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
@@ -112,9 +126,9 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     for site in &sites {
         let key = site.key();
         match plan(site, &scripts, arguments, now) {
-            Ok((origin, steps)) => {
-                let row = row(site, &key, Some(origin));
-                tasks.push(Task { site, key, origin, steps, row });
+            Ok((chosen, steps)) => {
+                let row = row(site, &key, Some(&chosen));
+                tasks.push(Task { site, key, chosen, steps, row });
             }
             Err(refusal) => {
                 refusal.print();
@@ -125,8 +139,24 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             }
         }
     }
+    let writes = |task: &Task<'_>| {
+        !task.steps.is_empty() && task.site.live.is_some() && arguments.dry_run == DryRun::None
+    };
+    let is_of_cluster = |task: &Task<'_>| task.chosen.origin == Origin::Cluster && writes(task);
+    if !arguments.yes && !may_ask(arguments) && tasks.iter().any(is_of_cluster) {
+        let what =
+            format!("{} is a script of the cluster, and would write with your rights", arguments.action);
+        let hint = "look first with --dry-run=client, and say --yes if it is meant";
+        return Err(Complaint::usage(what).hint(hint));
+    }
     for mut task in tasks {
         task.show(arguments)?;
+        if is_of_cluster(&task) && !arguments.yes && !is_meant(arguments)? {
+            task.row.result = "Refused";
+            exit = exit.max(Exit::Usage);
+            rows.push(task.row);
+            continue;
+        }
         let outcome = match (&asking, arguments.dry_run) {
             _ if task.steps.is_empty() => Ok("Unchanged"),
             (_, DryRun::Client) | (None, _) => Ok("Planned"),
@@ -139,6 +169,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
                 exit = exit.max(failed.exit);
                 task.row.message = failed.to_string();
                 task.row.hint = failed.hint;
+                task.say_written(arguments)?;
             }
         }
         task.say(arguments)?;
@@ -160,11 +191,27 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     Ok(exit)
 }
 
-fn row(site: &Site, key: &ObjectKey, origin: Option<Origin>) -> Row {
+/// Whether there is a person to be asked.
+fn may_ask(arguments: &ActionArguments) -> bool {
+    arguments.output == ActionOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks whether what was shown is meant.
+fn is_meant(arguments: &ActionArguments) -> Result<bool, Complaint> {
+    answer::tell(format!("Do {} as a script of the cluster says? [y/N] ", printable(&arguments.action)));
+    let mut said = String::new();
+    let read = io::stdin().read_line(&mut said);
+    read.map_err(|error| Complaint::unreadable("cannot read the answer").because(&error))?;
+    Ok(matches!(said.trim(), "y" | "Y" | "yes"))
+}
+
+fn row(site: &Site, key: &ObjectKey, chosen: Option<&Chosen>) -> Row {
+    let of_cluster = chosen.filter(|chosen| chosen.origin == Origin::Cluster);
     Row {
         cluster: site.cluster.clone(),
         object: key.into(),
-        origin: origin.map(Origin::as_str),
+        origin: chosen.map(|chosen| chosen.origin.as_str()),
+        script_of: of_cluster.and_then(|chosen| Some(site.scripts.get(chosen.place)?.called.clone())),
         result: "Error",
         message: String::new(),
         hint: None,
@@ -178,11 +225,12 @@ fn plan(
     scripts: &Scripts,
     arguments: &ActionArguments,
     now: Timestamp,
-) -> Result<(Origin, Vec<Step>), Complaint> {
+) -> Result<(Chosen, Vec<Step>), Complaint> {
     let invalid = |error: &dyn std::error::Error| Complaint::unreadable(&site.cluster).because(error);
     let object = site.object().map_err(|error| invalid(&error))?;
-    let (origin, parameters) = chosen(site, &object, scripts, arguments, now)?;
-    Ok((origin, steps(site, &object, origin, scripts, arguments, &parameters, now)?))
+    let chosen = chosen(site, &object, scripts, arguments, now)?;
+    let steps = steps(site, &object, &chosen, scripts, arguments, now)?;
+    Ok((chosen, steps))
 }
 
 /// Whose action of this name counts, and what it is told.
@@ -192,17 +240,19 @@ fn chosen(
     scripts: &Scripts,
     arguments: &ActionArguments,
     now: Timestamp,
-) -> Result<(Origin, BTreeMap<String, String>), Complaint> {
+) -> Result<Chosen, Complaint> {
     let (offers, errors) = scripts.offers(&site.scripts, object, now);
     let key = ObjectKey::of(object);
     let (name, place) = (&arguments.action, format!("{} {} in {}", key.kind, key.path(), site.cluster));
-    let Some(offer) = offers.iter().find(|offer| offer.action.name == *name) else {
+    let Some(offer) = offers.iter().find(|offer| offer.called() == *name) else {
         // Nobody knows what a script would have offered that fails.
-        if let Some(error) = errors.first() {
+        let is_of_cluster = name.starts_with(OF_CLUSTER);
+        let mut errors = errors.iter();
+        if let Some((_, error)) = errors.find(|(origin, _)| (*origin == Origin::Cluster) == is_of_cluster) {
             return Err(failing(&site.cluster, error));
         }
         let complaint = Complaint::usage(format!("there is no action '{name}' for {place}"));
-        let names: Vec<&str> = offers.iter().map(|offer| offer.action.name.as_str()).collect();
+        let names: Vec<String> = offers.iter().map(Offer::called).collect();
         return Err(match names.as_slice() {
             [] => complaint.hint(format!("nobody has actions for {}; --rules DIR adds some", key.kind)),
             names => complaint.hint(format!("there are: {}", names.join(", "))),
@@ -211,11 +261,12 @@ fn chosen(
     if offer.action.disabled {
         let complaint = Complaint::usage(format!("'{name}' makes no sense for {place} as it is"));
         let others = offers.iter().filter(|offer| !offer.action.disabled);
-        let others: Vec<&str> = others.map(|offer| offer.action.name.as_str()).collect();
+        let others: Vec<String> = others.map(Offer::called).collect();
         let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
         return Err(complaint.hint(format!("what does: {others}")));
     }
-    Ok((offer.origin, told(&offer.action, &arguments.parameters)?))
+    let parameters = told(&offer.action, &arguments.parameters)?;
+    Ok(Chosen { origin: offer.origin, place: offer.place, name: offer.action.name.clone(), parameters })
 }
 
 /// What an action is told: what was given, and its own defaults.
@@ -236,30 +287,18 @@ fn told(action: &Action, given: &[(String, String)]) -> Result<BTreeMap<String, 
     Ok(told)
 }
 
-/// What the action of this origin would write.
+/// What the action that was chosen would write.
 fn steps(
     site: &Site,
     object: &Object<'_>,
-    origin: Origin,
+    chosen: &Chosen,
     scripts: &Scripts,
     arguments: &ActionArguments,
-    parameters: &BTreeMap<String, String>,
     now: Timestamp,
 ) -> Result<Vec<Step>, Complaint> {
     let name = &arguments.action;
-    let mut answer = None;
-    for (_, scripts) in scripts.in_order(&site.scripts).filter(|(it, _)| *it == origin) {
-        match scripts.run(name, object, parameters, now) {
-            // Of several Argo CDs in a cluster another one may have it.
-            Err(error) if matches!(error.problem, LuaProblem::NoAction(_)) => {
-                answer.get_or_insert(Err(error));
-            }
-            found => {
-                answer = Some(found);
-                break;
-            }
-        }
-    }
+    let scripts = scripts.of(chosen.origin, &site.scripts).into_iter().nth(chosen.place);
+    let answer = scripts.map(|scripts| scripts.run(&chosen.name, object, &chosen.parameters, now));
     let changes = match answer {
         Some(Ok(changes)) => changes,
         Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
@@ -290,14 +329,42 @@ fn steps(
                     .hint("an action may change only its own object, and make others"));
             }
             Operation::Create => {
-                if key.namespace.is_empty() && site.is_namespaced(&key) {
+                let is_namespaced = site.is_namespaced(&key);
+                if key.namespace.is_empty() && is_namespaced {
                     key.namespace.clone_from(&own.namespace);
+                }
+                if chosen.origin == Origin::Cluster {
+                    let is_inside =
+                        is_namespaced && !key.namespace.is_empty() && key.namespace == own.namespace;
+                    allow(name, &key, &after, is_inside, &arguments.allow_create)?;
                 }
                 steps.push(Step::Create { key, object: after });
             }
         }
     }
     Ok(steps)
+}
+
+/// Whether a script of the cluster may make an object.
+fn allow(
+    action: &str,
+    key: &ObjectKey,
+    object: &Value,
+    is_inside: bool,
+    allowed: &[String],
+) -> Result<(), Complaint> {
+    let what = format!("'{action}' would make {} {}", key.kind, named(key, object));
+    if !is_inside {
+        let complaint = Complaint::unreadable(what);
+        return Err(
+            complaint.hint("a script of the cluster may make objects only in the namespace of its object")
+        );
+    }
+    if is_risky(key, object) && !is_allowed(key, allowed) {
+        let complaint = Complaint::unreadable(format!("{what}, which runs code or grants rights"));
+        return Err(complaint.hint(format!("--allow-create {} lets a script of the cluster do so", key.kind)));
+    }
+    Ok(())
 }
 
 impl Site {
@@ -332,6 +399,14 @@ impl Task<'_> {
         let mut out = answer::people();
         let place = printable(&self.site.cluster);
         let bold = Style::new().bold();
+        if let (Some(of), false) = (&self.row.script_of, self.steps.is_empty()) {
+            written(writeln!(
+                out,
+                "{} is a script of the cluster: {} in {place}",
+                printable(&arguments.action),
+                printable(of)
+            ))?;
+        }
         for step in &self.steps {
             written(match step {
                 Step::Patch(patch) => {
@@ -349,7 +424,7 @@ impl Task<'_> {
         written(out.flush())
     }
 
-    /// Writes all steps, one after the other.
+    /// Writes all steps, one after the other, when the server would take all of them.
     async fn write(
         &mut self,
         scripts: &Scripts,
@@ -358,18 +433,34 @@ impl Task<'_> {
     ) -> Result<&'static str, Complaint> {
         let Some(reach) = &self.site.live else { return Ok("Planned") };
         let dry_run = arguments.dry_run == DryRun::Server;
-        for at in 0..self.steps.len() {
-            let outcome = match &self.steps[at] {
-                Step::Patch(patch) => {
-                    self.patch(reach, patch.clone(), scripts, arguments, now, dry_run).await
+        // Of one step the server says by itself whether it takes it.
+        let tries_first = self.steps.len() > 1 || self.chosen.origin == Origin::Cluster;
+        let rounds: &[bool] = if dry_run {
+            &[true]
+        } else if tries_first {
+            &[true, false]
+        } else {
+            &[false]
+        };
+        for &dry_run in rounds {
+            for at in 0..self.steps.len() {
+                let mut is_written = false;
+                let outcome = match &self.steps[at] {
+                    Step::Patch(patch) => {
+                        let patch = patch.clone();
+                        self.patch(reach, patch, scripts, arguments, now, dry_run, &mut is_written).await
+                    }
+                    Step::Create { key, object } => {
+                        let made = create(self.site, reach, key, object, dry_run).await;
+                        is_written = made.is_ok() && !dry_run;
+                        made
+                    }
+                };
+                let row = &mut self.row.changes[at];
+                row.written = is_written;
+                if let Some(name) = outcome? {
+                    row.object.name = name;
                 }
-                Step::Create { key, object } => create(self.site, reach, key, object, dry_run).await,
-            };
-            let name = outcome?;
-            let row = &mut self.row.changes[at];
-            row.written = !dry_run;
-            if let Some(name) = name {
-                row.object.name = name;
             }
         }
         Ok(if dry_run { "Accepted" } else { "Done" })
@@ -384,6 +475,7 @@ impl Task<'_> {
         arguments: &ActionArguments,
         now: Timestamp,
         dry_run: bool,
+        is_written: &mut bool,
     ) -> Result<Option<String>, Complaint> {
         let name = format!("{} {}", self.key.kind, self.key.path());
         let of_write = |error: &WriteError| {
@@ -394,7 +486,7 @@ impl Task<'_> {
         let object = self.site.object().map_err(|error| Complaint::unreadable(&name).because(&error))?;
         let mut based = patch.clone().based_on(&object);
         for _ in 0..TRIES {
-            let conflict = match write_parts(reach, &self.key, &based, dry_run).await {
+            let conflict = match write_parts(reach, &self.key, &based, dry_run, is_written).await {
                 Ok(dropped) if dropped.is_empty() => return Ok(None),
                 Ok(dropped) => {
                     let what = format!("{name}: the server did not keep {}", dropped.join(", "));
@@ -406,13 +498,14 @@ impl Task<'_> {
             let fresh = self.read_again(reach).await?;
             let again =
                 Object::new(fresh.root()).map_err(|error| Complaint::unreadable(&name).because(&error))?;
-            let (origin, told) = chosen(self.site, &again, scripts, arguments, now)?;
-            let steps = steps(self.site, &again, origin, scripts, arguments, &told, now)?;
+            let chosen = chosen(self.site, &again, scripts, arguments, now)?;
+            let steps = steps(self.site, &again, &chosen, scripts, arguments, now)?;
             let fresh = steps.into_iter().find_map(|step| match step {
                 Step::Patch(fresh) => Some(fresh),
                 Step::Create { .. } => None,
             });
-            let same = fresh.filter(|fresh| origin == self.origin && fresh.is_same(&patch));
+            let is_same = chosen.origin == self.chosen.origin && chosen.place == self.chosen.place;
+            let same = fresh.filter(|fresh| is_same && fresh.is_same(&patch));
             let Some(same) = same else {
                 let complaint =
                     Complaint::unreadable(format!("{name} was changed meanwhile: {}", chain(&conflict)));
@@ -433,6 +526,30 @@ impl Task<'_> {
         OwnedDocument::parse(text).map_err(|error| Complaint::unreadable(&name).because(&error))
     }
 
+    /// What was written, in words.
+    fn written(&self) -> Vec<String> {
+        let written = self.row.changes.iter().filter(|change| change.written);
+        let told = written.map(|change| match change.operation {
+            "create" => {
+                let ObjectName { kind, namespace, name, .. } = &change.object;
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                format!("created {kind} {namespace}{slash}{name}")
+            }
+            _ => format!("changed {} {}", self.key.kind, self.key.path()),
+        });
+        told.collect()
+    }
+
+    /// Says what was written before something failed.
+    fn say_written(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
+        let done = self.written();
+        if arguments.output != ActionOutput::Text || done.is_empty() {
+            return Ok(());
+        }
+        let text = format!("written before it failed: {}", done.join(", "));
+        written(writeln!(answer::people(), "{}", printable(&text)))
+    }
+
     /// Says what has become of it.
     fn say(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
         if arguments.output != ActionOutput::Text {
@@ -443,17 +560,7 @@ impl Task<'_> {
             "Planned" => "nothing was sent (dry run)".to_owned(),
             "Accepted" => "the server would take it; nothing was changed (dry run)".to_owned(),
             "Unchanged" => format!("{own} is so already: nothing to do"),
-            "Done" => {
-                let changes = self.row.changes.iter().map(|change| match change.operation {
-                    "create" => {
-                        let ObjectName { kind, namespace, name, .. } = &change.object;
-                        let slash = if namespace.is_empty() { "" } else { "/" };
-                        format!("created {kind} {namespace}{slash}{name}")
-                    }
-                    _ => format!("changed {own}"),
-                });
-                format!("{}: {}", arguments.action, changes.collect::<Vec<_>>().join(", "))
-            }
+            "Done" => format!("{}: {}", arguments.action, self.written().join(", ")),
             _ => return Ok(()),
         };
         written(writeln!(answer::people(), "{}", printable(&text)))

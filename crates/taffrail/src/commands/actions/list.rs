@@ -78,7 +78,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
                 continue;
             }
         };
-        complaints.extend(errors.iter().map(|error| failing(&site.cluster, error)));
+        complaints.extend(errors.iter().map(|(_, error)| failing(&site.cluster, error)));
         if arguments.output == ActionsOutput::Table {
             let gap = if at > 0 { "\n" } else { "" };
             let bold = Style::new().bold();
@@ -87,15 +87,19 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
             written(writeln!(out, "{title}").and_then(|()| print(&offers)))?;
             continue;
         }
-        items.extend(offers.into_iter().map(|Offer { origin, action }| Item {
-            cluster: site.cluster.clone(),
-            object: (&key).into(),
-            name: action.name,
-            origin: origin.as_str(),
-            display_name: action.display_name,
-            icon_class: action.icon_class,
-            disabled: action.disabled,
-            parameters: action.params.into_iter().map(Told::from).collect(),
+        items.extend(offers.into_iter().map(|offer| {
+            let name = offer.called();
+            let Offer { origin, action, .. } = offer;
+            Item {
+                cluster: site.cluster.clone(),
+                object: (&key).into(),
+                name,
+                origin: origin.as_str(),
+                display_name: action.display_name,
+                icon_class: action.icon_class,
+                disabled: action.disabled,
+                parameters: action.params.into_iter().map(Told::from).collect(),
+            }
         }));
     }
     written(match arguments.output {
@@ -123,7 +127,8 @@ fn print(offers: &[Offer]) -> io::Result<()> {
     }
     let mut table =
         Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());
-    for Offer { origin, action } in offers {
+    for offer in offers {
+        let Offer { origin, action, .. } = offer;
         let told = |parameter: &Parameter| {
             // What it is now says more than what it would be by default.
             let value = if parameter.value.is_empty() { &parameter.default } else { &parameter.value };
@@ -131,7 +136,7 @@ fn print(offers: &[Offer]) -> io::Result<()> {
         };
         let told: Vec<String> = action.params.iter().map(told).collect();
         table.row(vec![
-            Cell::new(&action.name),
+            Cell::new(offer.called()),
             Cell::new(origin.as_str()),
             Cell::new(if action.disabled { "no" } else { "yes" }),
             Cell::new(told.join(" ")),

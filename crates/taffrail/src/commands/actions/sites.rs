@@ -3,28 +3,41 @@
 use std::sync::Arc;
 
 use futures::future::join;
-use taffrail_apps::{ObjectKey, Objects, filter};
+use jiff::Timestamp;
+use taffrail_apps::{Body, Lookup, ObjectKey, Objects, Snapshot, Standing, argo_standing, filter};
 use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
 use taffrail_status::json::{OwnedDocument, Value};
 use taffrail_status::{Object, ObjectError};
 
+use super::OfCluster;
 use super::arguments::{WhichArguments, Word};
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
+use crate::ruling::trusted;
 use crate::source::{self, Asking, Failure, Live, Members};
 
-/// By which the ConfigMap with the scripts of an Argo CD is found, wherever it is installed.
-const CONFIG_MAP: &str = "app.kubernetes.io/name=argocd-cm";
+/// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.
+const CONFIG_MAP: &str = "argocd-cm";
+
+/// By which it is found, wherever one is installed.
+const BY_NAME: &str = "metadata.name=argocd-cm";
+
+/// By which the workload of an Argo CD is found.
+const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";
+
+/// So many Argo CDs of a cluster are looked at, and so many that are not known are named.
+const LOOKED_AT: usize = 16;
+const NAMED: usize = 3;
 
 /// The object in one cluster.
 pub(super) struct Site {
     /// The name of the cluster.
     pub(super) cluster: String,
     object: OwnedDocument,
-    /// The scripts of the Argo CD in the cluster.
-    pub(super) scripts: Vec<Customizations>,
+    /// The scripts of the known Argo CDs in the cluster.
+    pub(super) scripts: Vec<OfCluster>,
     /// How to reach it; of a dump there is no way.
     pub(super) live: Option<Reach>,
 }
@@ -125,35 +138,107 @@ async fn of_cluster(
         return Err(other(format!("the server has no kind called {kind}")));
     };
     let place = Some(namespace).filter(|_| resource.namespaced);
-    let (object, scripts) =
-        join(cluster.get(&resource, place, name, Form::Body), scripts(&cluster, &discovery)).await;
+    let (object, scripts) = join(
+        cluster.get(&resource, place, name, Form::Body),
+        scripts(&live.member.name, &cluster, &discovery),
+    )
+    .await;
     let Some(text) = object.map_err(|error| of_read(&error))? else { return Ok((None, None)) };
     let object = OwnedDocument::parse(text).map_err(|error| other(error.to_string()))?;
     let (scripts, note) = match scripts {
-        Ok(scripts) => (scripts, None),
+        Ok(found) => found,
         Err(error) => {
             (Vec::new(), Some(format!("whether its Argo CD has actions is not known: {}", chain(&error))))
         }
     };
-    let live = Some(Reach { cluster, discovery, resource });
-    Ok((Some(Site { cluster: String::new(), object, scripts, live }), note))
+    let reach = Some(Reach { cluster, discovery, resource });
+    Ok((Some(Site { cluster: String::new(), object, scripts, live: reach }), note))
 }
 
-/// The scripts of the Argo CD that runs in a cluster, where one does.
-async fn scripts(cluster: &Cluster, discovery: &Discovery) -> Result<Vec<Customizations>, ReadError> {
-    let config_maps = discovery.kind("", "ConfigMap").map(|it| it.preferred());
-    let (Some(_), Some(config_maps)) = (discovery.kind("argoproj.io", "Application"), config_maps) else {
-        return Ok(Vec::new());
+/// The scripts of the Argo CDs that are known in a cluster, and those of whom they are not heard.
+async fn scripts(
+    name: &str,
+    cluster: &Cluster,
+    discovery: &Discovery,
+) -> Result<(Vec<OfCluster>, Option<String>), ReadError> {
+    let kind = |group: &str, kind: &str| discovery.kind(group, kind).map(|it| it.preferred());
+    let (Some(_), Some(config_maps)) = (kind("argoproj.io", "Application"), kind("", "ConfigMap")) else {
+        return Ok((Vec::new(), None));
     };
-    let request = ListRequest { label_selector: Some(CONFIG_MAP), ..ListRequest::all(&config_maps) };
-    let listing = cluster.list(&request).await?;
-    let documents = listing.objects.into_iter().filter_map(|text| OwnedDocument::parse(text).ok());
-    Ok(documents.filter_map(|document| of_config_map(document.root())).collect())
+    let request = ListRequest { field_selector: Some(BY_NAME), ..ListRequest::all(&config_maps) };
+    let mut snapshot = Snapshot::dump(name, Timestamp::UNIX_EPOCH);
+    insert(&mut snapshot, cluster.list(&request).await?.objects);
+    let namespaces = with_actions(&snapshot);
+    let doubtful = namespaces.iter().filter(|namespace| !trusted().names_argocd(name, namespace));
+    let doubtful: Vec<&String> = doubtful.take(LOOKED_AT).collect();
+    // What may not be read proves nothing; then those are not heard, and that is told.
+    for namespace in &doubtful {
+        for workload in ["Deployment", "StatefulSet"].into_iter().filter_map(|name| kind("apps", name)) {
+            let request = ListRequest {
+                namespace: Some(namespace.as_str()),
+                label_selector: Some(CONTROLLERS),
+                ..ListRequest::all(&workload)
+            };
+            if let Ok(listing) = cluster.list(&request).await {
+                insert(&mut snapshot, listing.objects);
+            }
+        }
+    }
+    if !doubtful.is_empty()
+        && let Some(bindings) = kind("rbac.authorization.k8s.io", "ClusterRoleBinding")
+        && let Ok(listing) = cluster.list(&ListRequest::all(&bindings)).await
+    {
+        insert(&mut snapshot, listing.objects);
+    }
+    Ok(known(&snapshot))
 }
 
-/// The scripts of an Argo CD, if it has any.
-fn of_config_map(object: Value<'_>) -> Option<Customizations> {
-    Customizations::of_config_map_object(Origin::Cluster, object)
+fn insert(snapshot: &mut Snapshot, objects: Vec<Box<[u8]>>) {
+    for document in objects.into_iter().filter_map(|text| OwnedDocument::parse(text).ok()) {
+        // What is no object is no Argo CD.
+        let _ = snapshot.insert(document, Body::Whole);
+    }
+}
+
+/// The namespaces in which an `argocd-cm` has actions.
+fn with_actions(snapshot: &Snapshot) -> Vec<String> {
+    let has_any = |object: &Object<'_>| {
+        let mut keys = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
+        keys.any(|(key, _)| {
+            key.starts_with("resource.customizations.actions.") || *key == *"resource.customizations"
+        })
+    };
+    let maps =
+        snapshot.of_kind("", "ConfigMap").filter(|it| it.key.name == CONFIG_MAP && has_any(&it.object));
+    maps.map(|it| it.key.namespace.clone()).collect()
+}
+
+/// The actions of the Argo CDs that are known, and a sentence about the others.
+fn known(snapshot: &Snapshot) -> (Vec<OfCluster>, Option<String>) {
+    let namespaces = with_actions(snapshot);
+    let (known, others): (Vec<String>, Vec<String>) = namespaces
+        .into_iter()
+        .partition(|namespace| argo_standing(snapshot, namespace, trusted()) == Standing::Known);
+    let scripts = known.iter().take(LOOKED_AT).filter_map(|namespace| {
+        let key = ObjectKey::new("", "ConfigMap", &**namespace, CONFIG_MAP);
+        let Lookup::Found(observed) = snapshot.get(&key) else { return None };
+        let scripts = Customizations::of_config_map_object(Origin::Cluster, observed.object.root())?;
+        Some(OfCluster { scripts, called: format!("ConfigMap {}", key.path()) })
+    });
+    let note = (!others.is_empty()).then(|| {
+        let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
+        let more = match others.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            number => format!(" and {number} more"),
+        };
+        format!(
+            "actions of the ConfigMap {CONFIG_MAP} in {}{more} are not offered: whether an Argo CD runs there is not \
+             known; the setting argocd: [{}] says so",
+            named.join(", "),
+            named.join(", ")
+        )
+    });
+    (scripts.collect(), note)
 }
 
 fn of_read(error: &ReadError) -> Failure {
@@ -163,6 +248,7 @@ fn of_read(error: &ReadError) -> Failure {
 fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let fleet = source::dumps(&arguments.source)?;
     let mut sites = Vec::new();
+    let mut complaints = fleet.complaints;
     let is_meant = |key: &ObjectKey| match &arguments.object {
         Word::Key(own) => own == key,
         Word::Named { kind, name } => {
@@ -174,15 +260,14 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
         }
     };
     for snapshot in &fleet.snapshots {
-        let is_own =
-            |key: &ObjectKey| key.group.is_empty() && key.kind == "ConfigMap" && key.name == "argocd-cm";
         for observed in snapshot.all().filter(|observed| is_meant(observed.key)) {
             let text = observed.object.root().text().unwrap_or_default();
             let Ok(object) = OwnedDocument::parse(text) else { continue };
-            let config_maps = snapshot.all().filter(|observed| is_own(observed.key));
-            let scripts = config_maps.filter_map(|it| of_config_map(it.object.root())).collect();
+            let (scripts, note) = known(snapshot);
+            let note = note.map(|note| Complaint::unreadable(format!("{}: {note}", snapshot.name())));
+            complaints.extend(note.map(Complaint::harmless));
             sites.push(Site { cluster: snapshot.name().to_owned(), object, scripts, live: None });
         }
     }
-    Ok(Sites { sites, asking: None, complaints: fleet.complaints })
+    Ok(Sites { sites, asking: None, complaints })
 }

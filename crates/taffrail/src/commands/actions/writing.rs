@@ -25,12 +25,14 @@ pub(super) fn in_time(cluster: &Cluster) -> Cluster {
     cluster.with_timeout(std::time::Duration::from_secs(30))
 }
 
-/// Writes the status for itself where the server takes it apart, then the rest; which fields the server did not keep.
+/// Writes the status for itself where the server takes it apart, then the rest; which fields the server did not keep. That a part
+/// was written is said in `is_written`, whatever becomes of the other.
 pub(super) async fn write_parts(
     reach: &Reach,
     key: &ObjectKey,
     patch: &Patch,
     dry_run: bool,
+    is_written: &mut bool,
 ) -> Result<Vec<String>, WriteError> {
     let cluster = in_time(&reach.cluster);
     let (status, rest) = (patch.part(true), patch.part(false));
@@ -52,6 +54,7 @@ pub(super) async fn write_parts(
     if !status.is_empty() {
         match send(&status, Some("status")).await {
             Ok(document) => {
+                *is_written = !dry_run;
                 if let Ok(object) = Object::new(document.root()) {
                     dropped.extend(status.dropped(&object));
                     // A dry run makes no version that something could be based on.
@@ -65,6 +68,7 @@ pub(super) async fn write_parts(
     }
     if !rest.is_empty() {
         let document = send(&rest, None).await?;
+        *is_written = !dry_run;
         if let Ok(object) = Object::new(document.root()) {
             dropped.extend(rest.dropped(&object));
         }

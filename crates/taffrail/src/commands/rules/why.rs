@@ -100,9 +100,29 @@ pub(crate) fn tell(form: Why, set: &RuleSet, object: &Object<'_>, verdict: &Verd
     };
     match form {
         Why::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
-        Why::Text => out.extend_from_slice(text(&item, verdict).as_bytes()),
+        Why::Text => {
+            out.extend_from_slice(text(&item, verdict).as_bytes());
+            out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
+        }
     }
     out.push(b'\n');
+}
+
+/// Whose rules views of apps ask beside these, and which setting has them heard in full.
+fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
+    let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
+    if is_marked("annotations", "argocd.argoproj.io/tracking-id") {
+        return Some(
+            "\n  An Argo CD delivers it. Views of apps ask the scripts in its argocd-cm too: in full where a ClusterRoleBinding\n  \
+             names its application controller, or the setting argocd: [NAMESPACE] its namespace; of another cluster in full\n  \
+             where the setting trusted-homes: [CLUSTER] names it.\n",
+        );
+    }
+    let of_flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
+    of_flux.into_iter().any(|key| is_marked("labels", key)).then_some(
+        "\n  Flux delivers it. Views of apps ask the healthCheckExprs of what delivers it too: those of another cluster in full\n  \
+         where the setting trusted-homes: [CLUSTER] names it.\n",
+    )
 }
 
 fn text(item: &Item<'_>, verdict: &Verdict) -> String {

@@ -1,0 +1,281 @@
+//! Objects that say what health means for what an app declares, and how far each of them is heard.
+//!
+//! Whoever may write into one namespace can make a ConfigMap `argocd-cm` and a workload of any name there. What such people
+//! cannot make is a ClusterRoleBinding, so an Argo CD is known by the one of its application controller, or by the user's
+//! settings.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use taffrail_status::json::Value;
+use taffrail_status::{Object, Payer, Rules, Teacher, Trust, Voice};
+
+use crate::delivery::{Declaration, argo};
+use crate::fleet::Fleet;
+use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::objects::{Body, Objects, Observed};
+
+/// The label of the workload that applies what Applications declare, and its value.
+const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
+
+/// The selector for it.
+pub(crate) const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";
+
+/// The kinds that such a workload has.
+pub(crate) const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps", "StatefulSet")];
+
+/// The kind by which an Argo CD is known.
+pub(crate) const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
+
+/// A selector that chooses every binding: a read with it is made to know an Argo CD and for nothing else, so not being let
+/// read them leaves out nothing that anybody asked for.
+pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
+
+/// The ConfigMap with the scripts of an Argo CD.
+pub(crate) const SETTINGS: &str = "argocd-cm";
+
+/// The ConfigMap that says which namespaces an Argo CD serves beside its own.
+pub(crate) const PARAMETERS: &str = "argocd-cmd-params-cm";
+
+/// How sure it is that a namespace is that of an Argo CD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Nothing of one is there.
+    Unknown,
+    /// A workload is there that says it is one.
+    Seen,
+    /// The user says so, or a ClusterRoleBinding does.
+    Known,
+}
+
+/// How sure it is that an Argo CD runs in a namespace of a cluster.
+pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
+    if trust.names_argocd(objects.name(), namespace) {
+        return Standing::Known;
+    }
+    let mut accounts = BTreeSet::new();
+    for (group, kind) in WORKLOADS {
+        for workload in objects.of_kind_in(group, kind, namespace) {
+            let object = &workload.object;
+            let [label, value] = COMPONENT;
+            if workload.body != Body::Whole || object.text(&["metadata", "labels", label]) != value {
+                continue;
+            }
+            let account = object.text(&["spec", "template", "spec", "serviceAccountName"]);
+            accounts.insert(if account.is_empty() { "default".to_owned() } else { account.into_owned() });
+        }
+    }
+    if accounts.is_empty() {
+        return Standing::Unknown;
+    }
+    let (group, kind) = BINDING;
+    let names = |binding: Observed<'_>| {
+        let mut subjects = binding.object.at(&["subjects"]).and_then(Value::items).into_iter().flatten();
+        subjects.any(|subject| {
+            let text = |key| subject.get(key).and_then(Value::as_str).unwrap_or_default();
+            text("kind") == "ServiceAccount"
+                && text("namespace") == namespace
+                && accounts.contains(&*text("name"))
+        })
+    };
+    if objects.of_kind(group, kind).any(names) { Standing::Known } else { Standing::Seen }
+}
+
+/// Whether a ConfigMap has scripts of health, in its `data`.
+pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
+    let data = object.at(&["data"]).and_then(Value::members);
+    data.into_iter().flatten().any(|(key, text)| {
+        let is_health =
+            key.starts_with("resource.customizations.health.") || *key == *"resource.customizations";
+        is_health && !text.is_str("")
+    })
+}
+
+/// The scripts of an Argo CD that are meant for an Application, and how far they are heard.
+pub(crate) struct Settings {
+    /// The ConfigMap.
+    pub(crate) key: ObjectKey,
+    pub(crate) standing: Standing,
+}
+
+/// How sure it is of each namespace; found out once.
+#[derive(Default)]
+pub(crate) struct Standings(RefCell<HashMap<(String, String), Standing>>);
+
+impl Standings {
+    fn of(&self, objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
+        let place = (objects.name().to_owned(), namespace.to_owned());
+        let known = self.0.borrow().get(&place).copied();
+        known.unwrap_or_else(|| {
+            let standing = argo_standing(objects, namespace, trust);
+            self.0.borrow_mut().insert(place, standing);
+            standing
+        })
+    }
+
+    /// The scripts that are meant for an Application: those of a known Argo CD that serves its namespace, else those beside it.
+    pub(crate) fn settings(
+        &self,
+        objects: &dyn Objects,
+        application: &Object<'_>,
+        trust: &Trust,
+    ) -> Option<Settings> {
+        let own = application.namespace();
+        let with_scripts = |namespace: &str| {
+            let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
+            whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object)).then_some(key)
+        };
+        if let Some(namespace) = argo::controller(application)
+            && let Some(key) = with_scripts(&namespace)
+            && self.of(objects, &namespace, trust) == Standing::Known
+            && serves(objects, &namespace, &own)
+        {
+            return Some(Settings { key, standing: Standing::Known });
+        }
+        let key = with_scripts(&own)?;
+        Some(Settings { key, standing: self.of(objects, &own, trust) })
+    }
+}
+
+fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
+    objects.get(key).found().filter(|observed| observed.body == Body::Whole)
+}
+
+/// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.
+fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
+    let key = ObjectKey::new("", "ConfigMap", argo, PARAMETERS);
+    let Some(parameters) = whole(objects, &key) else { return false };
+    let listed = parameters.object.text(&["data", "application.namespaces"]);
+    listed.split(',').any(|pattern| matches(pattern.trim().as_bytes(), namespace.as_bytes()))
+}
+
+/// Whether a pattern with `*` and `?` fits.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // Where the last star stands, and from where what is behind it was tried last.
+    let mut star = None;
+    while from < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(own) if *own == b'?' || text.get(from) == Some(own) => {
+                at += 1;
+                from += 1;
+            }
+            _ => match star {
+                Some((place, tried)) => {
+                    star = Some((place, tried + 1));
+                    at = place + 1;
+                    from = tried + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+/// One who says what health means for the objects of an app, and is not heard in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard {
+    /// The object that says it, in the home of the app.
+    pub object: ObjectKey,
+    /// How far it is heard; `None`: not at all.
+    pub voice: Option<Voice>,
+    /// What would have it heard, as it is written in the settings.
+    pub setting: String,
+}
+
+/// The objects that may say what health means for what an app declares, the declaring one and the settings of its tool; and one of
+/// them that is not heard in full.
+pub(crate) fn teachers<'f>(
+    fleet: &'f Fleet<'_>,
+    app: &Declaration,
+    rules: &dyn Rules,
+    standings: &Standings,
+) -> (Vec<Teacher<'f>>, Option<Unheard>) {
+    let home = fleet.objects(app.home);
+    let target = app.cluster().unwrap_or(app.home);
+    let trust = rules.trust();
+    // What is another's is made worse, unless the user trusts that home.
+    let is_own = target == app.home || fleet.names(app.home).any(|name| trust.names_home(name));
+    let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else {
+        return (Vec::new(), None);
+    };
+    let teacher = |object: Object<'f>, standing: Standing| {
+        let voice = if is_own && standing == Standing::Known { Voice::Full } else { Voice::OnlyWorse };
+        let is_of_argo = object.kind() == "ConfigMap";
+        let payer = if is_of_argo && voice == Voice::Full { Payer::Object } else { Payer::Teacher };
+        Teacher { object, home: home.name(), target: fleet.objects(target).name(), voice, payer }
+    };
+    let settings = (app.delivery == Delivery::ArgoApplication)
+        .then(|| standings.settings(home, &declaring.object, trust))
+        .flatten();
+    let says = declaring.object.at(&["spec", "healthCheckExprs"]).is_some_and(|checks| !checks.is_null());
+    let trusted_home = || format!("trusted-homes: [{}]", home.name());
+    let unheard = match &settings {
+        Some(Settings { key, standing }) if *standing != Standing::Known => Some(Unheard {
+            object: key.clone(),
+            voice: (*standing == Standing::Seen).then_some(Voice::OnlyWorse),
+            setting: format!("argocd: [{}]", key.namespace),
+        }),
+        Some(Settings { key, .. }) if !is_own => {
+            Some(Unheard { object: key.clone(), voice: Some(Voice::OnlyWorse), setting: trusted_home() })
+        }
+        None if says && !is_own => Some(Unheard {
+            object: declaring.key.clone(),
+            voice: Some(Voice::OnlyWorse),
+            setting: trusted_home(),
+        }),
+        _ => None,
+    };
+    let settings = settings.filter(|settings| settings.standing != Standing::Unknown);
+    let settings =
+        settings.and_then(|Settings { key, standing }| Some(teacher(whole(home, &key)?.object, standing)));
+    ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
+}
+
+/// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the
+/// scripts there.
+pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
+    let mut namespaces = BTreeSet::new();
+    for application in objects.of_kind(argo::GROUP, "Application") {
+        namespaces.insert(application.object.namespace().into_owned());
+        namespaces.extend(argo::controller(&application.object));
+    }
+    namespaces.retain(|namespace| {
+        let key = ObjectKey::new("", "ConfigMap", &**namespace, SETTINGS);
+        !trust.names_argocd(objects.name(), namespace)
+            && whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object))
+    });
+    namespaces
+}
+
+/// Whether a read is made only to know an Argo CD.
+pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
+    let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
+    is(&BINDING) && fields == Some(ALL_BINDINGS) || WORKLOADS.iter().any(is) && labels == Some(CONTROLLERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn namespaces_are_listed_with_wildcards() {
+        for (pattern, text, fits) in [
+            ("team-a", "team-a", true),
+            ("team-*", "team-a", true),
+            ("*", "team-a", true),
+            ("*-a*", "team-a", true),
+            ("team-?", "team-ab", false),
+            ("team", "team-a", false),
+            ("", "team-a", false),
+            ("*b*a", "team-a", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Scripts and expressions that say what health means, and are not heard in full.
+
+use std::collections::BTreeMap;
+
+use super::ground::Ground;
+use super::{DoubtCategory, Finding, Severity};
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (place, app) in ground.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == ground.name()) {
+        if let Some(unheard) = &app.unheard {
+            found.entry((&unheard.object, &unheard.setting, unheard.voice)).or_default().push(place);
+        }
+    }
+    let finding = |((object, setting, voice), apps): ((_, &String, Option<_>), _)| {
+        // What is heard for the worse makes no wrong green.
+        let (severity, how) = match voice {
+            Some(_) => (Severity::Low, "makes objects worse and never better"),
+            None => (Severity::Medium, "is not heard"),
+        };
+        let why = if setting.starts_with("argocd") {
+            "no ClusterRoleBinding shows that an Argo CD runs in its namespace"
+        } else {
+            "the objects are in another cluster"
+        };
+        let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
+        Finding::new(DoubtCategory::Fallback, severity, "RulesUnheard")
+            .object(object, None)
+            .says(message)
+            .of(apps)
+    };
+    found.into_iter().map(finding).collect()
+}

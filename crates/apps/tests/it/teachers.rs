@@ -1,0 +1,219 @@
+//! Whose scripts are heard, and how far.
+
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_apps::{App, Asked, Objects, apps};
+use taffrail_status::{ComputeError, Look, Object, Payer, Rules, Taffrail, Teacher, Trust, Verdict, Voice};
+
+use super::dump::{NOW, holding};
+use super::server::Server;
+
+/// Rules that note who would teach them.
+#[derive(Default)]
+struct Listening {
+    trust: Trust,
+    heard: Mutex<Vec<(String, Voice, Payer)>>,
+}
+
+impl Rules for Listening {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let name = |teacher: &Teacher<'_>| {
+            let object = &teacher.object;
+            format!("{} {}/{}", teacher.home, object.namespace(), object.name())
+        };
+        let settings = teachers.iter().filter(|teacher| teacher.object.kind() != "Application");
+        let heard = settings.map(|teacher| (name(teacher), teacher.voice, teacher.payer));
+        self.heard.lock().unwrap().extend(heard);
+        None
+    }
+
+    fn trust(&self) -> &Trust {
+        &self.trust
+    }
+}
+
+/// Who is heard for what, in clusters that hold these.
+fn heard(clusters: &[&dyn Objects], trust: Trust) -> Vec<(String, Voice, Payer)> {
+    let rules = Listening { trust, heard: Mutex::default() };
+    apps(clusters, &rules, NOW);
+    rules.heard.into_inner().unwrap()
+}
+
+fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace, "name": name}})
+}
+
+fn application(namespace: &str, controller: Option<&str>) -> Value {
+    let mut app = object("argoproj.io/v1alpha1", "Application", namespace, "shop");
+    app["spec"] = json!({"destination": {"server": "https://kubernetes.default.svc"}});
+    app["status"] = json!({"controllerNamespace": controller});
+    app
+}
+
+fn argocd_cm(namespace: &str) -> Value {
+    let mut map = object("v1", "ConfigMap", namespace, "argocd-cm");
+    map["data"] = json!({"resource.customizations.health.apps_Deployment": "return {status = 'Healthy'}"});
+    map
+}
+
+fn controller(namespace: &str) -> Value {
+    let mut workload = object("apps/v1", "StatefulSet", namespace, "gitops-controller");
+    workload["metadata"]["labels"] = json!({"app.kubernetes.io/component": "application-controller"});
+    workload["spec"] = json!({"template": {"spec": {"serviceAccountName": "gitops"}}});
+    workload
+}
+
+fn binding(namespace: &str, account: &str) -> Value {
+    let mut binding = object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gitops");
+    binding["subjects"] = json!([
+        {"kind": "Group", "name": "admins", "apiGroup": "rbac.authorization.k8s.io"},
+        {"kind": "ServiceAccount", "namespace": namespace, "name": account},
+    ]);
+    binding
+}
+
+fn of(objects: &[Value], trust: Trust) -> Vec<(String, Voice, Payer)> {
+    heard(&[&holding("hub", objects)], trust)
+}
+
+#[test]
+fn an_argo_cd_is_known_by_the_binding_of_its_controller_or_by_the_settings() {
+    let known = vec![("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)];
+    let seen = vec![("hub argocd/argocd-cm".to_owned(), Voice::OnlyWorse, Payer::Teacher)];
+    let mut objects = vec![application("argocd", None), argocd_cm("argocd")];
+    assert_eq!(of(&objects, Trust::default()), [], "a ConfigMap alone proves nothing");
+    let argocd = |name: &str| Trust { argocd: vec![name.to_owned()], homes: Vec::new() };
+    assert_eq!(of(&objects, argocd("argocd")), known);
+    assert_eq!(of(&objects, argocd("hub/argocd")), known);
+    assert_eq!(of(&objects, argocd("other/argocd")), []);
+
+    objects.push(controller("argocd"));
+    assert_eq!(of(&objects, Trust::default()), seen, "anybody can start a workload");
+    for (namespace, account) in [("argocd", "default"), ("other", "gitops")] {
+        let bound = [&objects[..], &[binding(namespace, account)]].concat();
+        assert_eq!(of(&bound, Trust::default()), seen, "{namespace} {account}");
+    }
+    objects.push(binding("argocd", "gitops"));
+    assert_eq!(of(&objects, Trust::default()), known);
+}
+
+#[test]
+fn only_a_config_map_named_argocd_cm_is_heard() {
+    let mut other = argocd_cm("argocd");
+    other["metadata"]["name"] = json!("mine");
+    other["metadata"]["labels"] = json!({"app.kubernetes.io/name": "argocd-cm"});
+    let objects = [application("argocd", None), other, controller("argocd"), binding("argocd", "gitops")];
+    assert_eq!(of(&objects, Trust::default()), []);
+}
+
+#[test]
+fn what_an_application_says_of_its_controller_is_believed_only_by_its_argo_cd() {
+    let listing = |namespaces: &str| {
+        let mut map = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
+        map["data"] = json!({"application.namespaces": namespaces});
+        map
+    };
+    let of_argo = [argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops")];
+    let of_team = |more: &[Value]| {
+        let app = [application("team-a", Some("argocd"))];
+        of(&[&app[..], &of_argo, more].concat(), Trust::default())
+    };
+    assert_eq!(of_team(&[]), []);
+    assert_eq!(of_team(&[listing("team-b, other-*")]), []);
+    let known = [("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)];
+    assert_eq!(of_team(&[listing("other, team-*")]), known);
+    // The tenant's own, of whatever name, is heard for its own namespace alone.
+    let own = [argocd_cm("tenant"), controller("tenant")];
+    let seen = [("hub tenant/argocd-cm".to_owned(), Voice::OnlyWorse, Payer::Teacher)];
+    assert_eq!(of(&[&[application("tenant", None)][..], &own].concat(), Trust::default()), seen);
+    let elsewhere = [application("shop", Some("tenant"))];
+    assert_eq!(of(&[&elsewhere[..], &own].concat(), Trust::default()), []);
+}
+
+#[test]
+fn a_home_makes_objects_of_another_cluster_only_worse_unless_it_is_trusted() {
+    let mut app = application("argocd", None);
+    app["spec"]["destination"] = json!({"server": "https://prod.example.com"});
+    let objects = [app, argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops")];
+    let hub = holding("hub", &objects);
+    let mut prod = holding("prod", &[]);
+    prod.add_server("https://prod.example.com");
+    let heard = |homes: &[&str]| {
+        let homes = homes.iter().map(|home| (*home).to_owned()).collect();
+        heard(&[&hub, &prod], Trust { argocd: Vec::new(), homes })
+    };
+    let name = || "hub argocd/argocd-cm".to_owned();
+    assert_eq!(heard(&[]), [(name(), Voice::OnlyWorse, Payer::Teacher)]);
+    assert_eq!(heard(&["prod"]), [(name(), Voice::OnlyWorse, Payer::Teacher)]);
+    assert_eq!(heard(&["hub"]), [(name(), Voice::Full, Payer::Object)]);
+}
+
+#[test]
+fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
+    let with_scripts = || {
+        let objects = vec![
+            application("argocd", None),
+            argocd_cm("argocd"),
+            controller("argocd"),
+            binding("argocd", "gitops"),
+        ];
+        Server::new(objects)
+    };
+    let (live, log) = with_scripts().read("hub", &Asked { label_groups: false, ..Asked::default() });
+    assert_eq!(
+        heard(&[&live], Trust::default()),
+        [("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)]
+    );
+    assert!(log.0.len() <= 4, "{:?}", log.paths());
+    log.assert_no_repetition();
+
+    let mut without = with_scripts();
+    without.objects.retain(|object| object["metadata"]["name"] != "argocd-cm");
+    let (_, log) = without.read("hub", &Asked { label_groups: false, ..Asked::default() });
+    assert!(
+        !log.all().any(|read| matches!(&*read.kind, "ClusterRoleBinding" | "StatefulSet")),
+        "{:?}",
+        log.paths()
+    );
+
+    let mut refused = with_scripts();
+    refused.forbidden.push("rbac.authorization.k8s.io/ClusterRoleBinding");
+    let (live, _) = refused.read("hub", &Asked::default());
+    assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
+    assert_eq!(live.errors(), [], "nobody asked for them");
+}
+
+#[test]
+fn trust_names_the_setting_by_which_scripts_would_be_heard() {
+    let said = |clusters: &[&dyn Objects]| -> Vec<String> {
+        let list = apps(clusters, &Taffrail, NOW);
+        let asked: Vec<&App> = list.apps.iter().collect();
+        let report = TrustReport::new(&asked, &list, clusters, NOW, TrustShape::default());
+        let unheard = report.items.into_iter().filter(|doubt| doubt.reason == "RulesUnheard");
+        unheard
+            .map(|doubt| format!("{} {} {}", doubt.severity.as_str(), doubt.scope, doubt.message))
+            .collect()
+    };
+    let mut objects = vec![application("gitops", None), argocd_cm("gitops")];
+    let told = said(&[&holding("hub", &objects)]);
+    assert!(told[0].contains("gitops/argocd-cm"), "{told:?}");
+    assert!(told[0].contains("is not heard") && told[0].contains("argocd: [gitops]"), "{told:?}");
+    objects.push(controller("gitops"));
+    let told = said(&[&holding("hub", &objects)]);
+    assert!(told[0].contains("never better") && told[0].contains("argocd: [gitops]"), "{told:?}");
+    objects.push(binding("gitops", "gitops"));
+    assert!(said(&[&holding("hub", &objects)]).is_empty());
+
+    objects[0]["spec"]["destination"] = json!({"server": "https://prod.example.com"});
+    let mut prod = holding("prod", &[]);
+    prod.add_server("https://prod.example.com");
+    let told = said(&[&holding("hub", &objects), &prod]);
+    assert!(told[0].contains("trusted-homes: [hub]"), "{told:?}");
+}
