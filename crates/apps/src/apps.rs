@@ -40,6 +40,8 @@ pub struct Resource {
     pub flags: Flags,
     /// From the object to the cause; empty where it is well.
     pub chain: Vec<Link>,
+    /// Whether it is there and does not say that it is this app's.
+    pub unconfirmed: bool,
 }
 
 impl Resource {
@@ -62,6 +64,7 @@ impl Resource {
             since: None,
             flags: Flags::default(),
             chain: vec![link],
+            unconfirmed: false,
         }
     }
 
@@ -137,6 +140,12 @@ impl App {
     /// What may be said of its health now.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
+    }
+
+    /// How many of its objects are there and do not say that they are this app's: they stay in whatever other row they
+    /// have.
+    pub fn unconfirmed(&self) -> usize {
+        self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
 }
 
@@ -245,7 +254,10 @@ impl Judge<'_, '_> {
         let taught = self.rules.taught_by(&self.teachers(&app));
         let rules = taught.as_deref().unwrap_or(self.rules);
         let resource = |key: &ObjectKey| match &app.destination {
-            Destination::Cluster(cluster) => self.judge(*cluster, key, rules),
+            Destination::Cluster(cluster) => Resource {
+                unconfirmed: app.claimant.lacks_agreement(self.fleet, *cluster, key),
+                ..self.judge(*cluster, key, rules)
+            },
             Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
         };
         let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
@@ -364,6 +376,7 @@ impl Judge<'_, '_> {
             since: assessment.since,
             flags: assessment.flags,
             chain: assessment.chain,
+            unconfirmed: false,
         }
     }
 }

@@ -321,6 +321,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     if reads.is_empty() {
         reads = plan.widened(catalog, &found, &[Delivery::Label]);
         reads.extend(plan.left(catalog, &found));
+        reads.extend(plan.controllers(catalog, &found));
         if asked.evidence {
             reads.extend(plan.evidence(catalog, &found, rules));
         }
@@ -664,6 +665,28 @@ impl<'p> Plan<'p> {
             Lookup::Absent | Lookup::Unobserved(_) => false,
         };
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
+    }
+
+    /// What is said to control objects that labels name: nobody's are those whose controller is not there.
+    fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        if !self.asked.label_groups {
+            return Vec::new();
+        }
+        let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
+        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key)) {
+            wanted.entry(key.group_kind()).or_default().push(key);
+        }
+        let mut reads = Vec::new();
+        for (kind, keys) in wanted {
+            let Some(served) = catalog.get(&kind) else { continue };
+            let namespace = self.asked.namespace.clone().filter(|_| served.namespaced);
+            if keys.len() <= FEW || !served.is_listable() {
+                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, Body::Metadata)));
+            } else if self.snapshot.listed(&kind, namespace.as_deref()) != Listed::Done {
+                reads.push(list(served, namespace, None, Body::Metadata));
+            }
+        }
+        reads
     }
 
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
