@@ -62,6 +62,7 @@ pub use changes::changes;
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
+pub use fleet::{is_alias, leases_agree};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
 mod agreement;
+mod aliases;
 mod argo;
 mod changes;
 mod claims;
