@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use taffrail_status::json::{OwnedDocument, Value};
 
 use crate::identity::ObjectKey;
-use crate::objects::{Body, Objects, Observed};
+use crate::objects::{Body, Lookup, Objects, Observed};
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -83,31 +83,38 @@ fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> boo
 ///
 /// A Namespace is as old as a cluster and never changes, so that a copy has it too.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
-    let mut held: HashMap<String, Option<Observed<'_>>> = HashMap::new();
-    for observed in one.all().filter(|observed| !is_namespace(observed.key)) {
-        let version = observed.object.text(&["metadata", "resourceVersion"]);
-        if !version.is_empty() {
-            // A version that several objects have comes from different stores, and tells nothing.
-            held.entry(version.into_owned()).and_modify(|held| *held = None).or_insert(Some(observed));
-        }
+    let version = |observed: &Observed<'_>| {
+        let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
+        Some(version).filter(|version| !version.is_empty() && !is_namespace(observed.key))
+    };
+    // A version that several objects have comes from different stores, and tells nothing of other objects.
+    let mut written: HashMap<String, Option<&ObjectKey>> = HashMap::new();
+    for observed in one.all() {
+        let Some(version) = version(&observed) else { continue };
+        written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
     }
     let mut is_held_by_both = false;
-    for observed in other.all().filter(|observed| !is_namespace(observed.key)) {
-        let version = observed.object.text(&["metadata", "resourceVersion"]);
-        let Some(Some(known)) = held.get(&*version) else { continue };
-        if known.key != observed.key {
-            // One store writes one object at a version; Events and aggregated kinds may be in another one.
-            let same_store =
-                known.key.group == observed.key.group && !is_event(known.key) && !is_event(observed.key);
-            if same_store {
-                return false;
+    for observed in other.all() {
+        let Some(own) = version(&observed) else { continue };
+        if let Lookup::Found(known) = one.get(observed.key)
+            && version(&known).as_ref() == Some(&own)
+        {
+            match same_content(&known, &observed) {
+                Some(true) => is_held_by_both = true,
+                Some(false) => return false,
+                None => {}
             }
             continue;
         }
-        match same_content(known, &observed) {
-            Some(true) => is_held_by_both = true,
-            Some(false) => return false,
-            None => {}
+        // One store writes one object at a version. Events and aggregated kinds may be in another one.
+        let is_another = |key: &ObjectKey| {
+            key != observed.key
+                && key.group == observed.key.group
+                && !is_event(key)
+                && !is_event(observed.key)
+        };
+        if written.get(&own).copied().flatten().is_some_and(is_another) {
+            return false;
         }
     }
     is_held_by_both

@@ -69,7 +69,10 @@ impl ReleaseName {
 
 /// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(HashMap<(usize, String), Vec<(ReleaseName, Option<Needed>)>>);
+pub(crate) struct Releases(HashMap<(usize, String), Vec<Declared>>);
+
+/// A release by its name, with what is needed where the HelmRelease is in another namespace.
+type Declared = (ReleaseName, Option<Needed>);
 
 /// What makes the release of another namespace that of a HelmRelease.
 #[derive(Debug, Clone, PartialEq, Eq)]

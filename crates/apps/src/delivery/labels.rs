@@ -111,6 +111,9 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks what a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
+/// The objects of a row, and how many of them name which app that does not have them.
+type Group = (Vec<ObjectKey>, BTreeMap<Named, usize>);
+
 /// How many of the apps that marks name are told in a row.
 const MOST_NAMED: usize = 3;
 
@@ -125,7 +128,7 @@ pub(crate) fn declare(
 ) -> Vec<Declaration> {
     let objects = fleet.objects(home);
     let templates = claim_templates(objects);
-    let mut groups: BTreeMap<(String, String), (Vec<ObjectKey>, BTreeMap<Named, usize>)> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for observed in objects.all() {
         let (key, object) = (observed.key, &observed.object);
         if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
@@ -150,7 +153,7 @@ pub(crate) fn declare(
             *marked.entry(named).or_default() += 1;
         }
     }
-    let app = |((namespace, name), (objects, marked)): ((String, String), (_, BTreeMap<Named, usize>))| {
+    let app = |((namespace, name), (objects, marked)): ((String, String), Group)| {
         let message = says(&marked);
         Declaration { message, ..Declaration::by_nobody(home, Delivery::Label, namespace, name, objects) }
     };

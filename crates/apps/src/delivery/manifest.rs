@@ -100,7 +100,8 @@ pub(super) fn read(manifest: &str) -> Manifest {
             found.is_cut = true;
             break;
         }
-        if let Err(why) = parse(text).and_then(|parsed| declare(parsed, &mut found.declared)) {
+        let may_repeat = found.bad.len() < MOST_BAD;
+        if let Err(why) = parse(text, may_repeat).and_then(|parsed| declare(parsed, &mut found.declared)) {
             match found.bad.len() {
                 MOST_BAD.. => found.more_bad += 1,
                 _ => found.bad.push(BadDocument { document, why }),
@@ -136,23 +137,26 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-fn parse(text: &str) -> Result<Option<Document>, String> {
+/// Reads a document; one that repeats parts of itself where it may.
+fn parse(text: &str, may_repeat: bool) -> Result<Option<Document>, String> {
     // Most of a document is of no interest here, and some of what Helm accepts the YAML library does not.
     if let Some(head) = head(text)
-        && let Ok(document) = read_document(&head)
+        && let Ok(document) = read_document(&head, may_repeat)
     {
         return Ok(document);
     }
-    read_document(text).map_err(|error| {
+    read_document(text, may_repeat).map_err(|error| {
         let told = error.to_string();
         let end = told.floor_char_boundary(LONGEST_WORD);
         format!("is no YAML: {}", &told[..end])
     })
 }
 
-fn read_document(text: &str) -> Result<Option<Document>, yaml::YamlError> {
+fn read_document(text: &str, may_repeat: bool) -> Result<Option<Document>, yaml::YamlError> {
     match yaml::read_without_aliases(text) {
-        Err(_) if text.len() <= LONGEST_WITH_ALIASES => yaml::read_with_few_aliases(text),
+        Err(_) if may_repeat && text.len() <= LONGEST_WITH_ALIASES && text.contains('*') => {
+            yaml::read_with_few_aliases(text)
+        }
         read => read,
     }
 }
@@ -319,5 +323,55 @@ mod tests {
         let items = "- {kind: Secret, metadata: {name: a}}\n".repeat(MOST_OBJECTS + 7);
         let found = read(&format!("kind: List\nitems:\n{items}"));
         assert_eq!((found.declared.len(), found.is_cut), (MOST_OBJECTS, true));
+    }
+}
+
+#[cfg(test)]
+mod bounds {
+    use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS, read};
+
+    /// About 125 KB of documents, each of which makes much of little.
+    fn small_bombs() -> String {
+        let mut one = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {
+            one.push_str(&format!("{name}: &{name} [{}]\n", [format!("*{below}").as_str(); 10].join(",")));
+        }
+        one.push_str("kind: Secret\nmetadata: {name: a, labels: *g}\nitems: [*g]\n---\n");
+        one.repeat(125_000 / one.len())
+    }
+
+    /// About 125 KB in which one long name is repeated.
+    fn long_name(length: usize) -> String {
+        let items = "- *d\n".repeat((125_000 - length) / 5);
+        format!(
+            "d: &d {{kind: Secret, metadata: {{name: {}}}}}\nkind: List\nitems:\n{items}",
+            "a".repeat(length)
+        )
+    }
+
+    /// A manifest of 125 KB took 73 seconds and 6.7 GB.
+    #[test]
+    fn what_repeats_itself_costs_no_more_than_it_is_long() {
+        let found = read(&small_bombs());
+        assert_eq!(found.declared, []);
+        assert!(found.bad.len() + found.more_bad > 100);
+        for length in [100, 250, 60_000] {
+            let text = long_name(length);
+            assert!(text.len() > LONGEST_WITH_ALIASES);
+            assert_eq!((read(&text).declared.len(), read(&text).bad.len()), (0, 1));
+        }
+        // What is short is read, and its names are no longer than names are.
+        let short = format!(
+            "d: &d {{kind: Secret, metadata: {{name: {}}}}}\nkind: List\nitems: [*d, *d]\n",
+            "a".repeat(60)
+        );
+        assert_eq!(read(&short).declared.len(), 2);
+        assert!(read(&short).declared.len() < MOST_OBJECTS);
+    }
+
+    #[test]
+    fn many_small_documents_cost_what_the_first_of_them_cost() {
+        let found = read(&"x\n---\n".repeat(1_000_000));
+        assert_eq!((found.bad.len() + found.more_bad, found.is_cut), (MOST_OBJECTS, true));
     }
 }
