@@ -86,12 +86,6 @@ fn is_subdomain(text: &str) -> bool {
     text.len() <= LONGEST && text.split('.').all(is_part)
 }
 
-/// Whether a text may be the value of a label.
-pub(crate) fn is_label_value(text: &str) -> bool {
-    text.len() <= LONGEST_LABEL
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-}
-
 /// Whether a text is short enough to name something.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= LONGEST

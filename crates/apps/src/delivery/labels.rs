@@ -134,7 +134,7 @@ pub(crate) fn declare(
         if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
             continue;
         }
-        let Some(app) = labels.app(object).filter(|app| names::is_label_value(app)) else { continue };
+        let Some(app) = labels.app(object).filter(|app| names::is_short(app)) else { continue };
         if is_left_behind(key, object) || is_claim_of(&templates, key) {
             continue;
         }
