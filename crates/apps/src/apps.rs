@@ -44,6 +44,8 @@ pub struct Resource {
     pub flags: Flags,
     /// From the object to the cause; empty where it is well.
     pub chain: Vec<Link>,
+    /// Whether it is there and does not say that it is this app's.
+    pub unconfirmed: bool,
 }
 
 impl Resource {
@@ -66,6 +68,7 @@ impl Resource {
             since: None,
             flags: Flags::default(),
             chain: vec![link],
+            unconfirmed: false,
         }
     }
 
@@ -143,6 +146,12 @@ impl App {
     /// What may be said of its health now.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
+    }
+
+    /// How many of its objects are there and do not say that they are this app's: they stay in whatever other row they
+    /// have.
+    pub fn unconfirmed(&self) -> usize {
+        self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
 }
 
@@ -260,9 +269,15 @@ impl Judge<'_, '_> {
         let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
         let resource = |key: &ObjectKey| match &app.destination {
-            // What an app teaches holds for its own objects alone.
-            Destination::Cluster(cluster) if taught.is_some() => self.judge(*cluster, key, rules),
-            Destination::Cluster(cluster) => self.judge_once(*cluster, key),
+            Destination::Cluster(cluster) => {
+                // The rules that an app brings hold for its own objects alone.
+                let judged = match &taught {
+                    Some(_) => self.judge(*cluster, key, rules),
+                    None => self.judge_once(*cluster, key),
+                };
+                let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);
+                Resource { unconfirmed, ..judged }
+            }
             Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
         };
         let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
@@ -384,6 +399,7 @@ impl Judge<'_, '_> {
             since: assessment.since,
             flags: assessment.flags,
             chain: assessment.chain,
+            unconfirmed: false,
         }
     }
 }

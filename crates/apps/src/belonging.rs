@@ -1,8 +1,9 @@
 //! Whose is an object?
 
+use crate::agreement::Mark;
 use crate::apps::{App, AppList};
-use crate::identity::ObjectKey;
-use crate::objects::Objects;
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
 
 /// Whose an object is.
@@ -14,6 +15,8 @@ pub struct Belonging<'l> {
     pub apps: Vec<&'l App>,
     /// The app that it declares itself.
     pub declares: Option<&'l App>,
+    /// The apps that its marks name and that do not declare it, in words that tell whether they are shown.
+    pub marked: Vec<String>,
 }
 
 impl AppList {
@@ -29,6 +32,44 @@ impl AppList {
         let apps = chain.find(|apps| !apps.is_empty()).unwrap_or_default();
         let declares = |app: &&App| app.app.home == cluster.name() && app.declaring.as_ref() == Some(key);
         let declares = self.apps.iter().find(declares);
-        Belonging { apps, declares, owners }
+        let marked = self.marked(cluster, key, &apps);
+        Belonging { apps, declares, owners, marked }
+    }
+
+    /// The apps that the marks of an object name beside those that it belongs to.
+    fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
+        let Lookup::Found(observed) = cluster.get(key) else { return Vec::new() };
+        let is_it = |app: &App, mark: &Mark| {
+            let (delivery, name) = mark.app();
+            let own = format!("{}/{}", app.app.namespace, app.app.name);
+            let is_named = match delivery {
+                Some(Delivery::ArgoApplication) => name == own || name == app.app.name,
+                Some(Delivery::FluxKustomization | Delivery::FluxHelmRelease) => name == own,
+                // A HelmRelease and a sync are marked in other words than their names.
+                Some(Delivery::Helm) => name == own || app.app.delivery == Delivery::FluxHelmRelease,
+                _ => {
+                    return matches!(
+                        app.app.delivery,
+                        Delivery::Kpt | Delivery::ConfigSync | Delivery::Taffrail
+                    );
+                }
+            };
+            let by = [delivery, Some(Delivery::FluxHelmRelease).filter(|_| delivery == Some(Delivery::Helm))];
+            is_named && by.contains(&Some(app.app.delivery))
+        };
+        let marks = Mark::all(observed.key, &observed.object, &[]);
+        let others = marks.iter().filter(|mark| mark.is_written_by_tool());
+        let others = others.filter(|mark| !apps.iter().any(|app| is_it(app, mark)));
+        let told = others.map(|mark| {
+            let (delivery, name) = mark.app();
+            let is_shown = self.apps.iter().any(|app| {
+                app.app.target == cluster.name()
+                    && Some(app.app.delivery) == delivery
+                    && (name == format!("{}/{}", app.app.namespace, app.app.name) || name == app.app.name)
+            });
+            let why = if is_shown { "which does not list it" } else { "which is not shown" };
+            format!("{mark}, {why}")
+        });
+        told.collect()
     }
 }

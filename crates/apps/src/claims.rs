@@ -1,45 +1,142 @@
-//! Whose is an object: who declares it in words that need no guessing.
+//! Whose is an object: who declares it in words that need no guessing, and what the object says to that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::agreement::{INSTANCE_LABEL, Mark};
 use crate::delivery::Declaration;
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
-use crate::objects::{Scope, ScopeError};
+use crate::objects::{Observed, Scope, ScopeError};
+
+/// How many objects that several apps claim are reported one by one in a cluster.
+const MOST_OVERLAPS: usize = 100;
+
+/// How many of the apps that claim one object are named.
+const MOST_CLAIMANTS: usize = 10;
 
 /// The objects named by inventories, lists of managed resources and Helm's storage, per cluster, each with the
-/// apps that name it. Weaker claims (labels) give way to these.
-pub(crate) struct Claims(BTreeMap<usize, BTreeMap<ObjectKey, Vec<usize>>>);
+/// apps that name it. Weaker claims (labels) give way to these where the object agrees.
+pub(crate) struct Claims<'a> {
+    apps: &'a [Declaration],
+    declared: BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>>,
+    hooks: HashMap<(usize, &'a ObjectKey), Vec<usize>>,
+    named: HashMap<&'a Mark, Vec<usize>>,
+    /// The labels by which any of the apps tracks.
+    labels: Vec<&'a str>,
+}
 
-impl Claims {
+/// What is known of the claims on an object.
+pub(crate) enum Claimed {
+    /// An app has it, or had it made.
+    ByApp,
+    /// No app has it; it names one, in words that tell whether that is shown.
+    ByNone(Option<Named>),
+}
+
+/// An app that an object names and that does not have it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named {
+    pub(crate) app: String,
+    pub(crate) is_shown: bool,
+}
+
+impl<'a> Claims<'a> {
     /// The claims of `apps`; an app is known by its place in the list.
-    pub(crate) fn of(apps: &[Declaration]) -> Claims {
-        let mut claims: BTreeMap<usize, BTreeMap<ObjectKey, Vec<usize>>> = BTreeMap::new();
+    pub(crate) fn of(apps: &'a [Declaration]) -> Claims<'a> {
+        let mut claims = Claims {
+            apps,
+            declared: BTreeMap::new(),
+            hooks: HashMap::new(),
+            named: HashMap::new(),
+            labels: vec![INSTANCE_LABEL],
+        };
+        let mut labels = BTreeSet::new();
         for (place, app) in apps.iter().enumerate() {
             let Some(cluster) = app.cluster() else { continue };
-            let claims = claims.entry(cluster).or_default();
+            let declared = claims.declared.entry(cluster).or_default();
             for object in &app.objects {
-                claims.entry(object.clone()).or_default().push(place);
+                declared.entry(object).or_default().push(place);
             }
+            for hook in &app.claimant.hooks {
+                claims.hooks.entry((cluster, hook)).or_default().push(place);
+            }
+            for mark in &app.claimant.marks {
+                claims.named.entry(mark).or_default().push(place);
+            }
+            labels.extend(app.claimant.labels());
         }
-        Claims(claims)
+        labels.remove(INSTANCE_LABEL);
+        claims.labels.extend(labels);
+        claims
     }
 
-    /// Whether an object of a cluster is claimed.
-    pub(crate) fn contains(&self, cluster: usize, object: &ObjectKey) -> bool {
-        self.0.get(&cluster).is_some_and(|claims| claims.contains_key(object))
+    /// Whose an object is, in view of what it says itself.
+    pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
+        let (key, object) = (observed.key, &observed.object);
+        let declared = self.declared.get(&cluster).and_then(|declared| declared.get(key));
+        let hooks = self.hooks.get(&(cluster, key));
+        let claimants = || declared.into_iter().chain(hooks).flatten().filter_map(|&it| self.apps.get(it));
+        // The marks of most objects need not be read.
+        if claimants().any(|app| app.claimant.owns_place_of(cluster, key)) {
+            return Claimed::ByApp;
+        }
+        let marks = Mark::all(key, object, &self.labels);
+        if claimants().any(|app| app.claimant.is_named(&marks)) {
+            return Claimed::ByApp;
+        }
+        let is_job = matches!((&*key.group, &*key.kind), ("batch", "Job") | ("", "Pod"));
+        let mut named = None;
+        for mark in &marks {
+            let app = self.shown(cluster, mark, &marks);
+            let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
+            match app {
+                Some(app) if app.unreadable.is_some() || comes_and_goes => return Claimed::ByApp,
+                Some(_) if named.is_some() => {}
+                Some(app) => named = Some(Named { app: app.title(), is_shown: true }),
+                None if mark.is_written_by_tool() && named.is_none() => {
+                    named = Some(Named { app: mark.to_string(), is_shown: false });
+                }
+                None => {}
+            }
+        }
+        let release = Mark::of_hook(key, object).filter(|_| is_job);
+        if release.is_some_and(|mark| self.shown(cluster, &mark, std::slice::from_ref(&mark)).is_some()) {
+            return Claimed::ByApp;
+        }
+        Claimed::ByNone(named)
+    }
+
+    /// The app that a mark of an object names among all of its `marks`, if its objects are in this cluster.
+    fn shown(&self, cluster: usize, mark: &Mark, marks: &[Mark]) -> Option<&'a Declaration> {
+        let mut places = self.named.get(mark)?.iter().filter_map(|&place| self.apps.get(place));
+        places.find(|app| app.cluster() == Some(cluster) && app.claimant.is_named(marks))
     }
 
     /// The objects that two or more apps claim: each is shown in all of them and reported once.
-    pub(crate) fn overlaps(&self, apps: &[Declaration], fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
+    pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
-        for (&cluster, claims) in &self.0 {
-            for (object, claimants) in claims {
-                let names = claimants.iter().filter_map(|&place| apps.get(place));
-                let names: Vec<String> = names.map(|app| name(app, cluster, fleet)).collect();
+        for (&cluster, claims) in &self.declared {
+            let several = claims.iter().filter(|(_, claimants)| claimants.len() > 1);
+            let mut left_out: Vec<&ObjectKey> = Vec::new();
+            for (number, (object, claimants)) in several.enumerate() {
+                if number >= MOST_OVERLAPS {
+                    left_out.push(object);
+                    continue;
+                }
+                let more = claimants.len().saturating_sub(MOST_CLAIMANTS);
+                let named = claimants.iter().take(MOST_CLAIMANTS).filter_map(|&place| self.apps.get(place));
+                let mut names: Vec<String> = named.map(|app| name(app, cluster, fleet)).collect();
+                if more > 0 {
+                    names.push(format!("{more} more"));
+                }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object(object.clone());
+                let scope = Scope::Object((*object).clone());
+                overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
+            }
+            if let Some(first) = left_out.first() {
+                let message = format!("{} more objects are claimed by several apps", left_out.len());
+                let scope = Scope::Object((*first).clone());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
         }
@@ -48,10 +145,15 @@ impl Claims {
 }
 
 fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
-    let Declaration { home, delivery, namespace, name, .. } = app;
-    if *home == cluster {
-        format!("{delivery} {namespace}/{name}")
+    if app.home == cluster {
+        app.title()
     } else {
-        format!("{delivery} {namespace}/{name} of {}", fleet.objects(*home).name())
+        format!("{} of {}", app.title(), fleet.objects(app.home).name())
     }
+}
+
+/// Whether an object says that it comes and goes with what a tool does.
+fn is_hook(object: &taffrail_status::Object<'_>) -> bool {
+    let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
+    says("argocd.argoproj.io/hook") || says("helm.sh/hook")
 }

@@ -1,6 +1,11 @@
 //! The clusters that were asked, each once.
 
-use crate::objects::Objects;
+use std::collections::HashMap;
+
+use taffrail_status::json::{OwnedDocument, Value};
+
+use crate::identity::ObjectKey;
+use crate::objects::{Body, Lookup, Objects, Observed};
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -9,6 +14,17 @@ pub(crate) struct Member<'a> {
     pub(crate) aliases: Vec<String>,
     /// Its addresses, those of its other names included, in the form that [`address`] gives them.
     servers: Vec<String>,
+    /// The name of another one that has the same `kube-system` UID: one of them is a copy, or says what is not true.
+    pub(crate) twin_of: Option<String>,
+}
+
+impl Member<'_> {
+    /// Which cluster it is, told from others that give the same identity.
+    pub(crate) fn identity(&self) -> Option<String> {
+        let id = self.objects.id()?;
+        let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
+        Some(if self.twin_of.is_some() { format!("{id}@{address}") } else { id.to_string() })
+    }
 }
 
 /// All clusters that were asked; they are known by their place in it.
@@ -20,15 +36,17 @@ impl<'a> Fleet<'a> {
     pub(crate) fn new(clusters: &[&'a dyn Objects]) -> Fleet<'a> {
         let mut members: Vec<Member<'a>> = Vec::with_capacity(clusters.len());
         for &objects in clusters {
-            let servers = objects.servers().iter().map(|server| address(server));
-            let same =
+            let servers: Vec<String> = objects.servers().iter().map(|server| address(server)).collect();
+            let has_its_id =
                 |member: &&mut Member<'a>| objects.id().is_some() && member.objects.id() == objects.id();
-            match members.iter_mut().find(same) {
+            let mut twins = members.iter_mut().filter(has_its_id).peekable();
+            let twin_of = twins.peek().map(|first| first.objects.name().to_owned());
+            match twins.find(|member| is_same(member, objects, &servers)) {
                 Some(member) => {
                     member.servers.extend(servers);
                     member.aliases.push(objects.name().to_owned());
                 }
-                None => members.push(Member { objects, aliases: Vec::new(), servers: servers.collect() }),
+                None => members.push(Member { objects, aliases: Vec::new(), servers, twin_of }),
             }
         }
         Fleet { members }
@@ -50,6 +68,120 @@ impl<'a> Fleet<'a> {
         let server = address(server);
         self.members.iter().position(|member| member.servers.contains(&server))
     }
+}
+
+/// Whether a cluster is there already under another name.
+pub fn is_alias(clusters: &[&dyn Objects], place: usize) -> bool {
+    let Some(own) = clusters.get(place) else { return false };
+    let members = Fleet::new(&clusters[..=place]).members;
+    !members.iter().any(|member| std::ptr::addr_eq(member.objects, *own))
+}
+
+/// Whether a cluster of the same identity is the one that is known: anybody who answers for a cluster can give any
+/// identity, and what was restored from a snapshot of another one has that one's.
+fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
+    let other = known.objects;
+    servers.iter().any(|server| known.servers.contains(server))
+        || objects.is_same_as(other.name()).unwrap_or_else(|| agree(other, objects))
+}
+
+/// Whether what two clusters hold can be of one: each version that both have names the same content, and there is one.
+///
+/// A Namespace is as old as a cluster and never changes, so that a copy has it too.
+fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
+    let version = |observed: &Observed<'_>| {
+        let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
+        Some(version).filter(|version| !version.is_empty() && !is_namespace(observed.key))
+    };
+    // A version that several objects have comes from different stores, and tells nothing of other objects.
+    let mut written: HashMap<String, Option<&ObjectKey>> = HashMap::new();
+    for observed in one.all() {
+        let Some(version) = version(&observed) else { continue };
+        written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
+    }
+    let mut is_held_by_both = false;
+    for observed in other.all() {
+        let Some(own) = version(&observed) else { continue };
+        if let Lookup::Found(known) = one.get(observed.key)
+            && version(&known).as_ref() == Some(&own)
+        {
+            match same_content(&known, &observed) {
+                Some(true) => is_held_by_both = true,
+                Some(false) => return false,
+                None => {}
+            }
+            continue;
+        }
+        // One store writes one object at a version. Events and aggregated kinds may be in another one.
+        let is_another = |key: &ObjectKey| {
+            key != observed.key
+                && key.group == observed.key.group
+                && !is_event(key)
+                && !is_event(observed.key)
+        };
+        if written.get(&own).copied().flatten().is_some_and(is_another) {
+            return false;
+        }
+    }
+    is_held_by_both
+}
+
+fn is_namespace(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Namespace"
+}
+
+fn is_event(key: &ObjectKey) -> bool {
+    key.kind == "Event"
+}
+
+/// Whether two readings of an object are equal, as far as both say the same much: who wrote which field is left out of some.
+fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
+    let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
+    if one.body == Body::Whole && other.body == Body::Whole && version(one) != version(other) {
+        return None;
+    }
+    let is_whole = one.body == Body::Whole && other.body == Body::Whole;
+    let (one, other) = match is_whole {
+        true => (one.object.root(), other.object.root()),
+        false => (one.object.at(&["metadata"])?, other.object.at(&["metadata"])?),
+    };
+    if one.text() == other.text() {
+        return Some(true);
+    }
+    let tree = |value: Value<'_>| {
+        let mut tree = value.to_tree().ok()?;
+        let metadata = if is_whole { tree.get_mut("metadata")? } else { &mut tree };
+        metadata.as_object_mut()?.remove("managedFields");
+        Some(tree)
+    };
+    Some(tree(one)? == tree(other)?)
+}
+
+/// Whether the Leases that were read here, there, and here again are those of one cluster: what a copy renews goes its own way.
+/// `None` where nothing moved, or nothing was there.
+pub fn leases_agree(
+    here: &[OwnedDocument],
+    there: &[OwnedDocument],
+    again: &[OwnedDocument],
+) -> Option<bool> {
+    let read = |documents: &[OwnedDocument]| -> HashMap<String, (String, u64)> {
+        let lease = |document: &OwnedDocument| {
+            let root = document.root();
+            let text = |key: &str| Some(root.at(&["metadata", key])?.as_str()?.into_owned());
+            Some((text("name")?, (text("uid")?, text("resourceVersion")?.parse().ok()?)))
+        };
+        documents.iter().filter_map(lease).collect()
+    };
+    let (here, there, again) = (read(here), read(there), read(again));
+    let mut moved = false;
+    for (name, (uid, version)) in &here {
+        let (Some(other), Some(later)) = (there.get(name), again.get(name)) else { continue };
+        if other.0 != *uid || other.1 < *version || later.1 < other.1 {
+            return Some(false);
+        }
+        moved |= later.1 > *version;
+    }
+    moved.then_some(true)
 }
 
 /// An address in the form in which two spellings of it are equal: scheme and host in small letters, no

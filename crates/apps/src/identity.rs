@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use taffrail_status::Object;
 
+use crate::names;
+
 /// A kind within its API group, without a version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
@@ -251,7 +253,7 @@ impl AppKey {
         let Some(object) = declaring else { return own() };
         for place in ["annotations", "labels"] {
             let named = object.text(&["metadata", place, APP_ANNOTATION]);
-            if !named.is_empty() {
+            if !named.is_empty() && names::is_short(&named) {
                 return AppKey::Named(named.into_owned());
             }
         }
@@ -261,11 +263,11 @@ impl AppKey {
                 None => own(),
             },
             Delivery::Kpt => match object.text(&["spec", "descriptor", "type"]) {
-                package if package.is_empty() => own(),
+                package if package.is_empty() || !names::is_short(&package) => own(),
                 package => AppKey::Package(package.into_owned()),
             },
             Delivery::Porch => match object.text(&["spec", "packageName"]) {
-                package if package.is_empty() => own(),
+                package if package.is_empty() || !names::is_short(&package) => own(),
                 package => AppKey::Package(package.into_owned()),
             },
             _ => own(),

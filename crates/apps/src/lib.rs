@@ -30,6 +30,7 @@
 //! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
 
+mod agreement;
 mod apps;
 mod belonging;
 mod changes;
@@ -43,6 +44,7 @@ mod freshness;
 mod identity;
 pub mod inventory;
 mod kinds;
+mod names;
 mod objects;
 mod owners;
 mod reading;
@@ -61,6 +63,7 @@ pub use changes::changes;
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
+pub use fleet::{is_alias, leases_agree};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,

@@ -111,6 +111,12 @@ pub trait Objects: Send + Sync {
     /// Which cluster it is, where that is known.
     fn id(&self) -> Option<&ClusterId>;
 
+    /// Whether it is the cluster of that name, which gives the same identity; `None` where nobody has found out.
+    fn is_same_as(&self, name: &str) -> Option<bool> {
+        let _ = name;
+        None
+    }
+
     /// The addresses by which other clusters name this one.
     fn servers(&self) -> &[String];
 

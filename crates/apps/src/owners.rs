@@ -98,6 +98,31 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 
+/// What is known of the object that an object names as its controller.
+pub(crate) enum Control {
+    /// It names none, or one that is not there: anybody can write a reference.
+    None,
+    /// It is there, or cannot be looked at.
+    Known,
+    /// It was not looked at.
+    Unknown(ObjectKey),
+}
+
+/// Whether a controller made an object, as far as that was read.
+pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control {
+    let Some(owner) = controller_of(objects, observed) else { return Control::None };
+    let named = controller(&observed.object);
+    match objects.get(&owner) {
+        Lookup::Found(found) => {
+            let own = found.object.text(&["metadata", "uid"]);
+            let is_it = named.is_none_or(|named| own.is_empty() || named == own);
+            if is_it { Control::Known } else { Control::None }
+        }
+        Lookup::Absent => Control::None,
+        Lookup::Unobserved(_) => Control::Unknown(owner),
+    }
+}
+
 /// The objects that control an object, the nearest first. A ReplicaSet that was not read is passed over: its Pods
 /// carry the hash that its name has more than that of its Deployment.
 pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectKey> {

@@ -326,6 +326,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         if asked.declarations {
             reads.extend(plan.argo(catalog, rules));
         }
+        reads.extend(plan.controllers(catalog, &found));
         if asked.evidence {
             reads.extend(plan.evidence(catalog, &found, rules));
         }
@@ -671,7 +672,7 @@ impl<'p> Plan<'p> {
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
     }
 
-    /// What says whether an Argo CD is known whose scripts would be heard: nothing where none has scripts.
+    /// Reads that decide if an Argo CD whose ConfigMap holds scripts is known; none where none holds scripts.
     fn argo(&self, catalog: &KindCatalog, rules: &dyn Rules) -> Vec<Read> {
         let mut reads = Vec::new();
         let namespaces = teachers::doubtful(self.snapshot, rules.trust());
@@ -694,6 +695,28 @@ impl<'p> Plan<'p> {
         if !namespaces.is_empty() {
             let fields = Some(teachers::ALL_BINDINGS.to_owned());
             list(teachers::BINDING, None, Target::List { labels: None, fields });
+        }
+        reads
+    }
+
+    /// Reads of the controllers of labelled objects: an object whose controller is missing counts as uncontrolled.
+    fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        if !self.asked.label_groups {
+            return Vec::new();
+        }
+        let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
+        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key)) {
+            wanted.entry(key.group_kind()).or_default().push(key);
+        }
+        let mut reads = Vec::new();
+        for (kind, keys) in wanted {
+            let Some(served) = catalog.get(&kind) else { continue };
+            let namespace = self.asked.namespace.clone().filter(|_| served.namespaced);
+            if keys.len() <= FEW || !served.is_listable() {
+                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, Body::Metadata)));
+            } else if self.snapshot.listed(&kind, namespace.as_deref()) != Listed::Done {
+                reads.push(list(served, namespace, None, Body::Metadata));
+            }
         }
         reads
     }

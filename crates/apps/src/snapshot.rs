@@ -17,6 +17,12 @@ use crate::reads::{Read, Target, is_widened};
 use crate::teachers;
 
 const FORBIDDEN: &str = "Forbidden";
+/// How many malformed items of one answer are reported one by one.
+const MOST_MALFORMED: usize = 50;
+
+/// Longer than a name, a namespace, a kind or a group can be: of most kinds these have at most 253 bytes.
+const LONGEST_NAME: usize = 1024;
+
 const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 
 /// Why a document cannot be kept.
@@ -26,6 +32,12 @@ pub enum InsertError {
     /// It is no Kubernetes object.
     #[error("no Kubernetes object")]
     NotAnObject(#[source] ObjectError),
+    /// It is another one than was asked for.
+    #[error("an object that was not asked for")]
+    NotAsked,
+    /// Its names are longer than any that the API server takes.
+    #[error("an object with a name of more than {LONGEST_NAME} bytes")]
+    LongName,
     /// It has no `metadata.name`.
     #[error("an object without name")]
     NoName,
@@ -113,6 +125,8 @@ enum Rest {
 pub struct Snapshot {
     name: String,
     id: Option<ClusterId>,
+    /// Whether it is the cluster of a name, where that was found out.
+    compared: HashMap<String, bool>,
     servers: Vec<String>,
     version: Option<String>,
     freshness: Freshness,
@@ -137,6 +151,7 @@ impl Snapshot {
         Snapshot {
             name,
             id: None,
+            compared: HashMap::new(),
             servers: Vec::new(),
             version: None,
             freshness,
@@ -179,6 +194,11 @@ impl Snapshot {
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.servers.push(server.into());
+    }
+
+    /// Says whether it is the cluster `name`, which gives the same identity.
+    pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
+        self.compared.insert(name.into(), is_same);
     }
 
     /// Says that nobody knows when the objects were observed: the time that was given is a guess.
@@ -251,6 +271,10 @@ impl Snapshot {
         if key.name.is_empty() {
             return Err(InsertError::NoName);
         }
+        let ObjectKey { group, kind, namespace, name } = &key;
+        if [group, kind, namespace, name].iter().any(|part| part.len() > LONGEST_NAME) {
+            return Err(InsertError::LongName);
+        }
         if key.group.is_empty() && key.kind == "Namespace" && key.name == "kube-system" {
             let uid = object.text(&["metadata", "uid"]);
             self.id = (!uid.is_empty()).then(|| ClusterId(uid.into_owned()));
@@ -320,12 +344,24 @@ impl Snapshot {
         let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
         let message = match answer {
             Answer::Objects(documents) => {
+                let mut malformed = 0;
                 for document in documents {
-                    if let Err(error) = self.insert(document, read.body) {
+                    let inserted = match is_answer_to(read, &document) {
+                        true => self.insert(document, read.body),
+                        false => Err(InsertError::NotAsked),
+                    };
+                    let Err(error) = inserted else { continue };
+                    malformed += 1;
+                    if malformed <= MOST_MALFORMED {
                         let message = format!("{scope} holds {error}");
                         let reason = "Malformed".to_owned();
                         self.report(ScopeError { scope: scope.clone(), reason, message });
                     }
+                }
+                let more = malformed.saturating_sub(MOST_MALFORMED);
+                if more > 0 {
+                    let message = format!("{scope} holds {more} more items that are none of its objects");
+                    self.report(ScopeError { scope, reason: "Malformed".to_owned(), message });
                 }
                 self.mark(read, Mark::Listed { body: read.body }, None);
                 return;
@@ -474,6 +510,17 @@ impl Snapshot {
     }
 }
 
+/// Whether a document is among what was asked for: a server may answer with anything.
+fn is_answer_to(read: &Read, document: &OwnedDocument) -> bool {
+    let Ok(object) = Object::new(document.root()) else { return true };
+    let is_kind = object.group() == read.group && object.kind() == read.kind;
+    let is_named = match &read.target {
+        Target::Object(name) => object.name() == **name,
+        Target::List { .. } => true,
+    };
+    is_kind && is_named && read.namespace.as_ref().is_none_or(|namespace| object.namespace() == **namespace)
+}
+
 impl Objects for Snapshot {
     fn name(&self) -> &str {
         &self.name
@@ -481,6 +528,10 @@ impl Objects for Snapshot {
 
     fn id(&self) -> Option<&ClusterId> {
         self.id.as_ref()
+    }
+
+    fn is_same_as(&self, name: &str) -> Option<bool> {
+        self.compared.get(name).copied()
     }
 
     fn servers(&self) -> &[String] {

@@ -9,8 +9,10 @@ use super::{
     Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
     one_after_another, text, time,
 };
+use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::names;
 use crate::objects::{Lookup, Observed};
 use crate::sync::{Source, Sync, SyncState, shorten};
 use crate::teachers;
@@ -89,6 +91,8 @@ fn application(
     // What a hook made comes and goes; what waits for pruning is still there.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
+    let mut claimant = claimant(fleet, home, key, object);
+    claimant.hooks = hooks(object);
     let resources = entries(object.at(&["status", "resources"]), home, key, found).enumerate();
     Declaration {
         home,
@@ -107,7 +111,41 @@ fn application(
         trouble,
         source: source(object),
         via: None,
+        claimant,
     }
+}
+
+/// Who claims what an Application manages. Outside of the namespace of Argo CD its marks say in which namespace it is; the
+/// label by which it tracks is told by settings beside it.
+fn claimant(fleet: &Fleet<'_>, home: usize, key: &ObjectKey, object: &Object<'_>) -> Claimant {
+    let controller = object.text(&["status", "controllerNamespace"]);
+    let is_elsewhere = !controller.is_empty() && controller != key.namespace;
+    let beside = ObjectKey::new("", "ConfigMap", &*key.namespace, "argocd-cm");
+    let label = match fleet.objects(home).get(&beside) {
+        Lookup::Found(settings) if !is_elsewhere => {
+            text(settings.object.root(), &["data", "application.instanceLabelKey"])
+        }
+        _ => None,
+    };
+    let label = label.filter(|label| label.parse::<super::AppLabel>().is_ok());
+    let label = label.as_deref().unwrap_or(INSTANCE_LABEL);
+    let marks = Mark::of_application(&key.namespace, &key.name, is_elsewhere, label);
+    Claimant::in_namespace(home, &key.namespace, marks)
+}
+
+/// How many hooks of an operation are known.
+const MOST_HOOKS: usize = 200;
+
+/// The hooks that the last operation of an Application lists.
+fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
+    let results = object.at(&["status", "operationState", "syncResult", "resources"]);
+    let listed = results.and_then(Value::items).into_iter().flatten();
+    let hook = |result: Value<'_>| {
+        let field = |name| text(result, &[name]).unwrap_or_default();
+        let key = ObjectKey::new(field("group"), field("kind"), field("namespace"), field("name"));
+        (!field("hookType").is_empty() && names::check(&key).is_ok()).then_some(key)
+    };
+    listed.filter_map(hook).take(MOST_HOOKS).collect()
 }
 
 fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {

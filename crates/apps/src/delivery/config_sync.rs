@@ -4,6 +4,7 @@ use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
+use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Observed};
@@ -69,6 +70,11 @@ fn reconciler(
         trouble,
         source: source(object),
         via: None,
+        claimant: Claimant::in_namespace(
+            home,
+            &key.namespace,
+            Mark::of_sync(&key.kind, &key.namespace, &key.name),
+        ),
     }
 }
 

@@ -137,7 +137,7 @@ struct Context {
 /// The address in a kubeconfig in base64: that of the current context.
 fn server(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
-    let config: Kubeconfig = yaml::read(std::str::from_utf8(&config).ok()?).ok()?;
+    let config: Kubeconfig = yaml::read_with_few_aliases(std::str::from_utf8(&config).ok()?).ok()?;
     let context = config.contexts.into_iter().find(|context| context.name == config.current_context)?;
     let cluster = config.clusters.into_iter().find(|cluster| cluster.name == context.context.cluster)?;
     Some(cluster.cluster.server)

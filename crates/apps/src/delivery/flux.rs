@@ -10,10 +10,12 @@ use super::{
     Applied, Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels,
     one_after_another, text, time,
 };
+use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::inventory;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::names;
+use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{Source, Sync, SyncState};
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
@@ -46,6 +48,14 @@ impl ReleaseName {
         }
     }
 
+    /// What Helm writes on the objects of the release.
+    fn mark(&self, namespace: &str) -> Mark {
+        match self {
+            ReleaseName::Exact(name) => Mark::of_release(namespace, name),
+            ReleaseName::Shortened(kept) => Mark::of_cut_release(namespace, kept),
+        }
+    }
+
     fn is(&self, name: &str) -> bool {
         match self {
             ReleaseName::Exact(own) => own == name,
@@ -59,20 +69,39 @@ impl ReleaseName {
 
 /// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(HashMap<(usize, String), Vec<ReleaseName>>);
+pub(crate) struct Releases(HashMap<(usize, String), Vec<Declared>>);
+
+/// A release by its name, with what is needed where the HelmRelease is in another namespace.
+type Declared = (ReleaseName, Option<Needed>);
+
+/// What makes the release of another namespace that of a HelmRelease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// What its objects carry.
+    pub(crate) mark: Mark,
+    /// Whether the HelmRelease has no inventory and so shows the very objects of the release.
+    pub(crate) shows_all: bool,
+}
 
 impl Releases {
-    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName) {
+    /// Takes in a release that is stored in a namespace of a cluster, with what is needed where the HelmRelease is in
+    /// another one.
+    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
         let names = self.0.entry((cluster, namespace.to_owned())).or_default();
-        if !names.contains(&name) {
-            names.push(name);
+        if !names.iter().any(|known| known.0 == name && known.1 == needed) {
+            names.push((name, needed));
         }
     }
 
-    /// Whether a HelmRelease declares the release that is stored in a namespace of a cluster.
-    pub(crate) fn contain(&self, cluster: usize, namespace: &str, name: &str) -> bool {
-        let names = self.0.get(&(cluster, namespace.to_owned()));
-        names.is_some_and(|names| names.iter().any(|own| own.is(name)))
+    /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
+    /// is met if that is true, and nothing is needed where there is none.
+    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<Needed>> {
+        let names = self.0.get(&(cluster, namespace.to_owned()))?;
+        let claims: Vec<_> = names.iter().filter(|(own, _)| own.is(name)).map(|(_, needed)| needed).collect();
+        if claims.iter().any(|needed| needed.is_none()) {
+            return Some(Vec::new());
+        }
+        (!claims.is_empty()).then(|| claims.into_iter().flatten().cloned().collect())
     }
 }
 
@@ -203,31 +232,37 @@ impl<'a> Reader<'_, 'a> {
         let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed")));
         let (state, trouble) = self.sync(&artifact, applied.as_deref(), attempted.as_deref(), is_chart_of);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
-        let declaration =
+        let mut declaration =
             self.declaration(fleet, found, Delivery::FluxHelmRelease, sync, trouble, self.chart_source());
+        let ObjectKey { namespace: own, name, .. } = self.observed.key;
+        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.clone());
+        let mark = Mark::of_helm_release(own, name);
+        let names: Vec<ReleaseName> = self.release_names().collect();
+        declaration.claimant.marks = names.iter().map(|name| name.mark(&delivered)).collect();
+        declaration.claimant.marks.push(mark.clone());
 
         let Some(cluster) = declaration.cluster() else {
             return Declaration { objects: self.inventory(found).unwrap_or_default(), ..declaration };
         };
         let namespace = self.storage_namespace();
-        releases.add(cluster, &namespace, ReleaseName::of(self.object()));
-        for snapshot in self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten()
-        {
-            if let Some(name) = text(snapshot, &["name"]) {
-                releases.add(cluster, &namespace, ReleaseName::Exact(name));
-            }
+        let shows_all = self.object().at(&["status", "inventory"]).is_none_or(Value::is_null);
+        let needed = Needed { mark, shows_all };
+        let is_beside = cluster == self.home && namespace == *own;
+        for name in names {
+            releases.add(cluster, &namespace, name, (!is_beside).then(|| needed.clone()));
         }
         if let Some(objects) = self.inventory(found) {
             return Declaration { objects, ..declaration };
         }
         let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
-        match found.release(fleet, cluster, &key) {
+        match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
                 release.malformed.iter().for_each(|error| found.report(cluster, error.clone()));
                 let mut objects = release.objects;
                 objects.extend(self.definitions(fleet.objects(cluster)));
                 dedup(&mut objects);
                 found.definitions.insert(cluster);
+                declaration.claimant.hooks = release.hooks;
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
@@ -265,6 +300,11 @@ impl<'a> Reader<'_, 'a> {
             trouble,
             source,
             via: None,
+            claimant: Claimant::in_namespace(
+                self.home,
+                namespace,
+                vec![Mark::of_kustomization(namespace, name)],
+            ),
         }
     }
 
@@ -294,17 +334,20 @@ impl<'a> Reader<'_, 'a> {
             return None;
         }
         let mut objects = Vec::new();
+        let mut bad = super::Malformed::of(self.home, self.observed.key);
         for entry in super::entries(entries, self.home, self.observed.key, found) {
-            match inventory::parse(&text(entry, &["id"]).unwrap_or_default()) {
+            let id = text(entry, &["id"]).unwrap_or_default();
+            let key = inventory::parse(&id).map_err(|error| error.to_string());
+            let named = key.and_then(|key| match names::check(&key) {
+                Ok(()) => Ok(key),
+                Err(error) => Err(format!("an inventory entry names no object: {error}")),
+            });
+            match named {
                 Ok(key) => objects.push(key),
-                Err(error) => {
-                    let ObjectKey { kind, .. } = self.observed.key;
-                    let message = format!("{kind} {}: {error}", self.observed.key.path());
-                    let scope = Scope::Object(self.observed.key.clone());
-                    found.report(self.home, ScopeError { scope, reason: "Malformed".to_owned(), message });
-                }
+                Err(what) => bad.add(what, found),
             }
         }
+        bad.finish(found);
         dedup(&mut objects);
         Some(objects)
     }
@@ -503,6 +546,18 @@ impl<'a> Reader<'_, 'a> {
         let key = self.reference(chart.get("sourceRef")?);
         let (path, reference) = (text(chart, &["chart"]), text(chart, &["version"]));
         Some(Source { path, reference, ..describe(self.objects, &key) })
+    }
+
+    /// The names that its release has or had.
+    fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
+        let past = self.history().filter_map(|snapshot| text(snapshot, &["name"])).map(ReleaseName::Exact);
+        let mut names = vec![ReleaseName::of(self.object())];
+        for name in past {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.into_iter()
     }
 
     fn storage_namespace(&self) -> String {

@@ -8,18 +8,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use taffrail_status::json::{self, Parser, Value};
 
-use super::flux::Releases;
+use super::flux::{Needed, Releases};
 use super::{Applied, Declaration, Declarations, Destination, dedup, manifest, text, time};
+use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::names;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError, why_unread};
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";
 const TYPE: &str = "helm.sh/release.v1";
 
+/// How many hooks of a release are known, and how many objects of one.
+const MOST_HOOKS: usize = 200;
+
+/// How much of the manifests of hooks is read.
+const MOST_HOOK_BYTES: usize = 1 << 20;
+
 /// More than any release that fits into a Secret unpacks to, unless it was made for that.
-const LARGEST: u64 = 64 << 20;
+const LARGEST: u64 = 32 << 20;
+
+/// Longer than any manifest of which the release fits into a Secret.
+const LONGEST_MANIFEST: usize = 8 << 20;
 
 /// Chooses the ConfigMaps of Helm's storage; those of Secrets have a type as well.
 pub(crate) const SELECTOR: &str = "owner=helm";
@@ -43,6 +54,8 @@ pub(crate) enum ReleaseError {
     TooLarge,
     #[error("its release is not JSON: {0}")]
     NotJson(json::Error),
+    #[error("its manifest is longer than {} MiB", LONGEST_MANIFEST >> 20)]
+    LongManifest,
     #[error("its release has no {0}")]
     Incomplete(&'static str),
 }
@@ -50,7 +63,7 @@ pub(crate) enum ReleaseError {
 /// A release, as far as it matters here.
 #[derive(Debug)]
 pub(crate) struct Release {
-    name: String,
+    /// Where it delivers what names no namespace.
     namespace: String,
     version: i64,
     status: String,
@@ -60,6 +73,8 @@ pub(crate) struct Release {
     last_deployed: Option<jiff::Timestamp>,
     /// The objects of the manifest, each once; hooks are not among them.
     pub(crate) objects: Vec<ObjectKey>,
+    /// The objects of its hooks, as far as their documents can be read.
+    pub(crate) hooks: Vec<ObjectKey>,
     /// Documents of the manifest that declare no object.
     pub(crate) malformed: Vec<ScopeError>,
 }
@@ -109,7 +124,14 @@ impl<'o> Storage<'o> {
 }
 
 /// Reads the release that a Secret or ConfigMap holds.
-pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, ReleaseError> {
+///
+/// Whoever may write one can write any name and namespace into it, so the release is in the namespace that holds it, unless
+/// what declares it delivers it into another one.
+pub(crate) fn read(
+    objects: &dyn Objects,
+    key: &ObjectKey,
+    delivered: Option<&str>,
+) -> Result<Release, ReleaseError> {
     let observed = match objects.get(key) {
         Lookup::Found(observed) if observed.body == Body::Whole => observed,
         Lookup::Found(_) => {
@@ -125,14 +147,16 @@ pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, Re
     let root = document.root();
     let field = |path: &[&str], name| text(root, path).ok_or(ReleaseError::Incomplete(name));
 
-    let namespace = text(root, &["namespace"]).unwrap_or_else(|| key.namespace.clone());
+    let namespace = text(root, &["namespace"]).filter(|own| delivered == Some(own));
+    let namespace = namespace.unwrap_or_else(|| key.namespace.clone());
     // A release may declare nothing, so an empty manifest is one.
     let manifest =
         root.get("manifest").and_then(Value::as_str).ok_or(ReleaseError::Incomplete("manifest"))?;
-    let (declared, bad) = manifest::read(&manifest);
-    let place = |declared: manifest::Declared| {
-        let manifest::Declared { group, kind, namespace: named, name } = declared;
-        let mut key = ObjectKey { group, kind, namespace: named, name };
+    if manifest.len() > LONGEST_MANIFEST {
+        return Err(ReleaseError::LongManifest);
+    }
+    let read = manifest::read(&manifest);
+    let place = |mut key: ObjectKey| {
         match objects.is_namespaced(&key.group, &key.kind) {
             // Some charts give a namespace to what can have none; the API ignores it.
             Some(false) => key.namespace.clear(),
@@ -148,16 +172,27 @@ pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, Re
         }
         key
     };
-    let mut declared: Vec<ObjectKey> = declared.into_iter().map(place).collect();
+    let mut declared: Vec<ObjectKey> = read.declared.into_iter().map(place).collect();
     dedup(&mut declared);
-    let malformed = |bad: manifest::BadDocument| ScopeError {
+    let mut hooks = Vec::new();
+    let mut left = MOST_HOOK_BYTES;
+    for hook in root.get("hooks").and_then(Value::items).into_iter().flatten().take(MOST_HOOKS) {
+        let Some(text) = hook.get("manifest").and_then(Value::as_str) else { continue };
+        let Some(less) = left.checked_sub(text.len()) else { break };
+        left = less;
+        hooks.extend(manifest::read(&text).declared.into_iter().map(place).take(MOST_HOOKS));
+    }
+    let malformed = |what: String| ScopeError {
         scope: Scope::Object(key.clone()),
         reason: "Malformed".to_owned(),
-        message: format!("Helm release {}: {bad}", key.path()),
+        message: format!("Helm release {}: {what}", key.path()),
     };
+    let more = (read.more_bad > 0)
+        .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
+    let cut = read.is_cut.then(|| "of the objects of the manifest only the first 5000 are read".to_owned());
+    let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Release {
-        name: field(&["name"], "name")?,
         namespace,
         version: root.get("version").and_then(Value::as_i64).ok_or(ReleaseError::Incomplete("version"))?,
         status: field(&["info", "status"], "status")?,
@@ -166,7 +201,8 @@ pub(crate) fn read(objects: &dyn Objects, key: &ObjectKey) -> Result<Release, Re
         chart_name,
         last_deployed: time(root.at(&["info", "last_deployed"])),
         objects: declared,
-        malformed: bad.into_iter().map(malformed).collect(),
+        hooks,
+        malformed: bad.map(malformed).collect(),
     })
 }
 
@@ -200,10 +236,15 @@ pub(crate) fn declare(
     found: &mut Declarations,
 ) {
     for (&(namespace, name), versions) in &storage.0 {
-        if releases.contain(home, namespace, name) {
+        let Some((_, newest)) = versions.last_key_value() else { continue };
+        let is_of_helm_release = match releases.of(home, namespace, name) {
+            Some(needed) if needed.is_empty() => true,
+            Some(needed) => is_marked(fleet, home, newest.key, &needed, found),
+            None => false,
+        };
+        if is_of_helm_release || !names::is_short(name) {
             continue;
         }
-        let Some((_, newest)) = versions.last_key_value() else { continue };
         let app = |namespace: String, objects, sync, message| Declaration {
             home,
             destination: Destination::Cluster(home),
@@ -221,8 +262,13 @@ pub(crate) fn declare(
             trouble: None,
             source: None,
             via: None,
+            claimant: Claimant::in_namespace(
+                home,
+                &newest.key.namespace,
+                vec![Mark::of_release(&newest.key.namespace, name)],
+            ),
         };
-        match found.release(fleet, home, newest.key) {
+        match found.release(fleet, home, newest.key, None) {
             Ok(release) if release.status == "uninstalled" => {}
             Ok(release) => {
                 let deployed = match &*release.status {
@@ -240,8 +286,8 @@ pub(crate) fn declare(
                     false => release.description.clone(),
                 };
                 release.malformed.iter().for_each(|error| found.report(home, error.clone()));
+                let own = app(release.namespace, release.objects, sync, message);
                 found.apps.push(Declaration {
-                    name: release.name,
                     trouble: (!well).then_some(release.description),
                     source: Some(Source {
                         kind: "HelmChart".to_owned(),
@@ -251,14 +297,15 @@ pub(crate) fn declare(
                         path: Some(release.chart_name),
                         reference: None,
                     }),
-                    ..app(release.namespace, release.objects, sync, message)
+                    claimant: Claimant { hooks: release.hooks, ..own.claimant },
+                    ..own
                 });
             }
             Err(error) => {
                 // Its label tells already that an older one will be asked for: both can be read at once.
                 if !was_deployed(newest) {
                     let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
-                    older.map(|older| found.release(fleet, home, older.key));
+                    older.map(|older| found.release(fleet, home, older.key, None));
                 }
                 let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
@@ -267,6 +314,27 @@ pub(crate) fn declare(
                 });
             }
         }
+    }
+}
+
+/// Whether helm-controller marked the objects of a release for one of these HelmReleases, which are not in its namespace
+/// and so could be anybody's. A release none of whose objects is there is shown by a HelmRelease that lists the same.
+fn is_marked(
+    fleet: &Fleet<'_>,
+    home: usize,
+    key: &ObjectKey,
+    needed: &[Needed],
+    found: &mut Declarations,
+) -> bool {
+    let Ok(release) = found.release(fleet, home, key, None) else { return false };
+    let mut carried = release.objects.iter().filter_map(|key| fleet.objects(home).get(key).found());
+    let is_its = |observed: Observed<'_>| {
+        let own = Mark::all(observed.key, &observed.object, &[]);
+        own.iter().any(|mark| needed.iter().any(|needed| needed.mark == *mark))
+    };
+    match carried.next() {
+        Some(first) => is_its(first) && carried.all(is_its),
+        None => needed.iter().any(|needed| needed.shows_all),
     }
 }
 
@@ -297,7 +365,7 @@ fn last_deployed(
     if !was_deployed(older) {
         return None;
     }
-    let release = found.release(fleet, home, older.key).ok()?;
+    let release = found.release(fleet, home, older.key, None).ok()?;
     matches!(&*release.status, "deployed" | "superseded").then_some(release)
 }
 

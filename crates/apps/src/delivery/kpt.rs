@@ -9,8 +9,10 @@ use super::{
     Condition, Declaration, Declarations, Destination, config_sync, declared_objects, dedup, entries,
     is_blank, text,
 };
+use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::names;
 use crate::objects::Observed;
 use crate::sync::{Sync, SyncState};
 
@@ -29,6 +31,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
 
 fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
+    let mark =
+        Mark::of_inventory(&object.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]));
     let reconciling = Condition::find(object, "Reconciling");
     Declaration {
         home,
@@ -48,6 +52,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         trouble: trouble(object),
         source: None,
         via: None,
+        claimant: Claimant::in_namespace(home, &key.namespace, mark.into_iter().collect()),
     }
 }
 
@@ -58,7 +63,8 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declaration
     let mut objects = declared_objects(resources.enumerate(), home, group.key, found);
     let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
     let subgroups = entries(list("subgroups"), home, group.key, found).filter_map(subgroup);
-    objects.extend(subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name)));
+    let subgroups = subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name));
+    objects.extend(subgroups.filter(|key| names::check(key).is_ok()));
     dedup(&mut objects);
     objects
 }

@@ -1,17 +1,19 @@
 //! Labels: objects that nobody else declares and whose labels name the same app.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::Declaration;
-use crate::claims::Claims;
+use crate::claims::{Claimed, Claims, Named};
 use crate::fleet::Fleet;
 use crate::identity::{Delivery, ObjectKey};
 use crate::kinds;
+use crate::names;
 use crate::objects::Objects;
+use crate::owners::{Control, control};
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,65 +111,76 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks what a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// Labels and annotations by which a tool marks what is its own, with the value where not every value does.
-const MARKS: [(&str, &str, Option<&str>); 10] = [
-    ("labels", "app.kubernetes.io/managed-by", Some("Helm")),
-    ("labels", "argocd.argoproj.io/instance", None),
-    ("labels", HELM_RELEASE, None),
-    ("labels", "kustomize.toolkit.fluxcd.io/name", None),
-    ("annotations", "argocd.argoproj.io/tracking-id", None),
-    ("annotations", "config.k8s.io/owning-inventory", None),
-    ("annotations", "configmanagement.gke.io/managed", Some("enabled")),
-    ("annotations", "meta.helm.sh/release-name", None),
-    // Hooks come and go with what a tool does; nobody declares that they are there.
-    ("annotations", "argocd.argoproj.io/hook", None),
-    ("annotations", "helm.sh/hook", None),
-];
+/// The objects of a row, and how many of them name which app that does not have them.
+type Group = (Vec<ObjectKey>, BTreeMap<Named, usize>);
 
-/// The label groups of one cluster: one in each namespace for each app that labels name.
+/// How many of the apps that marks name are told in a row.
+const MOST_NAMED: usize = 3;
+
+/// The label groups of one cluster: one in each namespace for each app that labels name. Those who are said to control objects
+/// and were not looked at go to `owners`.
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
     labels: &AppLabels,
-    claims: &Claims,
+    claims: &Claims<'_>,
+    owners: &mut BTreeSet<(usize, ObjectKey)>,
 ) -> Vec<Declaration> {
     let objects = fleet.objects(home);
     let templates = claim_templates(objects);
-    let mut groups: BTreeMap<(String, String), Vec<ObjectKey>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for observed in objects.all() {
         let (key, object) = (observed.key, &observed.object);
         if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
             continue;
         }
-        let Some(app) = labels.app(object) else { continue };
-        let is_weak = !claims.contains(home, key)
-            && !is_marked(object)
-            && !has_controller(object)
-            && !is_left_behind(key, object)
-            && !is_claim_of(&templates, key);
-        if is_weak {
-            groups.entry((key.namespace.clone(), app.into_owned())).or_default().push(key.clone());
+        let Some(app) = labels.app(object).filter(|app| names::is_short(app)) else { continue };
+        if is_left_behind(key, object) || is_claim_of(&templates, key) {
+            continue;
+        }
+        let Claimed::ByNone(named) = claims.on(home, &observed) else { continue };
+        match control(objects, &observed) {
+            Control::Known => continue,
+            Control::Unknown(owner) => {
+                owners.insert((home, owner));
+                continue;
+            }
+            Control::None => {}
+        }
+        let (members, marked) = groups.entry((key.namespace.clone(), app.into_owned())).or_default();
+        members.push(key.clone());
+        if let Some(named) = named {
+            *marked.entry(named).or_default() += 1;
         }
     }
-    let app = |((namespace, name), objects): ((String, String), Vec<ObjectKey>)| {
-        Declaration::by_nobody(home, Delivery::Label, namespace, name, objects)
+    let app = |((namespace, name), (objects, marked)): ((String, String), Group)| {
+        let message = says(&marked);
+        Declaration { message, ..Declaration::by_nobody(home, Delivery::Label, namespace, name, objects) }
     };
     groups.into_iter().map(app).collect()
 }
 
-fn is_marked(object: &Object<'_>) -> bool {
-    let Some(metadata) = object.at(&["metadata"]) else { return false };
-    let has = |&(place, name, wanted): &(&str, &str, Option<&str>)| {
-        let value = metadata.at(&[place, name]);
-        value.is_some_and(|value| wanted.is_none_or(|wanted| value.is_str(wanted)))
+/// What the objects of a row say of whose they are.
+fn says(marked: &BTreeMap<Named, usize>) -> String {
+    let says = |(named, number): (&Named, &usize)| {
+        let Named { app, is_shown } = named;
+        let marked = match number {
+            1 => "1 object is marked".to_owned(),
+            number => format!("{number} objects are marked"),
+        };
+        let why = match (is_shown, number) {
+            (false, _) => "is not shown",
+            (true, 1) => "does not list it",
+            (true, _) => "does not list them",
+        };
+        format!("{marked} for {app}, which {why}")
     };
-    MARKS.iter().any(has)
-}
-
-fn has_controller(object: &Object<'_>) -> bool {
-    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
-    let controls = |owner: Value<'_>| owner.get("controller").and_then(Value::as_bool) == Some(true);
-    owners.into_iter().flatten().any(controls)
+    let mut told: Vec<String> = marked.iter().take(MOST_NAMED).map(says).collect();
+    let more = marked.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        told.push(format!("and {more} more"));
+    }
+    told.join("; ")
 }
 
 /// Whether an object was made by a controller that is gone.

@@ -1,17 +1,22 @@
 //! The manifest of a Helm release: which objects do its YAML documents declare?
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
+use crate::identity::ObjectKey;
+use crate::names;
 use crate::yaml;
 
-/// What a document says of the object it declares.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Declared {
-    pub(super) group: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
+/// How many objects of one manifest are read. The fullest releases known have some hundreds.
+const MOST_OBJECTS: usize = 5_000;
+
+/// How many documents that declare no object are reported one by one.
+const MOST_BAD: usize = 50;
+
+/// How long a document may be that repeats parts of itself: what a name is repeated from is written by hand.
+const LONGEST_WITH_ALIASES: usize = 64 << 10;
+
+/// More than any name.
+const LONGEST_WORD: usize = 512;
 
 /// A document that declares no object: which one of the manifest (from 1), and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +29,9 @@ pub(super) struct BadDocument {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
+    #[serde(default, deserialize_with = "word")]
     api_version: Option<String>,
+    #[serde(default, deserialize_with = "word")]
     kind: Option<String>,
     metadata: Option<Metadata>,
     items: Option<Vec<Option<Document>>>,
@@ -32,37 +39,97 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Metadata {
+    #[serde(default, deserialize_with = "word")]
     name: Option<String>,
+    #[serde(default, deserialize_with = "word")]
     namespace: Option<String>,
 }
 
+/// Reads a text and keeps no more of it than tells that it is too long for a name.
+fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    struct Word;
+    impl<'de> de::Visitor<'de> for Word {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<String>, E> {
+            let end = text.floor_char_boundary(LONGEST_WORD);
+            Ok(Some(text[..end].to_owned()))
+        }
+
+        fn visit_none<E: de::Error>(self) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<String>, D::Error> {
+            deserializer.deserialize_str(self)
+        }
+    }
+    deserializer.deserialize_option(Word)
+}
+
+/// What a manifest says.
+#[derive(Debug, Default)]
+pub(super) struct Manifest {
+    pub(super) declared: Vec<ObjectKey>,
+    /// The documents that cannot be read, the first of them.
+    pub(super) bad: Vec<BadDocument>,
+    /// How many more cannot be read.
+    pub(super) more_bad: usize,
+    /// Whether it declares more objects than are read.
+    pub(super) is_cut: bool,
+}
+
 /// Reads a manifest: what its documents declare, and which of them cannot be read.
-pub(super) fn read(manifest: &str) -> (Vec<Declared>, Vec<BadDocument>) {
-    let (mut declared, mut bad) = (Vec::new(), Vec::new());
+pub(super) fn read(manifest: &str) -> Manifest {
+    let mut found = Manifest::default();
+    let mut documents_read = 0;
     for (document, text) in (1..).zip(documents(manifest)) {
         if text.lines().all(is_blank) {
             continue;
         }
-        if let Err(why) = parse(&text).and_then(|parsed| declare(parsed, &mut declared)) {
-            bad.push(BadDocument { document, why });
+        documents_read += 1;
+        if documents_read > MOST_OBJECTS || found.declared.len() > MOST_OBJECTS {
+            found.is_cut = true;
+            break;
+        }
+        let may_repeat = found.bad.len() < MOST_BAD;
+        if let Err(why) = parse(text, may_repeat).and_then(|parsed| declare(parsed, &mut found.declared)) {
+            match found.bad.len() {
+                MOST_BAD.. => found.more_bad += 1,
+                _ => found.bad.push(BadDocument { document, why }),
+            }
         }
     }
-    (declared, bad)
+    found.is_cut |= found.declared.len() > MOST_OBJECTS;
+    found.declared.truncate(MOST_OBJECTS);
+    found
 }
 
 /// The documents between lines that start with `---`, as Helm itself splits manifests.
-fn documents(manifest: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for line in manifest.split_inclusive('\n') {
-        let after = line
-            .strip_prefix("---")
-            .filter(|after| after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']));
-        match after {
-            Some(after) => documents.push(after.to_owned()),
-            None => documents.last_mut().into_iter().for_each(|document| document.push_str(line)),
+fn documents(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(manifest);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let after = line.strip_prefix("---");
+            if after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r', '\n'])) {
+                rest = text.get(at + 3..);
+                return text.get(..at);
+            }
+            at += line.len();
         }
-    }
-    documents
+        rest = None;
+        Some(text)
+    })
 }
 
 fn is_blank(line: &str) -> bool {
@@ -70,14 +137,28 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-fn parse(text: &str) -> Result<Option<Document>, String> {
+/// Reads a document; one that repeats parts of itself where it may.
+fn parse(text: &str, may_repeat: bool) -> Result<Option<Document>, String> {
     // Most of a document is of no interest here, and some of what Helm accepts the YAML library does not.
     if let Some(head) = head(text)
-        && let Ok(document) = yaml::read(&head)
+        && let Ok(document) = read_document(&head, may_repeat)
     {
         return Ok(document);
     }
-    yaml::read(text).map_err(|error| format!("is no YAML: {error}"))
+    read_document(text, may_repeat).map_err(|error| {
+        let told = error.to_string();
+        let end = told.floor_char_boundary(LONGEST_WORD);
+        format!("is no YAML: {}", &told[..end])
+    })
+}
+
+fn read_document(text: &str, may_repeat: bool) -> Result<Option<Document>, yaml::YamlError> {
+    match yaml::read_without_aliases(text) {
+        Err(_) if may_repeat && text.len() <= LONGEST_WITH_ALIASES && text.contains('*') => {
+            yaml::read_with_few_aliases(text)
+        }
+        read => read,
+    }
 }
 
 /// The blocks `apiVersion`, `kind` and `metadata` of a document, if it is plainly a block mapping of keys that
@@ -113,7 +194,7 @@ fn head(text: &str) -> Option<String> {
     ((versions, kinds, metadata) == (1, 1, 1)).then_some(head)
 }
 
-fn declare(document: Option<Document>, declared: &mut Vec<Declared>) -> Result<(), String> {
+fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<(), String> {
     let Some(document) = document else { return Ok(()) };
     let kind = document.kind.filter(|kind| !kind.is_empty()).ok_or("has no kind")?;
     if let Some(items) = document.items.filter(|_| kind.ends_with("List")) {
@@ -123,6 +204,10 @@ fn declare(document: Option<Document>, declared: &mut Vec<Declared>) -> Result<(
             if item.as_ref().is_some_and(nested) {
                 return Err("holds a list in a list".to_owned());
             }
+            // One more than is kept tells that there are more.
+            if declared.len() > MOST_OBJECTS {
+                break;
+            }
             declare(item, declared)?;
         }
         return Ok(());
@@ -131,24 +216,27 @@ fn declare(document: Option<Document>, declared: &mut Vec<Declared>) -> Result<(
     let name = metadata.name.filter(|name| !name.is_empty()).ok_or("has no name")?;
     let version = document.api_version.unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
-    declared.push(Declared { group, kind, namespace: metadata.namespace.unwrap_or_default(), name });
+    let namespace = metadata.namespace.unwrap_or_default();
+    let key = ObjectKey { group, kind, namespace, name };
+    names::check(&key).map_err(|error| format!("names no object: {error}"))?;
+    declared.push(key);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Declared, read};
+    use super::{MOST_BAD, MOST_OBJECTS, read};
+    use crate::identity::ObjectKey;
 
-    fn declared(group: &str, kind: &str, namespace: &str, name: &str) -> Declared {
-        let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
-        Declared { group, kind, namespace, name }
+    fn declared(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey::new(group, kind, namespace, name)
     }
 
     #[track_caller]
-    fn check(manifest: &str, expected: &[Declared], bad: &[&str]) {
-        let (found, errors) = read(manifest);
-        assert_eq!(found, expected);
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    fn check(manifest: &str, expected: &[ObjectKey], bad: &[&str]) {
+        let found = read(manifest);
+        assert_eq!(found.declared, expected);
+        let errors: Vec<String> = found.bad.iter().map(ToString::to_string).collect();
         let told = errors.iter().zip(bad).all(|(error, bad)| error.starts_with(bad));
         assert!(errors.len() == bad.len() && told, "{errors:?}");
     }
@@ -222,7 +310,68 @@ mod tests {
             manifest.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 9].join(",")));
         }
         manifest.push_str("kind: Secret\nmetadata: {name: a, labels: *a11}\n");
-        let (_, bad) = read(&manifest);
-        assert_eq!(bad.len(), 1);
+        assert_eq!(read(&manifest).bad.len(), 1);
+    }
+
+    #[test]
+    fn many_documents_are_cut_and_many_errors_are_counted() {
+        let one = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n";
+        let found = read(&one.repeat(MOST_OBJECTS + 7));
+        assert_eq!((found.declared.len(), found.is_cut), (MOST_OBJECTS, true));
+        let found = read(&"kind: [\n---\n".repeat(MOST_BAD + 7));
+        assert_eq!((found.bad.len(), found.more_bad, found.is_cut), (MOST_BAD, 7, false));
+        let items = "- {kind: Secret, metadata: {name: a}}\n".repeat(MOST_OBJECTS + 7);
+        let found = read(&format!("kind: List\nitems:\n{items}"));
+        assert_eq!((found.declared.len(), found.is_cut), (MOST_OBJECTS, true));
+    }
+}
+
+#[cfg(test)]
+mod bounds {
+    use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS, read};
+
+    /// About 125 KB of documents, each of which makes much of little.
+    fn small_bombs() -> String {
+        let mut one = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {
+            one.push_str(&format!("{name}: &{name} [{}]\n", [format!("*{below}").as_str(); 10].join(",")));
+        }
+        one.push_str("kind: Secret\nmetadata: {name: a, labels: *g}\nitems: [*g]\n---\n");
+        one.repeat(125_000 / one.len())
+    }
+
+    /// About 125 KB in which one long name is repeated.
+    fn long_name(length: usize) -> String {
+        let items = "- *d\n".repeat((125_000 - length) / 5);
+        format!(
+            "d: &d {{kind: Secret, metadata: {{name: {}}}}}\nkind: List\nitems:\n{items}",
+            "a".repeat(length)
+        )
+    }
+
+    /// A manifest of 125 KB took 73 seconds and 6.7 GB.
+    #[test]
+    fn what_repeats_itself_costs_no_more_than_it_is_long() {
+        let found = read(&small_bombs());
+        assert_eq!(found.declared, []);
+        assert!(found.bad.len() + found.more_bad > 100);
+        for length in [100, 250, 60_000] {
+            let text = long_name(length);
+            assert!(text.len() > LONGEST_WITH_ALIASES);
+            assert_eq!((read(&text).declared.len(), read(&text).bad.len()), (0, 1));
+        }
+        // What is short is read, and its names are no longer than names are.
+        let short = format!(
+            "d: &d {{kind: Secret, metadata: {{name: {}}}}}\nkind: List\nitems: [*d, *d]\n",
+            "a".repeat(60)
+        );
+        assert_eq!(read(&short).declared.len(), 2);
+        assert!(read(&short).declared.len() < MOST_OBJECTS);
+    }
+
+    #[test]
+    fn many_small_documents_cost_what_the_first_of_them_cost() {
+        let found = read(&"x\n---\n".repeat(1_000_000));
+        assert_eq!((found.bad.len() + found.more_bad, found.is_cut), (MOST_OBJECTS, true));
     }
 }

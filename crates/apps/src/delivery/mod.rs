@@ -16,9 +16,11 @@ use jiff::Timestamp;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
+use crate::agreement::Claimant;
 use crate::claims::Claims;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::names;
 use crate::objects::{Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
@@ -59,6 +61,8 @@ pub(crate) struct Declaration {
     pub(crate) source: Option<Source>,
     /// The app that delivers this one's objects, where this one only says what is wanted; by its place in the list.
     pub(crate) via: Option<usize>,
+    /// Who claims the objects.
+    pub(crate) claimant: Claimant,
 }
 
 impl Declaration {
@@ -94,14 +98,20 @@ impl Declaration {
             trouble: None,
             source: None,
             via: None,
+            claimant: Claimant::default(),
         }
+    }
+
+    /// `flux-kustomization flux-system/shop`, for sentences.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}/{}", self.delivery, self.namespace, self.name)
     }
 
     /// `RootSync config-management-system/root-sync`, for sentences.
     pub(crate) fn declaring_name(&self) -> String {
         match &self.declaring {
             Some(key) => format!("{} {}", key.kind, key.path()),
-            None => format!("{} {}/{}", self.delivery, self.namespace, self.name),
+            None => self.title(),
         }
     }
 
@@ -122,6 +132,8 @@ pub(crate) struct Declarations {
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
     pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    /// Objects that are said to control what labels name and that were not looked at, each with the cluster that holds it.
+    pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
     /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
     pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
@@ -146,25 +158,26 @@ impl Declarations {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
         }
         let strong = Claims::of(&found.apps);
-        let labelled =
-            (0..fleet.members.len()).flat_map(|cluster| labels::declare(fleet, cluster, labels, &strong));
-        let labelled: Vec<_> = labelled.collect();
-        let overlaps = strong.overlaps(&found.apps, fleet);
-        found.errors.extend(overlaps);
+        let mut labelled = Vec::new();
+        for cluster in 0..fleet.members.len() {
+            labelled.extend(labels::declare(fleet, cluster, labels, &strong, &mut found.owners));
+        }
+        found.errors.extend(strong.overlaps(fleet));
         // Whoever says only where a package belongs claims nothing: what delivers it does.
         porch::declare(fleet, &mut found);
         found.apps.extend(labelled);
         found
     }
 
-    /// Reads a release from Helm's storage; see [`helm::read`].
+    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`helm::read`].
     fn release(
         &mut self,
         fleet: &Fleet<'_>,
         cluster: usize,
         key: &ObjectKey,
+        delivered: Option<&str>,
     ) -> Result<helm::Release, helm::ReleaseError> {
-        let release = helm::read(fleet.objects(cluster), key);
+        let release = helm::read(fleet.objects(cluster), key, delivered);
         if let Err(helm::ReleaseError::MetadataOnly | helm::ReleaseError::Unobserved(_)) = release {
             self.lacking.insert((cluster, key.clone()));
         }
@@ -273,6 +286,44 @@ fn entries<'v>(
     list.and_then(Value::items).into_iter().flatten()
 }
 
+/// How many malformed entries of one list are reported one by one.
+const MOST_MALFORMED: usize = 50;
+
+/// What is wrong with entries of the list of one declaring object.
+struct Malformed<'d> {
+    home: usize,
+    declaring: &'d ObjectKey,
+    number: usize,
+}
+
+impl<'d> Malformed<'d> {
+    fn of(home: usize, declaring: &'d ObjectKey) -> Malformed<'d> {
+        Malformed { home, declaring, number: 0 }
+    }
+
+    fn report(&self, what: &str, found: &mut Declarations) {
+        let message = format!("{} {}: {what}", self.declaring.kind, self.declaring.path());
+        let scope = Scope::Object(self.declaring.clone());
+        found.report(self.home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+    }
+
+    /// Reports an entry, unless there were many before.
+    fn add(&mut self, what: String, found: &mut Declarations) {
+        self.number += 1;
+        if self.number <= MOST_MALFORMED {
+            self.report(&what, found);
+        }
+    }
+
+    /// Says how many were not reported.
+    fn finish(self, found: &mut Declarations) {
+        let more = self.number.saturating_sub(MOST_MALFORMED);
+        if more > 0 {
+            self.report(&format!("{more} more entries of its objects name none"), found);
+        }
+    }
+}
+
 /// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
 /// reported, by their place in the list, and left out.
 fn declared_objects<'v>(
@@ -282,19 +333,24 @@ fn declared_objects<'v>(
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
     let mut objects = Vec::new();
+    let mut bad = Malformed::of(home, declaring);
     for (number, entry) in entries {
         let field = |name| text(entry, &[name]);
-        let (Some(kind), Some(name)) = (field("kind"), field("name")) else {
-            let ObjectKey { kind, .. } = declaring;
-            let message =
-                format!("{kind} {}: entry {number} of its objects has no kind or name", declaring.path());
-            let scope = Scope::Object(declaring.clone());
-            found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
-            continue;
+        let named = match (field("kind"), field("name")) {
+            (Some(kind), Some(name)) => {
+                let (group, namespace) =
+                    (field("group").unwrap_or_default(), field("namespace").unwrap_or_default());
+                let key = ObjectKey { group, kind, namespace, name };
+                names::check(&key).map(|()| key).map_err(|error| format!("names no object: {error}"))
+            }
+            _ => Err("has no kind or name".to_owned()),
         };
-        let (group, namespace) = (field("group").unwrap_or_default(), field("namespace").unwrap_or_default());
-        objects.push(ObjectKey { group, kind, namespace, name });
+        match named {
+            Ok(key) => objects.push(key),
+            Err(why) => bad.add(format!("entry {number} of its objects {why}"), found),
+        }
     }
+    bad.finish(found);
     dedup(&mut objects);
     objects
 }

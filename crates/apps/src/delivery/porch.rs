@@ -15,8 +15,10 @@ use jiff::Timestamp;
 use taffrail_status::json::Value;
 
 use super::{Declaration, Declarations, Destination, flux, text, time};
+use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::names;
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{Source, Sync, SyncState, shorten};
 
@@ -132,6 +134,8 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
         let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
         let named = |field| text(root, &["spec", field]);
         if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))
+            && names::is_short(&repository)
+            && names::is_short(&package)
             && let Some(revision) = Revision::published(observed)
         {
             all.entry((namespace, repository, package)).or_default().push(revision);
@@ -227,6 +231,7 @@ impl Package<'_> {
                 trouble,
                 via: Some(carrier.app),
                 suspended: by.suspended,
+                claimant: Claimant { hooks: Vec::new(), ..by.claimant.clone() },
                 ..self.app(newest, by.destination.clone(), sync, message)
             })
         };
@@ -267,6 +272,7 @@ impl Package<'_> {
                 reference: repository.map(|repository| repository.branch.clone()),
             }),
             via: None,
+            claimant: Claimant::default(),
         }
     }
 

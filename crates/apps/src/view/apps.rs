@@ -60,6 +60,9 @@ pub struct AppRow {
     pub counts: Counts,
     /// How many objects are declared.
     pub objects: usize,
+    /// How many of them are there and do not say that they are this app's.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unconfirmed: usize,
     /// Its revisions.
     pub sync: SyncView,
     /// Whether its tool was told to leave it alone.
@@ -86,12 +89,18 @@ impl From<&App> for AppRow {
             worst: app.worst.as_ref().map(ObjectName::from),
             counts: app.counts.into(),
             objects: app.counts.total(),
+            unconfirmed: app.unconfirmed(),
             sync: SyncView::from(&app.sync),
             suspended: app.suspended,
             freshness: app.freshness.into(),
             source: app.source.as_ref().map(SourceView::from),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_none(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The revisions of an app.

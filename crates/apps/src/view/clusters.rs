@@ -46,7 +46,10 @@ pub struct ClusterRow {
     /// Further names by which it was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The UID of its `kube-system` namespace.
+    /// The name of another cluster that gives the same identity, though it is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin_of: Option<String>,
+    /// The UID of its `kube-system` namespace; with its address where another cluster gives the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The version of its API server.
@@ -158,10 +161,17 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         status = Status::Unknown;
         message = "it holds no objects".to_owned();
     }
+    if let Some(twin) = &member.twin_of {
+        let why = format!(
+            "gives the identity of {twin} and is not it: one of them is a copy of the other, or restored from it"
+        );
+        message = if message.is_empty() { why } else { format!("{why}; {message}") };
+    }
     ClusterRow {
         name: objects.name().to_owned(),
         aliases: member.aliases.clone(),
-        id: objects.id().map(ToString::to_string),
+        twin_of: member.twin_of.clone(),
+        id: member.identity(),
         version: objects.version().map(str::to_owned),
         status: status.as_str(),
         message,

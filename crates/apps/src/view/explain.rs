@@ -29,6 +29,9 @@ pub struct Explanation {
     /// Of an object that was asked for: the apps that declare it, or what controls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
+    /// Of an object that was asked for: the apps that its marks name and that do not declare it, each with why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked_for: Vec<String>,
     /// The worst declared object; absent where all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectName>,
@@ -182,6 +185,7 @@ impl Explanation {
             cluster: app.app.target.clone(),
             owners: Vec::new(),
             belongs_to: Vec::new(),
+            marked_for: Vec::new(),
             object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
@@ -208,6 +212,7 @@ impl Explanation {
         Explanation {
             owners: belonging.owners.iter().map(ObjectName::from).collect(),
             belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            marked_for: belonging.marked.clone(),
             ..self
         }
     }

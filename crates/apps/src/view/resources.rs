@@ -62,6 +62,9 @@ pub struct ResourceRow {
     /// Whether it rests because somebody wants so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
+    /// Whether it is there and does not say that it is this app's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
     /// Since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -117,6 +120,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
         message: resource.message.clone(),
         rule: resource.rule.clone(),
         suspended: resource.flags.suspended,
+        unconfirmed: resource.unconfirmed,
         since: resource.since.map(time),
         app: AppName::from(&app.app),
     }

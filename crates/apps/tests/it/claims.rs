@@ -29,7 +29,7 @@ fn claimed(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn labels_do_not_claim_what_others_own_or_made() {
+fn labels_do_not_claim_what_controllers_made_and_a_mark_alone_changes_nothing() {
     let with = |place: &str, key: &str, value: &str| {
         let mut object = labelled("ConfigMap", "other");
         object["metadata"][place][key] = json!(value);
@@ -49,19 +49,19 @@ fn labels_do_not_claim_what_others_own_or_made() {
     for (object, is_claimed) in [
         (labelled("ConfigMap", "other"), true),
         (with("labels", "app.kubernetes.io/managed-by", "kustomize"), true),
-        (with("labels", "app.kubernetes.io/managed-by", "Helm"), false),
-        (with("labels", "kustomize.toolkit.fluxcd.io/name", "shop"), false),
-        (with("labels", "helm.toolkit.fluxcd.io/name", "shop"), false),
-        (with("labels", "argocd.argoproj.io/instance", "shop"), false),
-        (with("annotations", "argocd.argoproj.io/tracking-id", "shop:/ConfigMap:shop/other"), false),
-        (with("annotations", "meta.helm.sh/release-name", "shop"), false),
-        (with("annotations", "config.k8s.io/owning-inventory", "1"), false),
-        (with("annotations", "configmanagement.gke.io/managed", "enabled"), false),
+        (with("labels", "app.kubernetes.io/managed-by", "Helm"), true),
+        (with("labels", "kustomize.toolkit.fluxcd.io/name", "shop"), true),
+        (with("labels", "helm.toolkit.fluxcd.io/name", "shop"), true),
+        (with("labels", "argocd.argoproj.io/instance", "shop"), true),
+        (with("annotations", "argocd.argoproj.io/tracking-id", "shop:/ConfigMap:shop/other"), true),
+        (with("annotations", "meta.helm.sh/release-name", "shop"), true),
+        (with("annotations", "config.k8s.io/owning-inventory", "1"), true),
+        (with("annotations", "configmanagement.gke.io/managed", "enabled"), true),
         (with("annotations", "configmanagement.gke.io/managed", "disabled"), true),
-        (with("annotations", "helm.sh/hook", "test"), false),
-        (with("annotations", "argocd.argoproj.io/hook", "PreSync"), false),
+        (with("annotations", "helm.sh/hook", "test"), true),
+        (with("annotations", "argocd.argoproj.io/hook", "PreSync"), true),
         (with("annotations", "example.com/hook", "no"), true),
-        (owned(true), false),
+        (owned(true), true),
         (owned(false), true),
         (labelled("Endpoints", "other"), false),
         (of_set("data-db-0", "v1"), false),
@@ -117,14 +117,14 @@ fn an_object_belongs_to_its_instance_before_the_whole_that_it_is_part_of() {
         let list = apps_by(labels, &[&cluster], &Taffrail, NOW);
         list.apps.iter().map(|app| (app.app.name.clone(), app.counts.total())).collect()
     };
-    assert_eq!(rows(&AppLabels::default()), [("cache".to_owned(), 1), ("shop".to_owned(), 3)]);
+    assert_eq!(rows(&AppLabels::default()), [("cache".to_owned(), 1), ("shop".to_owned(), 4)]);
     let own = |labels: &[&str]| {
         AppLabels::from(labels.iter().map(|label| label.parse().unwrap()).collect::<Vec<_>>())
     };
     assert_eq!(rows(&own(&["app"])), [("till".to_owned(), 1)]);
     assert_eq!(
         rows(&own(&["app.kubernetes.io/part-of", "app"])),
-        [("shop".to_owned(), 3), ("till".to_owned(), 1)]
+        [("shop".to_owned(), 4), ("till".to_owned(), 1)]
     );
     assert_eq!(own(&[]), AppLabels::default());
 }
@@ -168,7 +168,7 @@ fn an_object_of_several_apps_is_shown_in_each_and_reported_once() {
         release("three", "z", 1, "deployed", &format!("{manifest}---\n{manifest}")),
     ];
     let list = apps_of(&holding("prod", &objects));
-    assert_eq!(list.apps.iter().map(|app| app.counts.total()).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(list.apps.iter().map(|app| app.counts.total()).collect::<Vec<_>>(), [1, 1, 1, 1]);
     let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
     assert_eq!(
         error.error.message,

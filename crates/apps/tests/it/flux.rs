@@ -415,7 +415,10 @@ fn remote() -> Value {
 fn settings() -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"namespace": "shop", "name": "settings", "labels": {"app.kubernetes.io/instance": "shop"}},
+        "metadata": {"namespace": "shop", "name": "settings", "labels": {
+            "app.kubernetes.io/instance": "shop",
+            "kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+        }},
     })
 }
 

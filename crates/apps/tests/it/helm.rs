@@ -110,7 +110,7 @@ fn what_cannot_be_read_is_unknown() {
         (json!({"release": "%"}), "is not base64"),
         (json!({"release": STANDARD.encode("%")}), "is not base64"),
         (json!({"release": packed(&gzip(b"{}")[..12])}), "is cut or damaged"),
-        (json!({"release": packed(&bomb)}), "more than 64 MiB"),
+        (json!({"release": packed(&bomb)}), "more than 32 MiB"),
         (json!({"release": packed(b"<html>")}), "is not JSON"),
         (json!({"release": packed(b"{}")}), "has no manifest"),
         (json!({"release": packed(br#"{"manifest":""}"#)}), "has no chart name"),

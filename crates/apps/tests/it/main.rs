@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
+mod agreement;
+mod aliases;
 mod argo;
 mod changes;
 mod claims;

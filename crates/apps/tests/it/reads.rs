@@ -353,12 +353,11 @@ fn a_release_that_a_helm_release_of_another_namespace_declares_is_no_app_of_its_
     let mut declaring = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "flux-system", "pg");
     declaring["spec"] = json!({"storageNamespace": "data", "targetNamespace": "data", "releaseName": "pg"});
     let other = dump::release("data", "own", 1, "deployed", MANIFEST);
-    let mut server = Server::new(vec![
-        declaring,
-        dump::release("data", "pg", 1, "deployed", MANIFEST),
-        other,
-        object("v1", "ConfigMap", "data", "pg"),
-    ]);
+    let mut marked = object("v1", "ConfigMap", "data", "pg");
+    marked["metadata"]["labels"] =
+        json!({"helm.toolkit.fluxcd.io/name": "pg", "helm.toolkit.fluxcd.io/namespace": "flux-system"});
+    let mut server =
+        Server::new(vec![declaring, dump::release("data", "pg", 1, "deployed", MANIFEST), other, marked]);
     let asked = Asked { namespace: Some("data".to_owned()), ..Asked::default() };
     let names = |server: &Server| -> Vec<String> {
         let (live, log) = server.read("cluster", &asked);
@@ -640,8 +639,12 @@ fn where_all_is_well_no_evidence_is_read() {
 fn evidence_is_read_in_one_round_where_it_is() {
     let mut elsewhere = object("v1", "Pod", "wiki", "elsewhere");
     elsewhere["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
-    elsewhere["metadata"]["ownerReferences"] = json!([{"uid": "other", "controller": true}]);
+    elsewhere["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other", "controller": true}]);
+    let mut other = object("v1", "ConfigMap", "wiki", "other");
+    other["metadata"]["uid"] = json!("other");
     let mut objects = bad_image();
+    objects.push(other);
     objects.extend([kustomization("v1", &["shop_web_apps_Deployment"]), elsewhere]);
     let server = Server::new(objects);
     for asked in [Asked { label_groups: false, ..Asked::default() }, Asked::default()] {

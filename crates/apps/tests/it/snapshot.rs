@@ -196,9 +196,11 @@ fn metadata_is_judged_only_where_it_says_all() {
 fn one_cluster_under_two_names_is_shown_once() {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
-    let mut one = holding("one", &[namespace.clone(), config_map("")]);
-    let mut two = holding("two", &[namespace, config_map("")]);
-    insert(&mut one, &config_map(""));
+    let mut settings = config_map("");
+    settings["metadata"]["resourceVersion"] = json!("7");
+    let mut one = holding("one", &[namespace.clone(), settings.clone()]);
+    let mut two = holding("two", &[namespace, settings.clone()]);
+    insert(&mut one, &settings);
     two.add_server("https://two.example.com");
     let list = apps(&[&one, &two], &Taffrail, NOW);
     assert_eq!(list.apps.iter().map(|app| &*app.app.target).collect::<Vec<_>>(), ["one"]);
@@ -242,4 +244,42 @@ fn a_dump_without_its_pods_does_not_make_a_claim_well() {
     // There are Pods, and one of them may.
     assert_eq!(health(&[class.clone(), claim.clone(), set(1)]), Status::InProgress);
     assert_eq!(health(&[class, claim, set(1), pod]), Status::Current);
+}
+
+/// A server may answer with anything; what is not what was asked for must not become an identity, or another kind.
+#[test]
+fn items_of_another_kind_than_was_asked_are_malformed() {
+    let mut snapshot = Snapshot::live("dev", NOW);
+    let read = Read {
+        group: "apps".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        plural: "deployments".to_owned(),
+        namespace: Some("shop".to_owned()),
+        target: Target::List { labels: None, fields: None },
+        body: Body::Whole,
+    };
+    let item = |version: &str, kind: &str, namespace: &str, name: &str| {
+        document(
+            &json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": namespace, "name": name, "uid": "1"}}),
+        )
+    };
+    let mut items = vec![
+        item("apps/v1", "Deployment", "shop", "web"),
+        item("v1", "Namespace", "", "kube-system"),
+        item("apps/v1", "Deployment", "wiki", "web"),
+        item("apps/v1", "Deployment", "shop", &"x".repeat(5_000_000)),
+    ];
+    items.extend((0..100).map(|_| item("v1", "Secret", "shop", "x")));
+    snapshot.answer(&read, Answer::Objects(items));
+    assert_eq!(snapshot.id(), None);
+    assert_eq!(
+        snapshot.all().map(|observed| observed.key.to_string()).collect::<Vec<_>>(),
+        ["apps/Deployment/shop/web"]
+    );
+    assert_eq!(snapshot.errors().len(), 51);
+    assert!(snapshot.errors().iter().all(|error| error.reason == "Malformed" && error.message.len() < 200));
+    let read = Read { target: Target::Object("web".to_owned()), ..read };
+    snapshot.answer(&read, Answer::Objects(vec![item("apps/v1", "Deployment", "shop", "other")]));
+    assert_eq!(snapshot.all().count(), 1);
 }

@@ -9,7 +9,7 @@ use taffrail_apps::view::{
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery, Lookup,
-    ObjectKey, Objects, Resource, Snapshot, changes, declared, filter,
+    ObjectKey, Objects, Resource, Snapshot, changes, declared, filter, is_alias,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -276,10 +276,10 @@ fn objects<'l>(
     namespace: Option<&str>,
 ) -> Vec<Subject<'l>> {
     let mut found = Vec::new();
+    let clusters = fleet.clusters();
     for (place, snapshot) in fleet.snapshots.iter().enumerate() {
         // One cluster under two names is shown once.
-        let is_alias = |other: &Snapshot| other.id().is_some() && other.id() == snapshot.id();
-        if fleet.snapshots[..place].iter().any(is_alias) {
+        if is_alias(&clusters, place) {
             continue;
         }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
@@ -486,6 +486,9 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
         });
         let line = format!("{own}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
         indented(out, "  ", &format!("belongs to {line}"))?;
+    }
+    for mark in &belonging.marked {
+        indented(out, "  ", &format!("marked for {mark}"))?;
     }
     if belonging.apps.is_empty() && belonging.declares.is_none() {
         writeln!(out, "  belongs to no app that was found")?;

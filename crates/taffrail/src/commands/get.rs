@@ -242,6 +242,10 @@ impl Shown<'_> {
         let is_chosen = chosen.is_some();
         let columns = chosen.unwrap_or_else(|| {
             let mut columns = columns(arguments.what, wide);
+            // Where an app is declared is told where its objects are in another cluster.
+            if !list.apps.iter().any(|app| app.app.home != app.app.target) {
+                columns.retain(|column| *column != "HOME");
+            }
             if fleet.snapshots.len() <= 1 && arguments.what != What::Clusters {
                 columns.retain(|column| *column != "CLUSTER");
             }
@@ -299,7 +303,7 @@ fn noun(what: What) -> &'static str {
 }
 
 /// What a narrow screen lacks first.
-const SPARE: &[&str] = &["DELIVERY", "APPLIED", "APP", "VERSION", "SYNC"];
+const SPARE: &[&str] = &["DELIVERY", "APPLIED", "HOME", "APP", "VERSION", "SYNC"];
 
 type Row = BTreeMap<&'static str, Cell>;
 
@@ -307,13 +311,13 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     if wide {
         let of_revisions = ["SYNC", "APPLIED", "WANTED", "LAST SUCCESS"];
         [
-            &["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "OBJECTS"],
+            &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "OBJECTS"],
             &of_revisions[..],
             &["SOURCE", "WORST", "MESSAGE"],
         ]
         .concat()
     } else {
-        vec!["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SYNC", "APPLIED", "MESSAGE"]
+        vec!["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SYNC", "APPLIED", "MESSAGE"]
     }
 }
 
@@ -331,6 +335,7 @@ fn app_row(app: &App, now: Timestamp) -> Row {
     let last = app.sync.last_success.map(|at| text::ago(at, now));
     BTreeMap::from([
         ("CLUSTER", Cell::new(&app.app.target)),
+        ("HOME", Cell::new(if app.app.home == app.app.target { "" } else { &app.app.home })),
         ("NAMESPACE", Cell::new(&app.app.namespace)),
         ("NAME", Cell::new(&app.app.name)),
         ("DELIVERY", Cell::new(app.app.delivery.as_str())),

@@ -22,7 +22,7 @@ use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
 
-use super::reading;
+use super::{reading, sameness};
 use crate::ruling::Judging;
 
 /// Why a cluster cannot be read.
@@ -281,7 +281,17 @@ pub(super) fn fleet(
         })
     };
     let lives = finish(&runtime, members.into_iter().map(first).collect());
-    let lives = lives.and_then(|lives| {
+    let lives = lives.and_then(|mut lives| {
+        for (place, before) in sameness::pairs(&lives) {
+            let (Some((_, Some(one))), Some((_, Some(other)))) = (lives.get(before), lives.get(place)) else {
+                continue;
+            };
+            let found = runtime.block_on(sameness::compare(one, other));
+            let name = lives[before].0.name().to_owned();
+            if let Some(is_same) = found {
+                lives[place].0.set_same_as(name, is_same);
+            }
+        }
         let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
         let mut dependents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         if asked.follow {

@@ -8,6 +8,7 @@ mod held;
 mod live;
 mod reading;
 mod requests;
+mod sameness;
 mod stopwatch;
 
 use std::time::Instant;

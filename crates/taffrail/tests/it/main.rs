@@ -16,6 +16,7 @@ mod golden;
 mod manifests;
 mod output_docs;
 mod rules;
+mod sameness;
 mod settings;
 mod status;
 mod terminal;

@@ -10,6 +10,7 @@ mod ground;
 mod silent;
 mod skewed;
 mod suspended;
+mod unconfirmed;
 mod unheard;
 mod unread;
 
@@ -322,6 +323,7 @@ impl TrustReport {
             let ground = Ground::new(member.objects, list, now, shape);
             let looks = [
                 disagreeing::look,
+                unconfirmed::look,
                 silent::look,
                 unread::look,
                 skewed::look,
@@ -329,7 +331,8 @@ impl TrustReport {
                 fallback::look,
                 unheard::look,
             ];
-            let findings = folded(looks.into_iter().flat_map(|look| look(&ground)));
+            let twin = member.twin_of.as_deref().map(unconfirmed::twin);
+            let findings = folded(looks.into_iter().flat_map(|look| look(&ground)).chain(twin));
             let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));
             items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
             checked.push(ground.checked(&asked));

@@ -1,0 +1,272 @@
+//! Agreement: whose does an object say that it is?
+//!
+//! Whoever may write into one namespace can list any object in an inventory there. So a claim counts in full in the namespace
+//! and cluster of whoever makes it, where marks could be set as well, and elsewhere where the object carries the mark that the
+//! tool writes for that app.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use taffrail_status::Object;
+use taffrail_status::json::Value;
+
+use crate::fleet::Fleet;
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::Lookup;
+
+/// The label by which Argo CD tracks objects that carry no tracking id, unless it is told to take another one.
+pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+
+/// The namespace of the RootSyncs that Config Sync hears.
+const CONFIG_SYNC: &str = "config-management-system";
+
+/// The length to which Argo CD cuts names in labels.
+const LONGEST_LABEL: usize = 63;
+
+/// What a mark is written by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Tool {
+    Kustomization,
+    HelmRelease,
+    Helm,
+    /// Of Helm, where helm-controller cut the name of the release: this is the part that stays.
+    HelmCut,
+    Tracking,
+    /// A label, by its key.
+    Label(String),
+    Inventory,
+    Manager,
+    Set,
+}
+
+/// The words by which an object names an app, or an app is named.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Mark {
+    tool: Tool,
+    /// Empty where the tool writes one name for both.
+    namespace: String,
+    name: String,
+}
+
+impl Mark {
+    fn new(tool: Tool, namespace: &str, name: &str) -> Mark {
+        Mark { tool, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// What kustomize-controller writes for a Kustomization.
+    pub(crate) fn of_kustomization(namespace: &str, name: &str) -> Mark {
+        Mark::new(Tool::Kustomization, namespace, name)
+    }
+
+    /// What helm-controller writes for a HelmRelease.
+    pub(crate) fn of_helm_release(namespace: &str, name: &str) -> Mark {
+        Mark::new(Tool::HelmRelease, namespace, name)
+    }
+
+    /// What Helm writes for a release.
+    pub(crate) fn of_release(namespace: &str, name: &str) -> Mark {
+        Mark::new(Tool::Helm, namespace, name)
+    }
+
+    /// What Helm writes for a release of which the start of the name is known, and that it was cut there.
+    pub(crate) fn of_cut_release(namespace: &str, kept: &str) -> Mark {
+        Mark::new(Tool::HelmCut, namespace, kept)
+    }
+
+    /// What Argo CD writes for an Application. Outside of its own namespace it names that of the Application too.
+    pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
+        let with_namespace = format!("{namespace}_{name}");
+        let names = if is_elsewhere { vec![with_namespace] } else { vec![name.to_owned(), with_namespace] };
+        let both = |name: &String| {
+            let end = name.char_indices().map(|(at, _)| at).nth(LONGEST_LABEL).unwrap_or(name.len());
+            [Mark::new(Tool::Tracking, "", name), Mark::new(Tool::Label(label.to_owned()), "", &name[..end])]
+        };
+        names.iter().flat_map(both).collect()
+    }
+
+    /// What kpt writes on the objects of an inventory.
+    pub(crate) fn of_inventory(id: &str) -> Option<Mark> {
+        (!id.is_empty()).then(|| Mark::new(Tool::Inventory, "", id))
+    }
+
+    /// What Config Sync writes for a RootSync or RepoSync.
+    pub(crate) fn of_sync(kind: &str, namespace: &str, name: &str) -> Vec<Mark> {
+        let manager = match (kind, name) {
+            ("RootSync", _) if namespace != CONFIG_SYNC => None,
+            ("RootSync", "root-sync") => Some(":root".to_owned()),
+            ("RootSync", name) => Some(format!(":root_{name}")),
+            (_, "repo-sync") => Some(namespace.to_owned()),
+            (_, name) => Some(format!("{namespace}_{name}")),
+        };
+        let manager = manager.map(|manager| Mark::new(Tool::Manager, "", &manager));
+        manager.into_iter().chain(Mark::of_inventory(&format!("{namespace}_{name}"))).collect()
+    }
+
+    /// The marks that `object` carries, the strongest first; of labels by which Argo CD tracks those of `labels`.
+    pub(crate) fn all(key: &ObjectKey, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
+        let Some(metadata) = object.at(&["metadata"]) else { return Vec::new() };
+        let [own_labels, annotations] = metadata.pick(["labels", "annotations"]);
+        let label = |key: &str| word(own_labels, key);
+        let annotation = |key: &str| word(annotations, key);
+        let mut marks = Vec::new();
+        let mut pair = |tool, namespace: Option<Cow<'_, str>>, name: Option<Cow<'_, str>>| {
+            if let (Some(namespace), Some(name)) = (namespace, name) {
+                marks.push(Mark::new(tool, &namespace, &name));
+            }
+        };
+        if own_labels.is_some() {
+            pair(
+                Tool::Kustomization,
+                label("kustomize.toolkit.fluxcd.io/namespace"),
+                label("kustomize.toolkit.fluxcd.io/name"),
+            );
+            pair(
+                Tool::HelmRelease,
+                label("helm.toolkit.fluxcd.io/namespace"),
+                label("helm.toolkit.fluxcd.io/name"),
+            );
+        }
+        let of_flux = marks.iter().any(|mark| mark.tool == Tool::HelmRelease);
+        let mut is_tracked = false;
+        if annotations.is_some() {
+            if let (Some(name), Some(namespace)) =
+                (annotation("meta.helm.sh/release-name"), annotation("meta.helm.sh/release-namespace"))
+            {
+                marks.push(Mark::of_release(&namespace, &name));
+                // helm-controller cuts at 40 characters, and writes a dash and 12 digits of a hash.
+                if let Some(kept) = name.get(..41).filter(|_| name.len() == 53 && !of_flux) {
+                    marks.push(Mark::of_cut_release(&namespace, kept));
+                }
+            }
+            if let Some(id) = annotation("argocd.argoproj.io/tracking-id") {
+                is_tracked = true;
+                marks.extend(tracked(&id, key).map(|app| Mark::new(Tool::Tracking, "", app)));
+            }
+            marks.extend(
+                annotation("configsync.gke.io/manager").map(|name| Mark::new(Tool::Manager, "", &name)),
+            );
+            marks.extend(annotation("config.k8s.io/owning-inventory").and_then(|id| Mark::of_inventory(&id)));
+            marks.extend(annotation("taffrail.dev/set").map(|name| Mark::new(Tool::Set, "", &name)));
+        }
+        if !is_tracked {
+            let named = labels.iter().filter_map(|key| Some((*key, label(key)?)));
+            marks.extend(named.map(|(key, name)| Mark::new(Tool::Label(key.to_owned()), "", &name)));
+        }
+        marks
+    }
+
+    /// The release that a hook of Helm seems to be of: hooks carry no mark of their own.
+    pub(crate) fn of_hook(key: &ObjectKey, object: &Object<'_>) -> Option<Mark> {
+        let metadata = object.at(&["metadata"])?;
+        let [labels, annotations] = metadata.pick(["labels", "annotations"]);
+        let is_hook = word(annotations, "helm.sh/hook").is_some()
+            && word(labels, "app.kubernetes.io/managed-by").is_some_and(|by| by == "Helm");
+        let release = word(labels, INSTANCE_LABEL).filter(|_| is_hook)?;
+        Some(Mark::of_release(&key.namespace, &release))
+    }
+
+    /// Whether it says by itself, and not only by a label of everybody's, which tool has written it.
+    pub(crate) fn is_written_by_tool(&self) -> bool {
+        !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
+    }
+
+    /// The app that it names, as far as one can tell.
+    pub(crate) fn app(&self) -> (Option<Delivery>, String) {
+        let Mark { tool, namespace, name } = self;
+        let both = || format!("{namespace}/{name}");
+        match tool {
+            Tool::Kustomization => (Some(Delivery::FluxKustomization), both()),
+            Tool::HelmRelease => (Some(Delivery::FluxHelmRelease), both()),
+            Tool::Helm | Tool::HelmCut => (Some(Delivery::Helm), both()),
+            Tool::Tracking | Tool::Label(_) => (Some(Delivery::ArgoApplication), name.replacen('_', "/", 1)),
+            Tool::Manager => (Some(Delivery::ConfigSync), name.clone()),
+            Tool::Inventory => (None, name.clone()),
+            Tool::Set => (Some(Delivery::Taffrail), name.replacen('_', "/", 1)),
+        }
+    }
+}
+
+/// Written as [`crate::AppRef`] is: `helm shop/web`.
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.app() {
+            (Some(delivery), name) => write!(f, "{delivery} {name}"),
+            (None, name) => write!(f, "the inventory {name}"),
+        }
+    }
+}
+
+/// A short, non-empty text among labels or annotations; no name of an app is longer.
+fn word<'a>(place: Option<Value<'a>>, key: &str) -> Option<Cow<'a, str>> {
+    place?.get(key)?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024)
+}
+
+/// The app of a tracking id, `<app>:<group>/<Kind>:<namespace>/<name>`, if that names this very object. Argo CD writes the
+/// namespace of the destination for what has none.
+fn tracked<'i>(id: &'i str, key: &ObjectKey) -> Option<&'i str> {
+    let (app, object) = id.split_once(':')?;
+    let (kind, name) = object.split_once(':')?;
+    let (group, kind) = kind.split_once('/')?;
+    let (namespace, name) = name.split_once('/')?;
+    let is_it = group == key.group
+        && kind == key.kind
+        && name == key.name
+        && (key.namespace.is_empty() || namespace == key.namespace);
+    (is_it && !app.is_empty()).then_some(app)
+}
+
+/// Who makes a claim, and how objects agree to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Claimant {
+    /// The cluster and the namespace in which the claim needs no mark; nothing where it needs none anywhere.
+    pub(crate) place: Option<(usize, String)>,
+    /// Any of these is agreement.
+    pub(crate) marks: Vec<Mark>,
+    /// What comes and goes with what the tool does: claimed as well, but not declared.
+    pub(crate) hooks: Vec<ObjectKey>,
+}
+
+impl Claimant {
+    /// Whoever wrote an object in a namespace of a cluster.
+    pub(crate) fn in_namespace(cluster: usize, namespace: &str, marks: Vec<Mark>) -> Claimant {
+        Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: Vec::new() }
+    }
+
+    /// Whether a claim on an object of `cluster` needs no mark.
+    pub(crate) fn owns_place_of(&self, cluster: usize, key: &ObjectKey) -> bool {
+        let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
+        self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
+    }
+
+    /// Whether one of the marks that an object carries is that of this claimant.
+    pub(crate) fn is_named(&self, marks: &[Mark]) -> bool {
+        let flux = |mark: &&Mark| mark.tool == Tool::HelmRelease;
+        // A HelmRelease that helm-controller names is surer than the name of a release, which several may choose.
+        let of_another = self.marks.iter().any(|mark| flux(&mark))
+            && marks.iter().any(|mark| flux(&mark) && !self.marks.contains(mark));
+        marks.iter().any(|mark| self.marks.contains(mark)) && !of_another
+    }
+
+    /// Whether an object is there and does not say that it is this claimant's. What is not there, or was not looked at,
+    /// needs nobody's agreement.
+    pub(crate) fn lacks_agreement(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey) -> bool {
+        if self.owns_place_of(cluster, key) {
+            return false;
+        }
+        match fleet.objects(cluster).get(key) {
+            Lookup::Found(observed) => !self.is_named(&Mark::all(key, &observed.object, &self.labels())),
+            Lookup::Absent | Lookup::Unobserved(_) => false,
+        }
+    }
+
+    /// The labels by which it tracks.
+    pub(crate) fn labels(&self) -> Vec<&str> {
+        let keys = self.marks.iter().filter_map(|mark| match &mark.tool {
+            Tool::Label(key) => Some(key.as_str()),
+            _ => None,
+        });
+        let mut keys: Vec<&str> = keys.collect();
+        keys.dedup();
+        keys
+    }
+}

@@ -1,0 +1,92 @@
+//! Names that objects can have, as the API server takes them.
+
+use crate::identity::ObjectKey;
+
+/// The longest name of an object, and of a group.
+const LONGEST: usize = 253;
+
+/// The longest name of a namespace, and of a kind.
+const LONGEST_LABEL: usize = 63;
+
+/// How much of a wrong name is told.
+const TOLD: usize = 60;
+
+/// Why a key can be that of no object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
+pub(crate) struct NoName {
+    part: &'static str,
+    told: String,
+    is_cut: bool,
+    why: &'static str,
+}
+
+impl NoName {
+    fn new(part: &'static str, name: &str, why: &'static str) -> NoName {
+        let told: String = name.chars().take(TOLD).collect();
+        NoName { part, is_cut: told.len() < name.len(), told, why }
+    }
+}
+
+/// Checks that an object may have this key.
+///
+/// # Errors
+/// When the API server would take none of that name.
+pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
+    let ObjectKey { group, kind, namespace, name } = key;
+    if !group.is_empty() && !is_subdomain(group) {
+        return Err(NoName::new("group", group, "is no DNS-1123 subdomain"));
+    }
+    if kind.len() > LONGEST_LABEL || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(NoName::new("kind", kind, "is no name of a kind"));
+    }
+    if !namespace.is_empty() && !is_label(namespace) {
+        return Err(NoName::new("namespace", namespace, "is no DNS-1123 label"));
+    }
+    if has_loose_names(group, kind) {
+        let is_segment = name.len() <= LONGEST && !name.is_empty() && !matches!(&**name, "." | "..");
+        let is_clean = |char: char| !matches!(char, '/' | '%') && !char.is_control() && !char.is_whitespace();
+        return match is_segment && name.chars().all(is_clean) {
+            true => Ok(()),
+            false => Err(NoName::new("name", name, "can be no part of a path")),
+        };
+    }
+    match is_subdomain(name) {
+        true => Ok(()),
+        false => Err(NoName::new("name", name, "is no DNS-1123 subdomain")),
+    }
+}
+
+/// Kinds whose names are any part of a path: those of roles, and of what OpenShift names after users, images and tags.
+fn has_loose_names(group: &str, kind: &str) -> bool {
+    let is_openshifts = || {
+        let first = group.strip_suffix(".openshift.io");
+        first.is_some_and(|first| matches!(first, "authorization" | "user" | "image" | "oauth"))
+    };
+    group == "rbac.authorization.k8s.io"
+        || (group, kind) == ("networking.k8s.io", "IPAddress")
+        || is_openshifts()
+}
+
+fn is_label(text: &str) -> bool {
+    let ends = [text.bytes().next(), text.bytes().next_back()];
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.len() <= LONGEST_LABEL
+        && ends.iter().all(|end| end.is_some_and(is_word))
+        && text.bytes().all(|byte| is_word(byte) || byte == b'-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| {
+        let ends = [part.bytes().next(), part.bytes().next_back()];
+        ends.iter().all(|end| end.is_some_and(is_word))
+            && part.bytes().all(|byte| is_word(byte) || byte == b'-')
+    };
+    text.len() <= LONGEST && text.split('.').all(is_part)
+}
+
+/// Whether a text is short enough to name something.
+pub(crate) fn is_short(text: &str) -> bool {
+    text.len() <= LONGEST
+}

@@ -1,0 +1,44 @@
+//! Whose word nobody confirms: claims to which the objects do not agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ground::Ground;
+use super::{Concerned, DoubtCategory, Finding, Severity};
+use crate::identity::Delivery;
+
+/// Apps that list objects of other namespaces or clusters which do not say that they are theirs.
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
+    for (place, app) in ground.apps() {
+        for resource in app.resources.iter().filter(|resource| resource.unconfirmed) {
+            let (places, objects) = unconfirmed.entry(app.app.delivery).or_default();
+            places.insert(place);
+            objects.push((resource.key.clone(), None));
+        }
+    }
+    let made = |(delivery, (places, mut objects)): (Delivery, (BTreeSet<usize>, Concerned))| {
+        objects.sort();
+        objects.dedup();
+        let message = match objects.len() {
+            1 => "is unconfirmed: an app lists it, and its marks do not name that app".to_owned(),
+            number => format!(
+                "{number} objects are unconfirmed: apps list them, and the marks of the objects do not name those apps"
+            ),
+        };
+        let next = ground.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
+        Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "Unconfirmed")
+            .about(delivery)
+            .objects(objects)
+            .says(message)
+            .of(places)
+            .next(next)
+    };
+    unconfirmed.into_iter().map(made).collect()
+}
+
+/// A cluster that gives the identity of another one.
+pub(super) fn twin(twin: &str) -> Finding {
+    Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
+        "gives the identity of {twin} and is not it: one of them is a copy of the other, or says what is not true"
+    ))
+}

@@ -1,0 +1,460 @@
+//! Whose word counts: a claim on other namespaces and clusters needs a mark on the object.
+//!
+//! The marks are those that each tool writes itself: Flux kustomize-controller and helm-controller (labels of the owner), Helm
+//! v3.22 `pkg/action/validate.go`, Argo CD v3.6 `util/argo/resource_tracking.go` (which writes the namespace of the destination
+//! for objects that have none), kpt and Config Sync `pkg/declared` (`ResourceManager`).
+
+use serde_json::{Value, json};
+use taffrail_apps::{AppList, Objects, Snapshot, apps, view};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};
+
+/// A ConfigMap of the app `web` by its label, in the namespace `shop`.
+fn settings() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "shop", "name": "web", "labels": {"app.kubernetes.io/instance": "web"}},
+    })
+}
+
+fn marked(place: &str, marks: &[(&str, &str)]) -> Value {
+    let mut object = settings();
+    for (key, value) in marks {
+        object["metadata"][place][key] = json!(value);
+    }
+    object
+}
+
+/// Each row with its objects; a `?` follows what is unconfirmed.
+fn rows(list: &AppList) -> Vec<String> {
+    let row = |app: &taffrail_apps::App| {
+        let told = app.resources.iter().map(|resource| {
+            let doubt = if resource.unconfirmed { "?" } else { "" };
+            format!("{}{doubt}", resource.key.name)
+        });
+        let name = format!("{} {}/{}", app.app.delivery, app.app.namespace, app.app.name);
+        format!("{name}: {}", told.collect::<Vec<_>>().join(" "))
+    };
+    list.apps.iter().map(row).collect()
+}
+
+#[track_caller]
+fn check(objects: &[Value], expected: &[&str]) {
+    assert_eq!(rows(&apps_of(&holding("prod", objects))), expected, "{objects:?}");
+}
+
+fn kustomization(namespace: &str, entries: &[&str]) -> Value {
+    let entries: Vec<Value> = entries.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": namespace, "name": "all", "generation": 1},
+        "status": {"observedGeneration": 1, "inventory": {"entries": entries},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "observedGeneration": 1}]},
+    })
+}
+
+fn application(namespace: &str, name: &str, resources: &Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
+        "status": {"sync": {"status": "Synced", "revision": "1"}, "resources": resources},
+    })
+}
+
+fn web() -> Value {
+    json!([{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "web"}])
+}
+
+fn group(namespace: &str, name: &str, id: &str) -> Value {
+    json!({
+        "apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+        "metadata": {"namespace": namespace, "name": name, "labels": {"cli-utils.sigs.k8s.io/inventory-id": id}},
+        "spec": {"resources": [{"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "web"}]},
+    })
+}
+
+const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n";
+
+#[test]
+fn a_helm_release_takes_from_other_namespaces_what_helm_marked() {
+    let forged = in_config_map(release("tenant", "evil", 1, "deployed", MANIFEST));
+    check(&[settings(), forged.clone()], &["label shop/web: web", "helm tenant/evil: web?"]);
+    let of = |name: &str, namespace: &str| {
+        let place = [("meta.helm.sh/release-name", name), ("meta.helm.sh/release-namespace", namespace)];
+        marked("annotations", &place)
+    };
+    check(&[of("evil", "tenant"), forged.clone()], &["helm tenant/evil: web"]);
+    check(&[of("evil", "shop"), forged.clone()], &["label shop/web: web", "helm tenant/evil: web?"]);
+    check(&[of("web", "tenant"), forged], &["label shop/web: web", "helm tenant/evil: web?"]);
+    // In its own namespace it could have marked the object as well: so does Helm before 3.2 count there.
+    check(&[settings(), release("shop", "old", 1, "deployed", MANIFEST)], &["helm shop/old: web"]);
+}
+
+#[test]
+fn the_name_of_a_release_is_that_of_its_storage() {
+    let mut payload = json!({
+        "name": "web", "namespace": "shop", "version": 1, "manifest": MANIFEST,
+        "info": {"status": "deployed"}, "chart": {"metadata": {"name": "x", "version": "1.0.0"}},
+    });
+    let stored = |payload: &Value| {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(gzip(payload.to_string().as_bytes()));
+        in_config_map(storage(
+            "tenant",
+            "evil",
+            1,
+            &json!({
+                "release": base64::engine::general_purpose::STANDARD.encode(text),
+            }),
+        ))
+    };
+    let own = marked(
+        "annotations",
+        &[("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")],
+    );
+    check(&[own.clone(), stored(&payload)], &["label shop/web: web", "helm tenant/evil: web?"]);
+    payload["manifest"] = json!("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n");
+    // What has no namespace is in that of the storage.
+    check(&[own, stored(&payload)], &["label shop/web: web", "helm tenant/evil: web"]);
+}
+
+#[test]
+fn a_kustomization_takes_what_flux_marked_for_it() {
+    let of = |name: &str, namespace: &str| {
+        let place = [
+            ("kustomize.toolkit.fluxcd.io/name", name),
+            ("kustomize.toolkit.fluxcd.io/namespace", namespace),
+        ];
+        marked("labels", &place)
+    };
+    let all = kustomization("tenant", &["shop_web__ConfigMap"]);
+    check(&[of("all", "tenant"), all.clone()], &["flux-kustomization tenant/all: web"]);
+    // `ssa: IfNotPresent` leaves an object as it was, and so does a forgery.
+    for other in [settings(), of("all", "flux-system"), of("other", "tenant")] {
+        check(&[other, all.clone()], &["label shop/web: web", "flux-kustomization tenant/all: web?"]);
+    }
+    check(
+        &[settings(), kustomization("shop", &["shop_web__ConfigMap"])],
+        &["flux-kustomization shop/all: web"],
+    );
+}
+
+#[test]
+fn a_helm_release_of_flux_takes_what_flux_or_helm_marked_for_it() {
+    let declaring = json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"namespace": "apps", "name": "web", "generation": 1},
+        "spec": {"targetNamespace": "shop", "releaseName": "front"},
+        "status": {"observedGeneration": 1, "inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}},
+    });
+    let own = [("helm.toolkit.fluxcd.io/name", "web"), ("helm.toolkit.fluxcd.io/namespace", "apps")];
+    let helm = [("meta.helm.sh/release-name", "front"), ("meta.helm.sh/release-namespace", "shop")];
+    check(&[marked("labels", &own), declaring.clone()], &["flux-helmrelease apps/web: web"]);
+    check(&[marked("annotations", &helm), declaring.clone()], &["flux-helmrelease apps/web: web"]);
+    check(&[settings(), declaring.clone()], &["flux-helmrelease apps/web: web?", "label shop/web: web"]);
+    // Another HelmRelease's mark is stronger than the name of a release.
+    let mut both = marked("annotations", &helm);
+    both["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"] = json!("web");
+    both["metadata"]["labels"]["helm.toolkit.fluxcd.io/namespace"] = json!("other");
+    check(&[both, declaring], &["flux-helmrelease apps/web: web?", "label shop/web: web"]);
+}
+
+/// The release of another namespace is shown unless helm-controller marked its objects for this HelmRelease.
+#[test]
+fn a_helm_release_of_flux_hides_no_foreign_release() {
+    let declaring = json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"namespace": "tenant", "name": "evil", "generation": 1},
+        "spec": {"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"},
+        "status": {"observedGeneration": 1, "inventory": {"entries": []}},
+    });
+    let stored = release("shop", "web", 1, "deployed", MANIFEST);
+    check(
+        &[settings(), declaring.clone(), stored.clone()],
+        &["helm shop/web: web", "flux-helmrelease tenant/evil: "],
+    );
+    let own = [("helm.toolkit.fluxcd.io/name", "evil"), ("helm.toolkit.fluxcd.io/namespace", "tenant")];
+    let mut honest = declaring;
+    honest["status"]["inventory"]["entries"] = json!([{"id": "shop_web__ConfigMap", "v": "v1"}]);
+    check(&[marked("labels", &own), honest, stored], &["flux-helmrelease tenant/evil: web"]);
+}
+
+#[test]
+fn an_application_takes_what_argo_cd_tracks_for_it() {
+    let tracking = |id: &str| marked("annotations", &[("argocd.argoproj.io/tracking-id", id)]);
+    let own = application("argocd", "front", &web());
+    for id in ["front:/ConfigMap:shop/web", "argocd_front:/ConfigMap:shop/web"] {
+        check(&[tracking(id), own.clone()], &["argo-application argocd/front: web"]);
+    }
+    // Copied from another object, of another app, or not yet applied.
+    for id in ["front:/ConfigMap:shop/other", "front:/Secret:shop/web", "back:/ConfigMap:shop/web", "front"] {
+        check(&[tracking(id), own.clone()], &["argo-application argocd/front: web?", "label shop/web: web"]);
+    }
+    check(&[settings(), own], &["argo-application argocd/front: web?", "label shop/web: web"]);
+    // Label tracking.
+    check(&[settings(), application("argocd", "web", &web())], &["argo-application argocd/web: web"]);
+    let mut two = settings();
+    two["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/other"});
+    check(
+        &[two, application("argocd", "web", &web())],
+        &["argo-application argocd/web: web?", "label shop/web: web"],
+    );
+    // Outside of the namespace of Argo CD the name of the namespace comes first.
+    let mut tenants = application("tenant", "web", &web());
+    tenants["status"]["controllerNamespace"] = json!("argocd");
+    check(&[settings(), tenants.clone()], &["label shop/web: web", "argo-application tenant/web: web?"]);
+    let mut of_tenant = settings();
+    of_tenant["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("tenant_web");
+    check(&[of_tenant, tenants], &["argo-application tenant/web: web"]);
+}
+
+#[test]
+fn another_label_tracks_where_argo_cd_is_told_so() {
+    let settings_of_argo = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "argocd", "name": "argocd-cm"},
+        "data": {"application.instanceLabelKey": "example.com/app"},
+    });
+    let own = application("argocd", "front", &web());
+    let labelled = marked("labels", &[("example.com/app", "front")]);
+    check(&[labelled.clone(), own.clone(), settings_of_argo], &["argo-application argocd/front: web"]);
+    check(&[labelled, own], &["argo-application argocd/front: web?", "label shop/web: web"]);
+}
+
+/// A label holds 63 characters.
+#[test]
+fn a_long_name_is_cut_in_a_label() {
+    let name = "a".repeat(70);
+    let mut object = settings();
+    object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("a".repeat(63));
+    check(
+        &[object, application("argocd", &name, &web())],
+        &[&*format!("argo-application argocd/{name}: web")],
+    );
+}
+
+/// Argo CD writes the namespace of the destination for what has none of its own.
+#[test]
+fn what_is_in_no_namespace_is_tracked_whatever_namespace_is_written() {
+    let role = |id: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {
+            "name": "web", "annotations": {"argocd.argoproj.io/tracking-id": id}}})
+    };
+    let resources = json!([{"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "web"}]);
+    let own = application("argocd", "front", &resources);
+    for namespace in ["", "shop"] {
+        let id = format!("front:rbac.authorization.k8s.io/ClusterRole:{namespace}/web");
+        check(&[role(&id), own.clone()], &["argo-application argocd/front: web"]);
+    }
+    check(
+        &[role("back:rbac.authorization.k8s.io/ClusterRole:/web"), own],
+        &["argo-application argocd/front: web?"],
+    );
+}
+
+#[test]
+fn a_resource_group_takes_what_its_inventory_owns() {
+    let of = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
+    check(&[of("i-1"), group("tenant", "all", "i-1")], &["kpt tenant/all: web"]);
+    for other in [settings(), of("i-2"), of("")] {
+        check(&[other, group("tenant", "all", "i-1")], &["label shop/web: web", "kpt tenant/all: web?"]);
+    }
+    check(&[of(""), group("tenant", "all", "")], &["label shop/web: web", "kpt tenant/all: web?"]);
+}
+
+#[test]
+fn a_sync_takes_what_it_manages() {
+    let sync = |kind: &str, namespace: &str, name: &str| json!({"apiVersion": "configsync.gke.io/v1beta1", "kind": kind, "metadata": {"namespace": namespace, "name": name}});
+    let owned = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
+    let managed = |by: &str| marked("annotations", &[("configsync.gke.io/manager", by)]);
+    let root = "config-management-system";
+    let row = |namespace: &str, name: &str| format!("config-sync {namespace}/{name}: web");
+    for (kind, namespace, name, object) in [
+        ("RootSync", root, "root-sync", owned("config-management-system_root-sync")),
+        ("RootSync", root, "root-sync", managed(":root")),
+        ("RootSync", root, "policies", managed(":root_policies")),
+        ("RepoSync", "team", "repo-sync", managed("team")),
+        ("RepoSync", "team", "more", managed("team_more")),
+        ("RepoSync", "team", "more", owned("team_more")),
+    ] {
+        let objects = [object, sync(kind, namespace, name), group(namespace, name, "forged")];
+        check(&objects, &[&*row(namespace, name)]);
+    }
+    for (kind, namespace, name, object) in [
+        // Only one namespace holds RootSyncs that are heard.
+        ("RootSync", "tenant", "root-sync", managed(":root")),
+        ("RepoSync", "tenant", "repo-sync", managed("team")),
+        ("RepoSync", "tenant", "repo-sync", owned("forged")),
+        ("RepoSync", "tenant", "repo-sync", settings()),
+    ] {
+        let objects = [object, sync(kind, namespace, name), group(namespace, name, "forged")];
+        let claimed = format!("{}?", row(namespace, name));
+        check(&objects, &["label shop/web: web", &*claimed]);
+    }
+}
+
+#[test]
+fn what_is_not_there_needs_nobodys_agreement() {
+    check(&[kustomization("tenant", &["shop_gone__ConfigMap"])], &["flux-kustomization tenant/all: gone"]);
+    let list = apps_of(&holding("prod", &[kustomization("tenant", &["shop_gone__ConfigMap"])]));
+    assert_eq!(list.apps[0].health, taffrail_status::Status::NotFound);
+}
+
+#[test]
+fn a_mark_alone_takes_nothing_out_of_a_label_row() {
+    let marks = [
+        ("labels", "kustomize.toolkit.fluxcd.io/name", "gone"),
+        ("labels", "helm.toolkit.fluxcd.io/name", "gone"),
+        ("labels", "argocd.argoproj.io/instance", "gone"),
+        ("labels", "app.kubernetes.io/managed-by", "Helm"),
+        ("annotations", "argocd.argoproj.io/tracking-id", "gone:/ConfigMap:shop/web"),
+        ("annotations", "config.k8s.io/owning-inventory", "gone"),
+        ("annotations", "configmanagement.gke.io/managed", "enabled"),
+        ("annotations", "meta.helm.sh/release-name", "gone"),
+        ("annotations", "helm.sh/hook", "test"),
+        ("annotations", "argocd.argoproj.io/hook", "PreSync"),
+        ("annotations", "taffrail.dev/set", "gone_gone"),
+    ];
+    for (place, key, value) in marks {
+        check(&[marked(place, &[(key, value)])], &["label shop/web: web"]);
+    }
+}
+
+#[test]
+fn a_controller_that_is_not_there_owns_nothing() {
+    let mut owned = settings();
+    owned["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": "1", "controller": true}]);
+    check(&[owned.clone()], &["label shop/web: web"]);
+    let thing = |uid: &str| json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"namespace": "shop", "name": "a", "uid": uid}});
+    check(&[owned.clone(), thing("2")], &["label shop/web: web"]);
+    check(&[owned, thing("1")], &[]);
+}
+
+#[test]
+fn a_label_row_says_for_whom_its_objects_are_marked() {
+    let place = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
+    let said = |objects: &[Value]| {
+        let list = apps_of(&holding("prod", objects));
+        list.apps.iter().find(|app| app.app.delivery.as_str() == "label").map(|app| app.message.clone())
+    };
+    assert_eq!(
+        said(&[marked("annotations", &place)]).as_deref(),
+        Some("1 object is marked for helm shop/web, which is not shown")
+    );
+    // A release that cannot be read is shown, as Unknown: its objects are its own.
+    let unreadable = storage("shop", "web", 1, &json!({}));
+    assert_eq!(said(&[marked("annotations", &place), unreadable]), None);
+    // What a shown app let go of is nobody's.
+    let flux = [
+        ("kustomize.toolkit.fluxcd.io/name", "all"),
+        ("kustomize.toolkit.fluxcd.io/namespace", "flux-system"),
+    ];
+    assert_eq!(
+        said(&[marked("labels", &flux), kustomization("flux-system", &[])]).as_deref(),
+        Some("1 object is marked for flux-kustomization flux-system/all, which does not list it")
+    );
+}
+
+#[test]
+fn hooks_are_what_a_release_lists_and_jobs_marked_for_a_shown_app() {
+    let job = |place: &str, marks: &[(&str, &str)]| {
+        let mut object = marked(place, marks);
+        object["apiVersion"] = json!("batch/v1");
+        object["kind"] = json!("Job");
+        object["metadata"]["name"] = json!("migrate");
+        object
+    };
+    let id = [("argocd.argoproj.io/tracking-id", "front:batch/Job:shop/migrate")];
+    check(&[job("annotations", &id)], &["label shop/web: migrate"]);
+    check(
+        &[job("annotations", &id), application("argocd", "front", &json!([]))],
+        &["argo-application argocd/front: "],
+    );
+    // A ConfigMap is no hook because it says so.
+    let hook = marked(
+        "annotations",
+        &[("helm.sh/hook", "test"), ("argocd.argoproj.io/tracking-id", "front:/ConfigMap:shop/web")],
+    );
+    check(
+        &[hook.clone(), application("argocd", "front", &json!([]))],
+        &["argo-application argocd/front: ", "label shop/web: web"],
+    );
+    let lists = |namespace: &str| {
+        use base64::Engine as _;
+        let engine = base64::engine::general_purpose::STANDARD;
+        let payload = json!({
+            "name": "r", "namespace": namespace, "version": 1, "manifest": "",
+            "hooks": [{"name": "web", "kind": "ConfigMap", "path": "x", "manifest": MANIFEST, "events": ["pre-install"]}],
+            "info": {"status": "deployed"}, "chart": {"metadata": {"name": "x", "version": "1.0.0"}},
+        });
+        let text = engine.encode(gzip(payload.to_string().as_bytes()));
+        storage(namespace, "r", 1, &json!({"release": engine.encode(text)}))
+    };
+    check(&[settings(), lists("shop")], &["helm shop/r: "]);
+    check(&[settings(), lists("tenant")], &["label shop/web: web", "helm tenant/r: "]);
+    let mut operation = application("shop", "front", &json!([]));
+    operation["status"]["operationState"] = json!({"phase": "Succeeded", "syncResult": {"revision": "1", "resources": [
+        {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "web", "hookType": "PreSync"}]}});
+    check(&[settings(), operation], &["argo-application shop/front: "]);
+}
+
+#[test]
+fn names_that_no_object_can_have_are_reported_and_not_counted() {
+    let long = format!("shop_{}__ConfigMap", "a".repeat(300));
+    let all = kustomization(
+        "shop",
+        &[
+            "shop_a b__ConfigMap",
+            "shop_UP__ConfigMap",
+            "Shop_x__ConfigMap",
+            &long,
+            "shop_ok__ConfigMap",
+            "_system__controller__x_rbac.authorization.k8s.io_ClusterRole",
+        ],
+    );
+    let cluster = holding("prod", &[all]);
+    let list = apps_of(&cluster);
+    assert_eq!(rows(&list), ["flux-kustomization shop/all: ok system:controller:x"]);
+    assert_eq!(list.errors.len(), 4, "{:?}", list.errors);
+    assert!(
+        list.errors.iter().all(|error| error.error.message.len() < 400 && error.error.reason == "Malformed")
+    );
+
+    let resources =
+        json!([{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "x".repeat(5_000_000)}]);
+    let list = apps_of(&holding("prod", &[application("argocd", "front", &resources)]));
+    assert_eq!(rows(&list), ["argo-application argocd/front: "]);
+    assert!(list.errors.iter().all(|error| error.error.message.len() < 400));
+    assert_eq!(list.errors.len(), 1);
+
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'A B', namespace: shop}\n";
+    let list = apps_of(&holding("prod", &[release("shop", "r", 1, "deployed", manifest)]));
+    assert_eq!((rows(&list), list.errors.len()), (vec!["helm shop/r: ".to_owned()], 1));
+}
+
+#[test]
+fn claims_from_another_cluster_remove_no_row_without_a_mark() {
+    let mut hub = Snapshot::dump("dev", NOW);
+    let mut forged = application("argocd", "front", &web());
+    forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
+    super::dump::insert(&mut hub, &forged);
+    let prod = |object: Value| {
+        let mut prod = holding("prod", &[object]);
+        prod.add_server("https://prod.example.com:6443");
+        prod
+    };
+    let both = |prod: &Snapshot| rows(&apps(&[&hub as &dyn Objects, prod], &Taffrail, NOW));
+    assert_eq!(both(&prod(settings())), ["argo-application argocd/front: web?", "label shop/web: web"]);
+    let own = marked("annotations", &[("argocd.argoproj.io/tracking-id", "front:/ConfigMap:shop/web")]);
+    assert_eq!(both(&prod(own)), ["argo-application argocd/front: web"]);
+    // The claimant's own namespace is in its own cluster only.
+    let mut forged = application("shop", "front", &web());
+    forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
+    let hub = holding("dev", &[forged]);
+    let list = apps(&[&hub as &dyn Objects, &prod(settings())], &Taffrail, NOW);
+    assert_eq!(rows(&list), ["argo-application shop/front: web?", "label shop/web: web"]);
+    let row = serde_json::to_value(view::AppList::from(&list)).unwrap()["items"][0].clone();
+    assert_eq!((&row["home"], &row["cluster"]), (&json!("dev"), &json!("prod")));
+    assert_eq!(row["unconfirmed"], json!(1));
+}

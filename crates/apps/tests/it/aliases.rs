@@ -1,0 +1,138 @@
+//! Which names are of one cluster: the UID of `kube-system` alone proves nothing, for a copy has it too.
+
+use serde_json::{Value, json};
+use taffrail_apps::{Objects, Snapshot, apps, leases_agree, view};
+use taffrail_status::Taffrail;
+
+use super::dump::{NOW, apps_of, document, holding};
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42", "resourceVersion": "1"}})
+}
+
+fn settings(name: &str, version: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"value": value},
+        "metadata": {"namespace": "shop", "name": name, "uid": name, "resourceVersion": version,
+            "labels": {"app.kubernetes.io/instance": name}},
+    })
+}
+
+fn cluster(name: &str, server: &str, objects: &[Value]) -> Snapshot {
+    let mut snapshot = holding(name, &[&[namespace()], objects].concat());
+    snapshot.add_server(server);
+    snapshot
+}
+
+/// The rows of `get clusters`: name, aliases, identity and whose twin it is.
+fn clusters(all: &[&Snapshot]) -> Vec<Value> {
+    let all: Vec<&dyn Objects> = all.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
+    let list = apps(&all, &Taffrail, NOW);
+    let rows = serde_json::to_value(view::ClusterList::new(&all, &list)).unwrap();
+    let row = |row: &Value| json!([row["name"], row["aliases"], row["id"], row["twinOf"]]);
+    rows["items"].as_array().unwrap().iter().map(row).collect()
+}
+
+const ONE: &str = "https://one.example.com";
+const TWO: &str = "https://two.example.com";
+
+fn one_cluster() -> Vec<Value> {
+    vec![json!(["a", ["b"], "42", null])]
+}
+
+fn two_clusters() -> Vec<Value> {
+    vec![json!(["a", null, "42", null]), json!(["b", null, "42@https://two.example.com", "a"])]
+}
+
+#[test]
+fn a_name_of_the_same_address_is_an_alias() {
+    let (one, two) = (cluster("a", ONE, &[]), cluster("b", "https://ONE.example.com:443/", &[]));
+    assert_eq!(clusters(&[&one, &two]), one_cluster());
+}
+
+#[test]
+fn a_copy_at_another_address_is_a_cluster_of_its_own() {
+    let one = cluster("a", ONE, &[settings("x", "10", "old"), settings("y", "12", "here")]);
+    for there in [
+        // Nothing but the Namespace is common.
+        vec![settings("x", "11", "old")],
+        // One version has two contents.
+        vec![settings("x", "10", "old"), settings("y", "12", "there")],
+        // One version is of two objects.
+        vec![settings("x", "10", "old"), settings("z", "12", "here")],
+    ] {
+        let two = cluster("b", TWO, &there);
+        assert_eq!(clusters(&[&one, &two]), two_clusters(), "{there:?}");
+        let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+        let rows = |name: &str| list.apps.iter().filter(|app| app.app.target == name).count();
+        assert_eq!((rows("a"), rows("b")), (2, there.len()));
+        assert_eq!(list.errors, []);
+    }
+}
+
+#[test]
+fn objects_at_one_version_in_both_make_an_alias() {
+    let one = cluster("a", ONE, &[settings("x", "10", "old"), settings("y", "12", "here")]);
+    // One of them was written between the two readings.
+    let mut managed = settings("x", "10", "old");
+    managed["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
+    let two = cluster("b", TWO, &[managed, settings("y", "13", "new")]);
+    assert_eq!(clusters(&[&one, &two]), one_cluster());
+    let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+    assert!(list.apps.iter().all(|app| app.app.target == "a"));
+}
+
+#[test]
+fn what_was_found_out_of_leases_is_surer_than_what_objects_say() {
+    let one = cluster("a", ONE, &[settings("x", "10", "old")]);
+    let mut two = cluster("b", TWO, &[settings("x", "10", "old")]);
+    two.set_same_as("a", false);
+    assert_eq!(clusters(&[&one, &two]), two_clusters());
+    let mut two = cluster("b", TWO, &[settings("y", "11", "new")]);
+    two.set_same_as("a", true);
+    assert_eq!(clusters(&[&one, &two]), one_cluster());
+}
+
+/// The address of an alias is followed; that of a copy leads to the copy.
+#[test]
+fn an_app_goes_to_the_one_of_two_twins_whose_address_it_names() {
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "x"},
+        "spec": {"destination": {"server": TWO}},
+    });
+    let hub = holding("hub", &[application]);
+    let one = cluster("a", ONE, &[settings("x", "10", "old")]);
+    for (version, target) in [("10", "a"), ("11", "b")] {
+        let two = cluster("b", TWO, &[settings("x", version, "old")]);
+        let list = apps(&[&hub as &dyn Objects, &one, &two], &Taffrail, NOW);
+        let row = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
+        assert_eq!(row.app.target, target);
+    }
+}
+
+#[test]
+fn a_lease_never_goes_back_in_one_cluster() {
+    let lease = |name: &str, uid: &str, version: u64| {
+        document(&json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-system", "name": name, "uid": uid, "resourceVersion": version.to_string()}}))
+    };
+    let of = |version: u64| vec![lease("scheduler", "1", version), lease("node", "2", 5)];
+    assert_eq!(leases_agree(&of(10), &of(11), &of(12)), Some(true));
+    assert_eq!(leases_agree(&of(10), &of(10), &of(12)), Some(true));
+    // Nothing moved, so a copy that rests would look the same.
+    assert_eq!(leases_agree(&of(10), &of(10), &of(10)), None);
+    for (there, again) in [(9, 12), (13, 12), (10_000, 12)] {
+        assert_eq!(leases_agree(&of(10), &of(there), &of(again)), Some(false), "{there}");
+    }
+    let other = [lease("scheduler", "3", 11)];
+    assert_eq!(leases_agree(&of(10), &other, &of(12)), Some(false));
+    assert_eq!(leases_agree(&of(10), &[], &of(12)), None);
+    assert_eq!(leases_agree(&[], &[], &[]), None);
+}
+
+#[test]
+fn without_an_identity_nothing_is_an_alias() {
+    let (one, two) = (holding("a", &[]), holding("b", &[]));
+    assert_eq!(clusters(&[&one, &two]).len(), 2);
+    assert_eq!(apps_of(&one).apps, []);
+}

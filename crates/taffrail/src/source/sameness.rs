@@ -1,0 +1,58 @@
+//! Whether two names are those of one cluster: the identity that both give is no proof, for a copy gives it too.
+
+use std::time::Duration;
+
+use taffrail_apps::{Body, Objects, Read, Snapshot, Target, leases_agree};
+use taffrail_cluster::Cluster;
+use taffrail_status::json::OwnedDocument;
+
+use super::live::read_one;
+
+/// How long what two clusters renew is looked at: the controllers of Kubernetes renew theirs every two seconds.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// How long between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The places of two clusters that give one identity at different addresses, the later one first.
+pub(super) fn pairs(lives: &[(Snapshot, Option<Cluster>)]) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    for (place, (snapshot, _)) in lives.iter().enumerate() {
+        let twin = |(other, _): &(Snapshot, Option<Cluster>)| {
+            other.id() == snapshot.id() && other.servers() != snapshot.servers()
+        };
+        let before = lives.iter().take(place).position(twin).filter(|_| snapshot.id().is_some());
+        pairs.extend(before.map(|before| (place, before)));
+    }
+    pairs
+}
+
+/// Whether two clusters renew the same Leases; nothing where these may not be read, or where none is renewed.
+pub(super) async fn compare(one: &Cluster, other: &Cluster) -> Option<bool> {
+    let here = leases(one).await?;
+    let there = leases(other).await?;
+    if here.is_empty() || there.is_empty() {
+        return None;
+    }
+    let started = tokio::time::Instant::now();
+    loop {
+        let again = leases(one).await?;
+        match leases_agree(&here, &there, &again) {
+            None if started.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+            found => return found,
+        }
+    }
+}
+
+async fn leases(cluster: &Cluster) -> Option<Vec<OwnedDocument>> {
+    let read = Read {
+        group: "coordination.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Lease".to_owned(),
+        plural: "leases".to_owned(),
+        namespace: Some("kube-system".to_owned()),
+        target: Target::List { labels: None, fields: None },
+        body: Body::Whole,
+    };
+    read_one(cluster, &read).await.ok().flatten().map(|(documents, _)| documents)
+}

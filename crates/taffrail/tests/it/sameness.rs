@@ -1,0 +1,125 @@
+//! Whose objects are whose, and which cluster is which, through the command line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taffrail_sim::{Cluster, Fleet};
+
+use super::taffrail;
+
+fn settings(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name,
+        "labels": {"app.kubernetes.io/instance": name}}})
+}
+
+fn lease(renewed: u64) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "kube-scheduler"},
+        "spec": {"holderIdentity": "one", "leaseTransitions": renewed}})
+}
+
+/// Asks for the clusters of a kubeconfig while the Leases of `moving` are renewed.
+fn ask(kubeconfig: &str, moving: &[Cluster]) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, kubeconfig).unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let (moving, ended) = (moving.to_vec(), over.clone());
+    let renewing = std::thread::spawn(move || {
+        for renewed in 1.. {
+            if ended.load(Ordering::Relaxed) {
+                return;
+            }
+            for cluster in &moving {
+                cluster.apply(lease(renewed)).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    let arguments =
+        ["get", "clusters", "--all-contexts", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
+    let answer = taffrail(&arguments, "");
+    over.store(true, Ordering::Relaxed);
+    renewing.join().unwrap();
+    assert_eq!((answer.code, &*answer.stderr), (0, ""), "{}", answer.stdout);
+    let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let row = |row: &Value| json!([row["name"], row["aliases"], row["twinOf"]]);
+    answer["items"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn started(runtime: &tokio::runtime::Runtime, objects: &[Value]) -> (Fleet, Cluster) {
+    runtime.block_on(async {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        for object in objects {
+            cluster.apply(object.clone()).unwrap();
+        }
+        cluster.apply(lease(0)).unwrap();
+        (fleet, cluster)
+    })
+}
+
+/// The kubeconfig of a cluster with another name for it, and perhaps another address.
+fn renamed(cluster: &Cluster, name: &str, host: &str) -> String {
+    Cluster::kubeconfig_of(std::slice::from_ref(cluster)).replace("one", name).replace("127.0.0.1", host)
+}
+
+fn merged(one: &str, other: &str) -> String {
+    let mut all: Value = serde_saphyr::from_str(one).unwrap();
+    let other: Value = serde_saphyr::from_str(other).unwrap();
+    for part in ["clusters", "users", "contexts"] {
+        let more = other[part].as_array().unwrap().clone();
+        all[part].as_array_mut().unwrap().extend(more);
+    }
+    all.to_string()
+}
+
+#[test]
+fn a_cluster_is_found_to_be_one_by_what_it_renews() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_fleet, cluster) = started(&runtime, &[settings("web")]);
+    let both = merged(&renamed(&cluster, "one", "127.0.0.1"), &renamed(&cluster, "private", "localhost"));
+    assert_eq!(ask(&both, std::slice::from_ref(&cluster)), [json!(["one", ["private"], null])]);
+    // Nothing is renewed: objects at one version in both show it.
+    assert_eq!(ask(&both, &[]), [json!(["one", ["private"], null])]);
+}
+
+#[test]
+fn a_copy_of_a_cluster_is_shown_beside_it() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_fleet, cluster) = started(&runtime, &[settings("web")]);
+    let (_other, copy) = started(&runtime, &[settings("web"), settings("more"), settings("others")]);
+    let both = merged(&renamed(&cluster, "one", "127.0.0.1"), &renamed(&copy, "copy", "127.0.0.1"));
+    let expected = [json!(["one", null, null]), json!(["copy", null, "one"])];
+    assert_eq!(ask(&both, &[cluster.clone(), copy.clone()]), expected);
+    assert_eq!(ask(&both, &[]), expected);
+}
+
+#[test]
+fn the_home_of_an_app_is_told_where_its_objects_are_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "argocd", "name": "front"},
+        "spec": {"destination": {"server": "https://prod.example.com"}},
+        "status": {"sync": {"status": "Synced", "revision": "1"},
+            "resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "default", "name": "web"}]}});
+    std::fs::write(folder.path().join("dev.yaml"), hub.to_string()).unwrap();
+    let mut own = settings("web");
+    own["metadata"]["annotations"] =
+        json!({"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "default"});
+    std::fs::write(folder.path().join("prod.yaml"), format!("# server: https://prod.example.com\n{own}\n"))
+        .unwrap();
+    let from = folder.path().to_str().unwrap();
+    let table = taffrail(&["get", "apps", "-A", "--from", from], "").stdout;
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..3], ["CLUSTER", "HOME", "NAMESPACE"], "{table}");
+    assert_eq!(rows[1][..4], ["prod", "dev", "argocd", "front"], "{table}");
+    // It says only that it is its own, so it stays where it was.
+    assert_eq!(rows[2][..4], ["prod", "-", "default", "web"], "{table}");
+    let answer = taffrail(&["explain", "--from", from, "configmap/web", "-n", "default"], "").stdout;
+    assert!(answer.contains("marked for helm default/web, which is not shown"), "{answer}");
+    let trust = taffrail(&["trust", "--from", from], "").stdout;
+    assert!(trust.contains("unconfirmed"), "{trust}");
+}
