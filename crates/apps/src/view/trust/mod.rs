@@ -7,6 +7,7 @@
 mod disagreeing;
 mod fallback;
 mod ground;
+mod problems;
 mod silent;
 mod skewed;
 mod suspended;
@@ -321,6 +322,7 @@ impl TrustReport {
             let ground = Ground::new(member.objects, list, now, shape);
             let looks = [
                 disagreeing::look,
+                problems::look,
                 silent::look,
                 unread::look,
                 skewed::look,
