@@ -261,6 +261,10 @@ fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Probl
     if !app.suspended {
         found.extend(controllers::problem(home, app, &declaring, now));
     }
+    // That a source is not there is why the sync is not known.
+    if found.iter().any(|it| it.axis == Axis::Source && it.state == "NotFound") {
+        found.retain(|it| it.axis != Axis::Sync || it.state != "Unknown");
+    }
     // What a stopped controller leaves undone is not about to be done.
     let is_stopped = found.iter().any(|it| it.axis == Axis::Sync && it.state == CONTROLLER_STOPPED);
     if is_stopped {
