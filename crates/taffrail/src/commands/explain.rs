@@ -9,7 +9,7 @@ use taffrail_apps::view::{
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery,
-    Lookup, ObjectKey, Objects, Resource, Snapshot, changes, declared, filter,
+    Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Snapshot, changes, declared, filter,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -436,8 +436,10 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
         let since = problem.since.map(|since| format!(", since {}", text::ago(since, now)));
         indented(out, "  ", &format!("{about}{}{}", problem.state, since.unwrap_or_default()))?;
-        if !problem.message.is_empty() {
-            indented(out, "  ", &text::revision(&problem.message))?;
+        // Many messages name their object themselves.
+        let message = problem.message.strip_prefix(&*about).unwrap_or(&problem.message);
+        if !message.is_empty() {
+            indented(out, "  ", &text::revision(message))?;
         }
     }
     Ok(())
@@ -446,17 +448,23 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
 /// The objects that are not synced by the word of the delivery tool.
 fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     let bold = Style::new().bold();
-    if app.unsynced.is_empty() {
+    // What the problem says is said already.
+    let is_said = |own: &&ObjectSync| {
+        let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
+        app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
+    };
+    let unsynced: Vec<_> = app.unsynced.iter().filter(|own| !is_said(own)).collect();
+    if unsynced.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
     writeln!(out, "{bold}Not synced{bold:#}")?;
-    for own in app.unsynced.iter().take(NAMED) {
+    for own in unsynced.iter().take(NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
         let name = object(&ObjectName::from(&own.key));
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
     }
-    match app.unsynced.len().saturating_sub(NAMED) {
+    match unsynced.len().saturating_sub(NAMED) {
         0 => Ok(()),
         more => writeln!(
             out,

@@ -309,7 +309,7 @@ fn noun(what: What) -> &'static str {
 }
 
 /// What a narrow screen lacks first.
-const SPARE: &[&str] = &["DELIVERY", "APPLIED", "APP", "VERSION"];
+const SPARE: &[&str] = &["DELIVERY", "APPLIED", "APP", "VERSION", "SYNC"];
 
 type Row = BTreeMap<&'static str, Cell>;
 

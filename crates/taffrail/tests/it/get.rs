@@ -24,7 +24,7 @@ fn apps_of_a_dump() {
         answer.stdout,
         "\
 NAMESPACE     NAME     DELIVERY             STATUS              SYNC        APPLIED              MESSAGE
-flux-system   config   flux-kustomization   Ready               OutOfSync   main@sha1:0e260ed7   Applied revision: main@sha1:0e260ed7
+flux-system   config   flux-kustomization   Ready, OutOfSync    OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and its controller has not applied it
 flux-system   db       flux-kustomization   Ready (suspended)   Suspended   main@sha1:0e260ed7   Applied revision: main@sha1:0e260ed7
 flux-system   web      flux-kustomization   InProgress          Syncing     main@sha1:0e260ed7   containers with unready status: [web]
 web           cache    flux-helmrelease     InProgress          Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s
