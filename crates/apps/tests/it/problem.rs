@@ -91,7 +91,7 @@ fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
 fn in_every_view(cluster: &dyn Objects, words: &str) {
     let list = apps(&[cluster], &Taffrail, NOW);
     let app = &list.apps[0];
-    let problem = app.problem().expect("a problem");
+    let problem = app.problem().unwrap();
     assert_eq!(view::text::health(app, NOW), words);
     assert_ne!(words, "Ready");
     let json = serde_json::to_value(view::AppList::from(&list)).unwrap();
@@ -230,7 +230,7 @@ fn a_stopped_controller_is_not_judged_by_its_name_elsewhere() {
 #[test]
 fn the_last_operation_speaks_object_by_object() {
     let row = row(&holding("prod", &[application(argo_status("OutOfSync", "Failed")), settings()]));
-    let problem = row.problem().expect("a problem");
+    let problem = row.problem().unwrap();
     assert_eq!(problem.message, "Gear shop/g: make sure the CRD is installed");
     assert_eq!(problem.object.as_ref().map(|key| &*key.kind), Some("Gear"));
     let told: Vec<_> = row.unsynced.iter().map(|it| (&*it.key.name, it.state)).collect();
