@@ -7,6 +7,7 @@ use taffrail_status::Status;
 
 use crate::apps::App;
 use crate::freshness::{Freshness, FreshnessState};
+use crate::identity::Delivery;
 use crate::problem::{Axis, Problem, SUSPENDED};
 use crate::sync::shorten;
 
@@ -66,6 +67,26 @@ pub fn span(seconds: i64) -> String {
         60..3600 => format!("{} min", seconds / 60),
         3600..86_400 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Returns a span of time in its largest unit without a space, as kubectl writes ages: `40s`, `12m`, `3h`, `5d`.
+pub fn age(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{}s", seconds.max(0)),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Returns the short name of a delivery, for a column of a table.
+pub fn delivery(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::FluxKustomization => "ks",
+        Delivery::FluxHelmRelease => "hr",
+        Delivery::ArgoApplication => "argo",
+        other => other.as_str(),
     }
 }
 

@@ -262,7 +262,9 @@ impl Shown<'_> {
             rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
         };
         let rows: Vec<Row> = match arguments.what {
-            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.aged)).collect()),
+            What::Apps => {
+                lost(list.apps.iter().map(|app| app_row(app, fleet.aged, !wide && !is_chosen)).collect())
+            }
             What::Clusters => self.clusters().items.iter().map(|row| cluster_row(row, fleet.aged)).collect(),
             What::Resources => {
                 lost(self.resources().items.iter().map(|row| resource_row(row, fleet.aged)).collect())
@@ -309,7 +311,7 @@ fn noun(what: What) -> &'static str {
 }
 
 /// What a narrow screen lacks first.
-const SPARE: &[&str] = &["DELIVERY", "APPLIED", "APP", "VERSION", "SYNC"];
+const SPARE: &[&str] = &["APPLIED", "DELIVERY", "APP", "VERSION", "SINCE", "SYNC"];
 
 type Row = BTreeMap<&'static str, Cell>;
 
@@ -317,17 +319,18 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     if wide {
         let of_revisions = ["SYNC", "APPLIED", "WANTED", "LAST SUCCESS"];
         [
-            &["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "OBJECTS"],
+            &["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "OBJECTS"],
             &of_revisions[..],
             &["SOURCE", "WORST", "MESSAGE"],
         ]
         .concat()
     } else {
-        vec!["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SYNC", "APPLIED", "MESSAGE"]
+        vec!["CLUSTER", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "SYNC", "APPLIED", "MESSAGE"]
     }
 }
 
-fn app_row(app: &App, now: Timestamp) -> Row {
+/// The row of an app; a short one names the delivery in short, and leaves out a message that only repeats the revision.
+fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     let revision = |revision: &Option<String>| match revision {
         Some(revision) => Cell::new(text::revision(revision)),
         None => Cell::new(text::NONE),
@@ -339,11 +342,21 @@ fn app_row(app: &App, now: Timestamp) -> Row {
     });
     let source = app.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
     let last = app.sync.last_success.map(|at| text::ago(at, now));
+    let since = app.problem().and_then(|problem| problem.since);
+    let since = since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
+    let said = text::revision(message(app));
+    let applied = app.sync.applied.as_deref().map(text::revision);
+    let is_ready = app.effective() == Status::Current && app.pressing().is_none();
+    let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
     BTreeMap::from([
         ("CLUSTER", Cell::new(&app.app.target)),
         ("NAMESPACE", Cell::new(&app.app.namespace)),
         ("NAME", Cell::new(&app.app.name)),
-        ("DELIVERY", Cell::new(app.app.delivery.as_str())),
+        (
+            "DELIVERY",
+            Cell::new(if short { text::delivery(app.app.delivery) } else { app.app.delivery.as_str() }),
+        ),
+        ("SINCE", Cell::new(since.unwrap_or_default())),
         ("STATUS", Cell::styled(text::health(app, now), app_style(app))),
         ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
         ("SYNC", Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state))),
@@ -352,7 +365,7 @@ fn app_row(app: &App, now: Timestamp) -> Row {
         ("LAST SUCCESS", Cell::new(last.unwrap_or_default())),
         ("SOURCE", Cell::new(source.unwrap_or_default())),
         ("WORST", Cell::new(worst.unwrap_or_default())),
-        ("MESSAGE", Cell::new(text::revision(message(app)))),
+        ("MESSAGE", if short && repeats { Cell::blank() } else { Cell::new(said) }),
     ])
 }
 
