@@ -9,13 +9,14 @@ use taffrail_status::assess::{self, Flags, Link, assess};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, Destination};
+use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
-use crate::identity::{AppKey, AppRef, ObjectKey};
+use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
-use crate::sync::{Source, Sync, SyncState};
+use crate::problem::{self, Problem};
+use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, teachers};
 
 /// The reason of what is in a cluster that is none of those asked.
@@ -73,8 +74,14 @@ impl Resource {
     }
 
     /// An object in a cluster that is none of those asked.
-    fn out_of_reach(key: &ObjectKey, place: &str) -> Resource {
-        let message = format!("its objects are in {place}, which is none of the clusters asked");
+    ///
+    /// `said` is what its delivery tool says of it.
+    fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
+        // Argo CD's name of a cluster is most often that of its context.
+        let name = place.split_once(" at ").map_or(place, |(name, _)| name);
+        let context = if name.contains(' ') { "NAME" } else { name };
+        let said = said.map(|said| format!("; {said}")).unwrap_or_default();
+        let message = format!("deploys to {place}, which was not queried (add --context {context}){said}");
         Resource::unjudged(key, Status::Unknown, message).because(OUT_OF_REACH)
     }
 
@@ -135,6 +142,10 @@ pub struct App {
     pub via: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
+    /// What there is to look at, on any axis, the worst first; nothing where the app is well.
+    pub problems: Vec<Problem>,
+    /// The objects that are not synced by the word of the delivery tool, where it tells that object by object.
+    pub unsynced: Vec<ObjectSync>,
     /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
     /// what is declared.
     pub speaker: Option<Resource>,
@@ -268,6 +279,7 @@ impl Judge<'_, '_> {
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
         let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
+        let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 // The rules that an app brings hold for its own objects alone.
@@ -278,7 +290,7 @@ impl Judge<'_, '_> {
                 let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);
                 Resource { unconfirmed, ..judged }
             }
-            Destination::OutOfReach(place) => Resource::out_of_reach(key, place),
+            Destination::OutOfReach(place) => Resource::out_of_reach(key, place, said.as_deref()),
         };
         let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
@@ -298,6 +310,8 @@ impl Judge<'_, '_> {
         }
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
+        let problems = problem::of(&app, not_well, &resources, self.fleet, self.now);
+        let unsynced = self.unsynced(&app);
         let said = match (&app.trouble, app.sync.state) {
             (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => trouble.clone(),
             _ => app.message,
@@ -320,9 +334,36 @@ impl Judge<'_, '_> {
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
             unheard,
+            problems,
+            unsynced,
             resources,
         };
         (cluster, row)
+    }
+
+    /// What the delivery tool says of an app whose objects are out of reach: `Argo CD: Healthy`.
+    fn tool_says(&self, app: &Declaration) -> Option<String> {
+        if !matches!(app.destination, Destination::OutOfReach(_)) {
+            return None;
+        }
+        let observed = self.fleet.objects(app.home).get(app.declaring.as_ref()?).found()?;
+        match app.delivery {
+            Delivery::ArgoApplication => {
+                argo::health_word(&observed.object).map(|word| format!("Argo CD: {word}"))
+            }
+            Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
+                let ready = observed.object.condition("Ready")?.get("status")?;
+                Some(if ready.is_str("True") { "Flux: Ready" } else { "Flux: not Ready" }.to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// The objects of which the delivery tool says that they are not synced.
+    fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
+        let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
+        let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key).found());
+        observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
     /// What makes the health of an app unknown beyond its objects, if anything does.
@@ -340,7 +381,7 @@ impl Judge<'_, '_> {
         }
         match (&app.destination, &app.declaring) {
             (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {
-                Some(Resource::out_of_reach(key, place))
+                Some(Resource::out_of_reach(key, place, self.tool_says(app).as_deref()))
             }
             _ => None,
         }

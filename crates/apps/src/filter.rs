@@ -11,11 +11,18 @@ use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects, Observed};
+use crate::sync::SyncState;
 use crate::view::{ClusterRow, ResourceRow};
 
 /// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready`.
+///
+/// A row with a problem that is more than a notice is not Ready, whatever its objects are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StatusFilter(BTreeSet<Status>);
+pub struct StatusFilter {
+    statuses: BTreeSet<Status>,
+    /// Rows that are Ready but for a problem on another axis are wanted.
+    unwell: bool,
+}
 
 impl FromStr for StatusFilter {
     type Err = UnknownStatus;
@@ -28,17 +35,23 @@ impl FromStr for StatusFilter {
                 None => wanted.insert(word.parse()?),
             };
         }
+        let unwell = wanted.is_empty();
         if wanted.is_empty() {
             wanted.extend(Status::ALL);
         }
-        Ok(StatusFilter(wanted.difference(&unwanted).copied().collect()))
+        Ok(StatusFilter { statuses: wanted.difference(&unwanted).copied().collect(), unwell })
     }
 }
 
 impl StatusFilter {
     /// Whether a status is wanted.
     pub fn admits(&self, status: Status) -> bool {
-        self.0.contains(&status)
+        self.statuses.contains(&status)
+    }
+
+    /// Returns true where a row of this status is wanted, that has a problem or none.
+    fn admits_row(&self, status: Status, has_problem: bool) -> bool {
+        if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }
 }
 
@@ -132,6 +145,10 @@ impl LabelSelector {
 pub struct Filter {
     /// What may be said of the status now.
     pub status: Option<StatusFilter>,
+    /// Only apps that are not well, on any axis.
+    pub problems: bool,
+    /// States of the sync; empty for any.
+    pub sync: Vec<SyncState>,
     /// How apps are delivered; empty for any.
     pub deliveries: Vec<Delivery>,
     /// Only apps that their tool was told to leave alone.
@@ -157,7 +174,7 @@ impl Filter {
     /// Leaves the apps in `list` whose status is wanted.
     pub fn by_status(&self, list: &mut AppList) {
         if let Some(status) = &self.status {
-            list.apps.retain(|app| status.admits(app.effective()));
+            list.apps.retain(|app| status.admits_row(app.effective(), app.pressing().is_some()));
         }
     }
 
@@ -182,7 +199,7 @@ impl Filter {
         let status = row.status.parse().unwrap_or(Status::Unknown);
         let named =
             self.admits_cluster(&row.name) || row.aliases.iter().any(|name| self.admits_cluster(name));
-        named && self.status.as_ref().is_none_or(|wanted| wanted.admits(status))
+        named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, row.problems > 0))
     }
 
     fn admits_cluster(&self, name: &str) -> bool {
@@ -201,6 +218,8 @@ impl Filter {
         };
         (self.deliveries.is_empty() || self.deliveries.contains(&app.app.delivery))
             && (!self.suspended || app.suspended)
+            && (!self.problems || !app.is_well())
+            && (self.sync.is_empty() || self.sync.contains(&app.sync.state))
             && self.admits_cluster(&app.app.target)
             && self.labels.as_ref().is_none_or(labels)
     }
@@ -328,14 +347,14 @@ pub enum SortField {
 
 /// Sorts apps; those that are equal stay in their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
-    let since = |app: &App| {
-        let worst = app.worst.as_ref()?;
-        app.resources.iter().find(|resource| resource.key == *worst)?.since
-    };
+    let since = |app: &App| app.problem()?.since;
+    let severity = |app: &App| app.problem().map_or((true, None), |problem| (false, Some(problem.severity)));
     let name = |app: &App| (app.app.name.clone(), app.app.namespace.clone());
     match by {
         SortField::Name => apps.sort_by_cached_key(name),
-        SortField::Status => apps.sort_by_cached_key(|app| (app.effective(), last(since(app)))),
+        SortField::Status => {
+            apps.sort_by_cached_key(|app| (app.effective(), severity(app), last(since(app))))
+        }
         SortField::Cluster => apps.sort_by(|one, other| one.app.target.cmp(&other.app.target)),
         SortField::Since => apps.sort_by_cached_key(|app| last(since(app))),
         SortField::Delivery => apps.sort_by_key(|app| app.app.delivery),

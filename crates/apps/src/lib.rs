@@ -47,6 +47,7 @@ mod kinds;
 mod names;
 mod objects;
 mod owners;
+mod problem;
 mod reading;
 mod reads;
 mod snapshot;
@@ -71,10 +72,11 @@ pub use identity::{
 };
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
     Asked, Changes, Dependents, Read, Target, dependents_elsewhere, next_reads, wanted_elsewhere,
 };
 pub use snapshot::{Answer, InsertError, Snapshot};
-pub use sync::{Source, Sync, SyncState};
+pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

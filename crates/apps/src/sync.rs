@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+use crate::identity::ObjectKey;
+
 /// Where an app stands between what its source wants and what its cluster holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncState {
@@ -35,6 +37,23 @@ impl SyncState {
     }
 }
 
+/// A word that is not a state of a sync.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a sync state; there are: Synced, OutOfSync, Syncing, Failed, Suspended, Unknown")]
+pub struct UnknownSyncState(pub String);
+
+impl std::str::FromStr for SyncState {
+    type Err = UnknownSyncState;
+
+    fn from_str(text: &str) -> Result<SyncState, UnknownSyncState> {
+        use SyncState::{Failed, OutOfSync, Suspended, Synced, Syncing, Unknown};
+
+        let all = [Synced, OutOfSync, Syncing, Failed, Suspended, Unknown];
+        let found = all.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text.trim()));
+        found.ok_or_else(|| UnknownSyncState(text.to_owned()))
+    }
+}
+
 impl std::fmt::Display for SyncState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.as_str())
@@ -61,6 +80,17 @@ impl Sync {
     pub(crate) fn unknown() -> Sync {
         Sync { state: SyncState::Unknown, desired: None, attempted: None, applied: None, last_success: None }
     }
+}
+
+/// What a delivery tool says of the sync of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectSync {
+    /// The object.
+    pub key: ObjectKey,
+    /// The state in the tool's word: `OutOfSync`, `SyncFailed`, `RequiresPruning`.
+    pub state: &'static str,
+    /// The reason, in the tool's words; may be empty.
+    pub message: String,
 }
 
 /// Where the wanted state of an app comes from.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
 use taffrail_apps::view::DoubtCategory;
-use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey, SyncState};
 use taffrail_status::assess::Budgets;
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};
@@ -377,9 +377,18 @@ impl GroupingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Only")]
 pub(crate) struct FilterArguments {
-    /// What has one of these statuses, or none of them: Ready,InProgress or '!Ready'
+    /// What has one of these statuses, or none of them: Ready,InProgress or '!Ready'; what is Ready but has a problem of
+    /// another axis is not Ready
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
+
+    /// Only apps with a problem, on any axis: health, sync, source or freshness
+    #[arg(long)]
+    pub(crate) problems: bool,
+
+    /// Apps whose sync has one of these states: Failed,OutOfSync
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) sync: Vec<SyncState>,
 
     /// Apps that are delivered so: flux-kustomization, helm, …
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -1,7 +1,8 @@
 //! Argo CD: `Application`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
+use jiff::Timestamp;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
@@ -14,7 +15,8 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
 use crate::objects::{Lookup, Observed};
-use crate::sync::{Source, Sync, SyncState, shorten};
+use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
+use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers;
 
 pub(crate) const GROUP: &str = "argoproj.io";
@@ -281,4 +283,133 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
         Some(only) if several.is_empty() => vec![read(only)],
         _ => several,
     }
+}
+
+/// Returns the end, or else the beginning, of the last operation.
+pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
+    let operation = object.at(&["status", "operationState"])?;
+    time(operation.get("finishedAt")).or_else(|| time(operation.get("startedAt")))
+}
+
+/// The most objects that are told one by one of an Application.
+const MAX_UNSYNCED: usize = 1000;
+
+/// Returns the objects that Argo CD calls not synced: those that the last operation failed on, with its message, and
+/// those that differ from what is wanted.
+pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
+    let key = |entry: Value<'_>| {
+        let field = |name| text(entry, &[name]);
+        let (group, namespace) = (field("group").unwrap_or_default(), field("namespace").unwrap_or_default());
+        Some(ObjectKey { group, kind: field("kind")?, namespace, name: field("name")? })
+    };
+    let list = |path: &[&str]| object.at(path).and_then(Value::items).into_iter().flatten();
+    let is = |entry: Value<'_>, key: &str, word: &str| entry.get(key).is_some_and(|it| it.is_str(word));
+    let is_over = object
+        .at(&["status", "operationState", "phase"])
+        .is_some_and(|phase| phase.is_str("Failed") || phase.is_str("Error"));
+    let results = list(&["status", "operationState", "syncResult", "resources"]);
+    let failed = results.filter_map(|entry| {
+        let state = if is(entry, "status", "SyncFailed") {
+            "SyncFailed"
+        } else if ["Failed", "Error"].iter().any(|word| is(entry, "hookPhase", word)) {
+            "HookFailed"
+        } else {
+            return None;
+        };
+        Some(ObjectSync { key: key(entry)?, state, message: text(entry, &["message"]).unwrap_or_default() })
+    });
+    let mut found: Vec<ObjectSync> = failed.filter(|_| is_over).take(MAX_UNSYNCED).collect();
+    let differing = list(&["status", "resources"]).filter_map(|entry| {
+        let state = match entry.get("requiresPruning").and_then(Value::as_bool) {
+            Some(true) => "RequiresPruning",
+            _ if is(entry, "status", "OutOfSync") => "OutOfSync",
+            _ => return None,
+        };
+        Some(ObjectSync { key: key(entry)?, state, message: String::new() })
+    });
+    let room = MAX_UNSYNCED.saturating_sub(found.len());
+    let told: HashSet<ObjectKey> = found.iter().map(|it| it.key.clone()).collect();
+    found.extend(differing.filter(|it| !told.contains(&it.key)).take(room));
+    found
+}
+
+/// Returns what Argo CD says that makes an Application not well beyond a sync that failed or cannot be known.
+pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> Vec<Problem> {
+    let object = &declaring.object;
+    let is_skipped = own.state == SyncState::Suspended;
+    // A suspended Application keeps the problem that it had.
+    let (sync, trouble) = if is_skipped { sync(object, false) } else { (own.clone(), None) };
+    let mut found = Vec::new();
+    match sync.state {
+        SyncState::Failed => {
+            if let Some(failed) = unsynced(object).into_iter().find(|it| !it.message.is_empty()) {
+                let message = format!("{} {}: {}", failed.key.kind, failed.key.path(), failed.message);
+                let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
+                found.push(problem.since(failed_at(object)).says(message).about(&failed.key));
+            } else if is_skipped {
+                let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
+                let message = trouble.unwrap_or_default();
+                found.push(problem.since(failed_at(object)).says(message).about(declaring.key));
+            }
+        }
+        SyncState::Unknown if is_skipped && trouble.is_some() => {
+            let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
+            found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
+        }
+        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),
+        _ => {}
+    }
+    found
+}
+
+/// Returns the problem of an Application that is OutOfSync: how heavy it is depends on what will sync it.
+fn out_of_sync(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Problem {
+    let object = &declaring.object;
+    let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
+    let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
+    let is_manual = is_manual(object);
+    let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
+    let which = which(&unsynced(object));
+    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so.
+    let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
+    let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
+    let (severity, since, says) = if is_manual {
+        (ProblemSeverity::Notice, None, "automatic sync is off".to_owned())
+    } else if is_tried && flag("selfHeal") != Some(true) {
+        let says = "automatic sync does not put changes in the cluster right (selfHeal is off)";
+        (ProblemSeverity::Notice, None, says.to_owned())
+    } else if is_tried {
+        let since = failed_at(object);
+        let is_old = since.is_some_and(is_long);
+        let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
+        (severity, since, "it was synced, and differs nevertheless".to_owned())
+    } else {
+        let since = compared.filter(|at| is_long(*at));
+        let severity = if since.is_some() { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
+        (severity, since, "Argo CD has not tried the wanted revision".to_owned())
+    };
+    let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
+    problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
+}
+
+/// Returns true where Argo CD syncs an Application only when it is told to.
+pub(crate) fn is_manual(object: &Object<'_>) -> bool {
+    let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
+    policy.is_none_or(|policy| policy.get("enabled").and_then(Value::as_bool) == Some(false))
+}
+
+/// Names the first objects that differ.
+fn which(unsynced: &[ObjectSync]) -> String {
+    const NAMED: usize = 3;
+    let names = unsynced.iter().take(NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match unsynced.len().saturating_sub(NAMED) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
+}
+
+/// Returns what Argo CD says of the health of an Application.
+pub(crate) fn health_word(object: &Object<'_>) -> Option<String> {
+    text(object.root(), &["status", "health", "status"])
 }

@@ -1,5 +1,6 @@
 //! Config Sync: `RootSync` and `RepoSync`. What they manage is in the ResourceGroup of the same name and namespace.
 
+use jiff::Timestamp;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
@@ -8,6 +9,7 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Observed};
+use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";
@@ -130,6 +132,25 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     };
     let last_success = syncing.0.filter(|_| clean).and_then(|stage| time(stage.get("lastUpdate")));
     (Sync { state, desired, attempted, applied, last_success }, trouble)
+}
+
+/// Returns the time of the stage that failed.
+pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
+    let stalled = Condition::find(object, "Stalled").filter(|stalled| stalled.is("True"));
+    let failed = ["source", "rendering", "sync"].into_iter().find_map(|name| {
+        let stage = Stage(object.at(&["status", name]));
+        stage.error().and_then(|_| time(stage.0?.get("lastUpdate")))
+    });
+    stalled.and_then(|stalled| stalled.since()).or(failed)
+}
+
+/// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for long.
+pub(crate) fn problem(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Option<Problem> {
+    let fetched = time(declaring.object.at(&["status", "source", "lastUpdate"]))?;
+    let is_late = sync.state == SyncState::OutOfSync && now.duration_since(fetched) >= UNTRIED;
+    let message = "the source has a newer commit, and its reconciler has not tried it";
+    let problem = problem::untried(ProblemSeverity::Error, Some(fetched));
+    is_late.then(|| problem.says(message).about(declaring.key))
 }
 
 fn source(object: &Object<'_>) -> Option<Source> {

@@ -67,7 +67,7 @@ pub(super) fn of_argo_cluster(
     found: &mut Declarations,
     name: &str,
 ) -> Destination {
-    let unknown = Destination::OutOfReach(format!("the cluster that Argo CD calls {name}"));
+    let unknown = Destination::OutOfReach(name.to_owned());
     for secret in fleet.objects(home).of_kind("", "Secret") {
         if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
             continue;
@@ -78,7 +78,13 @@ pub(super) fn of_argo_cluster(
             String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
         };
         if field("name").as_deref() == Some(name) {
-            return field("server").map_or(unknown, |server| at(fleet, home, &server));
+            return match field("server").map(|server| (at(fleet, home, &server), server)) {
+                Some((found @ Destination::Cluster(_), _)) => found,
+                Some((Destination::OutOfReach(_), server)) => {
+                    Destination::OutOfReach(format!("{name} at {server}"))
+                }
+                None => unknown,
+            };
         }
     }
     unknown

@@ -8,7 +8,7 @@ use taffrail_status::{Object, Rules, Status, Taffrail};
 
 use super::{
     Applied, Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels,
-    one_after_another, text, time,
+    one_after_another, span, text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
@@ -16,7 +16,8 @@ use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::inventory;
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed};
-use crate::sync::{Source, Sync, SyncState};
+use crate::problem::{self, Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
@@ -163,6 +164,74 @@ pub(crate) fn applied<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> 
         "HelmRelease" => reader.releases(),
         _ => reader.reconciliations(),
     }
+}
+
+/// Returns what makes an app of Flux not well beyond a sync that failed: its sources, and a revision left untried.
+pub(crate) fn problems(
+    objects: &dyn Objects,
+    declaring: &Observed<'_>,
+    sync: &Sync,
+    now: Timestamp,
+) -> Vec<Problem> {
+    let keys = sources(objects, declaring);
+    let mut found: Vec<Problem> = keys.iter().filter_map(|key| source_problem(objects, key, now)).collect();
+    let fetched = keys.last().and_then(|key| objects.get(key).found());
+    let fetched = fetched.and_then(|it| time(it.object.at(&["status", "artifact", "lastUpdateTime"])));
+    if let Some(since) = fetched
+        && sync.state == SyncState::OutOfSync
+        && now.duration_since(since) >= UNTRIED
+    {
+        let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
+        let message = format!("the source has {desired}, and its controller has not applied it");
+        let problem = problem::untried(ProblemSeverity::Error, Some(since));
+        found.push(problem.says(message).about(declaring.key));
+    }
+    found
+}
+
+/// Returns what keeps a source from being fetched or verified, whatever it still holds.
+fn source_problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
+    let name = format!("{} {}", key.kind, key.path());
+    let found = match objects.get(key) {
+        Lookup::Found(found) => found.object,
+        Lookup::Absent => {
+            let problem = Problem::new(Axis::Source, "NotFound", ProblemSeverity::Error);
+            return Some(problem.says(format!("{name} not found")).about(key));
+        }
+        Lookup::Unobserved(_) => return None,
+    };
+    if found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true) {
+        let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
+        let since = written(&found, &["spec", "suspend"]);
+        let message = format!("{name} is suspended: what is pushed is not fetched");
+        return Some(problem.since(since).says(message).about(key));
+    }
+    let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
+    // What failed says more than that it is not Ready.
+    let failed = ["FetchFailed", "StorageOperationFailed", "BuildFailed", "IncludeUnavailable"];
+    let failed = failed.iter().find_map(|name| is(name, "True"));
+    let unverified = is("SourceVerified", "False");
+    let failing = || {
+        is("Ready", "False").filter(|ready| {
+            !matches!(&*ready.text("reason"), "Progressing" | "ProgressingWithRetry" | "DependencyNotReady")
+        })
+    };
+    let is_unverified = unverified.is_some();
+    let condition = unverified.or(failed).or_else(failing)?;
+    let state = Some(condition.text("type")).filter(|it| it != "Ready").unwrap_or_else(|| {
+        let reason = condition.text("reason");
+        if reason.is_empty() { "NotReady".to_owned() } else { reason }
+    });
+    let state = if is_unverified { "VerificationFailed".to_owned() } else { state };
+    let since = condition.since();
+    let interval = span(&found.text(&["spec", "interval"]));
+    // A source that failed less than an interval ago has been, or will be, tried again.
+    let retries = !is_unverified
+        && is("Stalled", "True").is_none()
+        && since.zip(interval).is_some_and(|(since, interval)| now.duration_since(since) < interval);
+    let severity = if retries { ProblemSeverity::Waiting } else { ProblemSeverity::Error };
+    let problem = Problem::new(Axis::Source, state, severity).since(since).about(key);
+    Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
 /// What a source holds.
@@ -362,6 +431,12 @@ impl<'a> Reader<'_, 'a> {
     ) -> (SyncState, Option<String>) {
         let ready = Condition::find(self.object(), "Ready");
         let said = |condition: &Option<Condition<'_>>| condition.as_ref().map(|ready| ready.text("message"));
+        // A remedied release speaks by what failed, not by the rollback.
+        let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
+        let failed = ["Released", "TestSuccess"]
+            .iter()
+            .filter(|_| is_remedied)
+            .find_map(|name| Condition::find(self.object(), name).filter(|it| it.is("False")));
         if self.is_suspended() {
             return (SyncState::Suspended, None);
         }
@@ -370,7 +445,7 @@ impl<'a> Reader<'_, 'a> {
         let verdict = Taffrail.judge(self.object(), self.now).ok();
         let status = verdict.map(|verdict| verdict.status);
         if status == Some(Status::Failed) {
-            return (SyncState::Failed, said(&ready));
+            return (SyncState::Failed, failed.map(|it| it.text("message")).or_else(|| said(&ready)));
         }
         // `Reconciling` is true also of an app that waits for a dependency: there `Ready` says so.
         let progressing =

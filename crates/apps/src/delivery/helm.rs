@@ -6,6 +6,7 @@ use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
 use taffrail_status::json::{self, Parser, Value};
 
 use super::flux::{Needed, Releases};
@@ -353,6 +354,14 @@ pub(crate) fn applied(
     let from = versions.keys().rev().nth(1).map(|version| format!("revision {version}"));
     let to = Some(format!("revision {newest}{chart}"));
     Some((observed.key.clone(), Applied { when, from, to, fields: Vec::new() }))
+}
+
+/// Returns the time at which the newest version of a release was stored, which Helm does as it begins.
+pub(crate) fn tried_at(app: &Declaration, objects: &dyn Objects) -> Option<Timestamp> {
+    if app.delivery != Delivery::Helm {
+        return None;
+    }
+    applied(objects, &app.namespace, &app.name, &app.sync).map(|(_, applied)| applied.when)
 }
 
 /// An older version, if it is the one that was deployed last.

@@ -2,6 +2,7 @@
 
 pub(crate) mod argo;
 pub(crate) mod config_sync;
+pub(crate) mod controllers;
 mod destination;
 pub(crate) mod flux;
 pub(crate) mod helm;
@@ -12,7 +13,7 @@ pub(crate) mod porch;
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
@@ -21,7 +22,7 @@ use crate::claims::Claims;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
-use crate::objects::{Scope, ScopeError};
+use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 
@@ -359,4 +360,61 @@ fn declared_objects<'v>(
 fn dedup(keys: &mut Vec<ObjectKey>) {
     let mut seen = std::collections::HashSet::with_capacity(keys.len());
     keys.retain(|key| seen.insert(key.clone()));
+}
+
+/// Returns the time at which a field got its value, as far as the API server's notes of who wrote what tell.
+pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let managers = object.at(&["metadata", "managedFields"])?.items()?;
+    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
+    wrote.filter_map(|entry| time(entry.get("time"))).max()
+}
+
+/// Returns the time at which an app was suspended, where managed fields tell it.
+pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
+    let path: &[&str] = match delivery {
+        Delivery::ArgoApplication => &["spec", "syncPolicy"],
+        _ => &["spec", "suspend"],
+    };
+    written(&declaring.object, path)
+}
+
+/// Reads a span of time as Go writes it: `1h30m`, `10m0s`, `500ms`.
+pub(crate) fn span(text: &str) -> Option<SignedDuration> {
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
+        let (number, other) = rest.split_at(digits);
+        let unit = other.find(|character: char| character.is_ascii_digit()).unwrap_or(other.len());
+        let (unit, other) = other.split_at(unit);
+        let seconds = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            "us" | "µs" => 0.000_001,
+            "ns" => 0.000_000_001,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * seconds;
+        rest = other;
+    }
+    SignedDuration::try_from_secs_f64(sum).ok().filter(|span| *span > SignedDuration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_go_writes_them() {
+        for (text, seconds) in [("10m0s", 600), ("1h", 3600), ("1h30m", 5400), ("90s", 90), ("1500ms", 1)] {
+            assert_eq!(span(text).map(|span| span.as_secs()), Some(seconds), "{text}");
+        }
+        for wrong in ["", "10", "m", "1d", "ten minutes", "1h-3m", "1e400h"] {
+            assert_eq!(span(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{API_VERSION, Counts, ErrorRow, FreshnessView, ObjectName, time};
 use crate::apps::{self, App};
-use crate::sync::{Source, Sync};
+use crate::problem::Problem;
+use crate::sync::{ObjectSync, Source, Sync};
 
 /// The apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,6 +52,9 @@ pub struct AppRow {
     pub health: &'static str,
     /// What may be said of its status now.
     pub effective: &'static str,
+    /// What there is to look at; absent of an app that is well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemView>,
     /// Why, in one line; of an app that is well, what its delivery says.
     pub message: String,
     /// The object that speaks when the app is not well.
@@ -85,6 +89,7 @@ impl From<&App> for AppRow {
             name: app.app.name.clone(),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
+            problem: app.problem().map(ProblemView::from),
             message: app.message.clone(),
             worst: app.worst.as_ref().map(ObjectName::from),
             counts: app.counts.into(),
@@ -101,6 +106,59 @@ impl From<&App> for AppRow {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_none(number: &usize) -> bool {
     *number == 0
+}
+
+/// The reason why a row is not well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemView {
+    /// `health`, `sync`, `source` or `freshness`.
+    pub axis: &'static str,
+    /// The state on that axis, in CamelCase.
+    pub state: String,
+    /// `error`, `waiting` or `notice`.
+    pub severity: &'static str,
+    /// The time since which it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The reason, for people.
+    pub message: String,
+    /// The object that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectName>,
+}
+
+impl From<&Problem> for ProblemView {
+    fn from(problem: &Problem) -> ProblemView {
+        let Problem { axis, state, severity, since, message, object } = problem.clone();
+        ProblemView {
+            axis: axis.as_str(),
+            state,
+            severity: severity.as_str(),
+            since: since.map(time),
+            message,
+            object: object.as_ref().map(ObjectName::from),
+        }
+    }
+}
+
+/// An object that is not synced by the word of the delivery tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnsyncedView {
+    /// The object.
+    pub object: ObjectName,
+    /// `OutOfSync`, `RequiresPruning`, `SyncFailed` or `HookFailed`.
+    pub state: &'static str,
+    /// The message of the last operation about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl From<&ObjectSync> for UnsyncedView {
+    fn from(sync: &ObjectSync) -> UnsyncedView {
+        UnsyncedView { object: ObjectName::from(&sync.key), state: sync.state, message: sync.message.clone() }
+    }
 }
 
 /// The revisions of an app.

@@ -3,10 +3,11 @@
 use serde::Serialize;
 use taffrail_status::{Status, rollup};
 
-use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, time};
+use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
 use crate::apps::{App, AppList};
 use crate::fleet::{Fleet, Member};
 use crate::objects::{Objects, Scope, ScopeError};
+use crate::problem;
 use crate::reading::{NotLive, Reading};
 use crate::reads;
 
@@ -22,6 +23,21 @@ pub struct ClusterList {
     pub items: Vec<ClusterRow>,
     /// What could not be read, cannot be right, or is claimed twice.
     pub errors: Vec<ErrorRow>,
+}
+
+impl ClusterRow {
+    /// Returns its status in words: `Ready`, `Ready, sync failed`.
+    pub fn words(&self) -> String {
+        let status: Status = self.status.parse().unwrap_or(Status::Unknown);
+        let besides = self.problem.as_ref().filter(|_| status == Status::Current);
+        let besides = besides.map(|it| format!(", {}", problem::words(it.axis, &it.state)));
+        format!("{}{}", status.word(), besides.unwrap_or_default())
+    }
+
+    /// Returns how many of its apps are Ready without a problem that is more than a notice.
+    pub fn ready(&self) -> usize {
+        self.apps.saturating_sub(self.problems)
+    }
 }
 
 impl ClusterList {
@@ -62,8 +78,13 @@ pub struct ClusterRow {
     /// The app that speaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
+    /// The problem of that app.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemView>,
     /// How many apps there are.
     pub apps: usize,
+    /// How many of them have a problem that is more than a notice.
+    pub problems: usize,
     /// How many of them have each status now.
     pub counts: Counts,
     /// How many failures concern this cluster.
@@ -143,19 +164,27 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
     let objects = member.objects;
     let apps: Vec<&App> = list.apps.iter().filter(|app| app.app.target == objects.name()).collect();
     let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
-    let worst =
-        apps.iter().filter(|app| app.effective() != Status::Current).min_by_key(|app| app.effective());
+    // Of those that are Ready one speaks whose problem is on another axis.
+    let pressing = apps.iter().filter_map(|app| Some((app, app.pressing()?)));
+    let problems = pressing.clone().count();
+    let worst = pressing.min_by_key(|(app, problem)| (app.effective(), problem.severity));
     let blind = objects.errors().iter().find(|error| hides_apps(error));
 
-    let mut status = worst.map_or(Status::Current, |app| app.effective());
-    let mut message = worst.map(|app| app.message.clone()).unwrap_or_default();
-    let mut speaker = worst.map(|app| AppName::from(&app.app));
+    let mut status = worst.map_or(Status::Current, |(app, _)| app.effective());
+    let mut message = match worst {
+        Some((app, problem)) if app.effective() == Status::Current => problem.message.clone(),
+        Some((app, _)) => app.message.clone(),
+        None => String::new(),
+    };
+    let mut speaker = worst.map(|(app, _)| AppName::from(&app.app));
+    let mut problem = worst.map(|(_, problem)| ProblemView::from(problem));
     if let Some(error) = blind
         && Status::Unknown < status
     {
         status = Status::Unknown;
         message = error.message.clone();
         speaker = None;
+        problem = None;
     }
     if status == Status::Current && objects.is_dump() && objects.all().next().is_none() {
         status = Status::Unknown;
@@ -176,7 +205,9 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         status: status.as_str(),
         message,
         worst: speaker,
+        problem,
         apps: apps.len(),
+        problems,
         counts: counts.into(),
         errors: list.errors.iter().filter(|error| error.cluster == objects.name()).count(),
         freshness: objects.freshness().into(),

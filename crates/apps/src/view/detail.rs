@@ -7,7 +7,7 @@ use taffrail_status::json::Value;
 
 use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
-use super::{API_VERSION, AppRow, ErrorRow, time};
+use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
 use crate::apps::{self, App};
 use crate::delivery::{argo, config_sync, flux};
 use crate::identity::{Delivery, ObjectKey};
@@ -38,6 +38,9 @@ pub struct AppDetail {
     pub application: ApplicationDetails,
     /// How far it got.
     pub reconciliation: ReconciliationDetails,
+    /// The objects that are not synced by the word of the delivery tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsynced: Vec<UnsyncedView>,
     /// Its objects: those that it declares, each with what controllers made of it.
     pub deployment: Vec<TreeNode>,
 }
@@ -129,6 +132,7 @@ impl AppDetailList {
                     sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
                     delivery: [delivery(app, home), carried].concat(),
                 },
+                unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
                 deployment: forest.tree(app).children,
             }
         };

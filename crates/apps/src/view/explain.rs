@@ -6,12 +6,13 @@ use taffrail_status::assess::{Change, Link};
 
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, ProblemView, UnsyncedView, time};
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
 use crate::find::full_name;
 use crate::freshness::FreshnessState;
 use crate::identity::Delivery;
+use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
 
 /// Why an app is as it is.
@@ -42,6 +43,12 @@ pub struct Explanation {
     /// How its sync stands, where that keeps what is well from being new: `Failed` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
+    /// What there is to look at, the worst first; nothing where the app is well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<ProblemView>,
+    /// The objects that are not synced by the word of the delivery tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsynced: Vec<UnsyncedView>,
     /// The declared objects of which something is switched off on purpose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
@@ -178,7 +185,9 @@ impl Explanation {
         let sync = trouble(app);
         let next = match chain.last() {
             Some(cause) => next(app, cause, context),
-            None => sync.and_then(|_| delivered_by(app, context)).into_iter().collect(),
+            None => {
+                app.problem().and_then(|problem| next_of_problem(app, problem, context)).into_iter().collect()
+            }
         };
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
@@ -190,6 +199,8 @@ impl Explanation {
             health: app.health.as_str(),
             effective: app.effective().as_str(),
             sync: sync.map(SyncState::as_str),
+            problems: app.problems.iter().map(ProblemView::from).collect(),
+            unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
             flagged: app.resources.iter().filter_map(Flagged::of).collect(),
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
@@ -268,6 +279,19 @@ fn trouble(app: &App) -> Option<SyncState> {
         SyncState::Failed => Some(SyncState::Failed),
         SyncState::Unknown if !app.said.is_empty() => Some(SyncState::Unknown),
         _ => None,
+    }
+}
+
+/// The command that tells more of a problem of an app that is Ready.
+fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Option<String> {
+    match &problem.object {
+        // An object that could not be synced may not be there.
+        Some(key) if problem.axis == Axis::Source || problem.state == CONTROLLER_STOPPED => {
+            let kind = resource(&key.group, &key.kind);
+            let verb = if problem.state == "NotFound" { "get" } else { "describe" };
+            Some(kubectl(&[verb, &kind, &key.name], &key.namespace, context))
+        }
+        _ => delivered_by(app, context),
     }
 }
 

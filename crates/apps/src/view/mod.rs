@@ -21,7 +21,7 @@ use taffrail_status::Status;
 use taffrail_status::{assess, rollup};
 
 pub use actions::{ActionList, ActionRow, PatchRow};
-pub use apps::{AppList, AppRow, SourceView, SyncView};
+pub use apps::{AppList, AppRow, ProblemView, SourceView, SyncView, UnsyncedView};
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};

@@ -59,6 +59,12 @@ pub struct ResourceRow {
     /// The rule that decided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
+    /// What the delivery tool says of its sync, where it is not synced: `OutOfSync`, `SyncFailed`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<&'static str>,
+    /// The message of the last operation about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub sync_message: String,
     /// Whether it rests because somebody wants so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
@@ -110,7 +116,10 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
             ..own
         };
     }
+    let unsynced = app.unsynced.iter().find(|unsynced| unsynced.key == resource.key);
     ResourceRow {
+        sync: unsynced.map(|unsynced| unsynced.state),
+        sync_message: unsynced.map(|unsynced| unsynced.message.clone()).unwrap_or_default(),
         cluster: app.app.target.clone(),
         group: resource.key.group.clone(),
         kind: resource.key.kind.clone(),

@@ -7,6 +7,8 @@ use taffrail_status::Status;
 
 use crate::apps::App;
 use crate::freshness::{Freshness, FreshnessState};
+use crate::identity::Delivery;
+use crate::problem::{Axis, Problem, SUSPENDED};
 use crate::sync::shorten;
 
 /// What is written where a tool has nothing to say.
@@ -24,10 +26,18 @@ pub fn revision(revision: &str) -> Cow<'_, str> {
     shorten(revision)
 }
 
-/// The health of an app: `Ready`, `Ready (suspended)`, `Unknown (was Ready, 12 min ago)`.
+/// The health of an app, with what else makes it not well: `Ready`, `Ready, sync failed`, `Ready (suspended)`,
+/// `Unknown (was Ready, 12 min ago)`.
 pub fn health(app: &App, now: Timestamp) -> String {
     let seen = status(app.health, app.freshness, now);
-    if app.suspended { format!("{seen} (suspended)") } else { seen }
+    let is_ready = app.effective() == Status::Current;
+    // That an app is suspended is said behind all else.
+    let is_said = |problem: &&Problem| problem.axis == Axis::Sync && problem.state == SUSPENDED;
+    let besides = app.problem().filter(|problem| is_ready && !is_said(problem));
+    let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
+    let besides = besides.map(|words| format!(", {words}")).unwrap_or_default();
+    let suspended = if app.suspended { " (suspended)" } else { "" };
+    format!("{seen}{besides}{suspended}")
 }
 
 /// A status when it was last observed, and what may be said of it now: `Ready`, `Unknown (was Ready, 12 min ago)`.
@@ -57,6 +67,26 @@ pub fn span(seconds: i64) -> String {
         60..3600 => format!("{} min", seconds / 60),
         3600..86_400 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Returns a span of time in its largest unit without a space, as kubectl writes ages: `40s`, `12m`, `3h`, `5d`.
+pub fn age(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{}s", seconds.max(0)),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Returns the short name of a delivery, for a column of a table.
+pub fn delivery(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::FluxKustomization => "ks",
+        Delivery::FluxHelmRelease => "hr",
+        Delivery::ArgoApplication => "argo",
+        other => other.as_str(),
     }
 }
 

@@ -250,8 +250,18 @@ fn an_application_is_where_its_destination_is() {
         (json!({"name": "edge"}), "edge", Status::Current, "Synced to"),
         // The cluster of Argo CD itself may be given a name as well.
         (json!({"name": "own"}), "hub", Status::NotFound, "not found"),
-        (json!({"name": "far"}), "hub", Status::Unknown, "https://far.example.com"),
-        (json!({"name": "stray"}), "hub", Status::Unknown, "calls stray"),
+        (
+            json!({"name": "far"}),
+            "hub",
+            Status::Unknown,
+            "deploys to far at https://far.example.com, which was not queried (add --context far)",
+        ),
+        (
+            json!({"name": "stray"}),
+            "hub",
+            Status::Unknown,
+            "deploys to stray, which was not queried (add --context stray)",
+        ),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),
         (json!({}), "hub", Status::Unknown, "not named"),
     ] {

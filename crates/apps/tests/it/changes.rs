@@ -93,6 +93,28 @@ fn what_is_long_ago_or_later_has_nothing_to_do_with_it() {
 }
 
 #[test]
+fn a_rollback_to_an_old_replica_set_is_told_by_its_image() {
+    // `kubectl rollout undo`: the controller numbers the old ReplicaSet anew and scales it up.
+    let newer = || set("web-b", "2", "2026-02-20T08:00:00Z", "web:2", &[]);
+    let mut again = set("web-a", "3", "2026-02-10T00:00:00Z", "web:1", &[]);
+    let mut web = deployment("3");
+    web["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update", "time": "2026-03-01T11:48:00Z",
+        "fieldsV1": {"f:spec": {"f:template": {"f:spec": {}}}}}]);
+    assert_eq!(
+        of(&[web, newer(), again.clone(), pod("web-a")]),
+        ["2026-03-01T11:48:00Z Deployment web, image of container app, by kubectl: web:2 → web:1"]
+    );
+    // Without the Deployment's managed fields the ReplicaSet's say when it was taken up.
+    again["metadata"]["managedFields"] = json!([{"manager": "kube-controller-manager", "operation": "Update",
+        "time": "2026-03-01T11:48:01Z",
+        "fieldsV1": {"f:metadata": {"f:annotations": {"f:deployment.kubernetes.io/revision": {}}}}}]);
+    assert_eq!(
+        of(&[deployment("3"), newer(), again, pod("web-a")]),
+        ["2026-03-01T11:48:01Z Deployment web, image of container app: web:2 → web:1"]
+    );
+}
+
+#[test]
 fn what_the_pods_use_is_told_by_who_wrote_it_and_when() {
     let objects = [
         deployment("1"),

@@ -67,7 +67,14 @@ fn prod() -> Snapshot {
     quiet["metadata"]["labels"] = json!({"team": "red"});
     let ids =
         ["shop_web_apps_Deployment", "shop_job_batch_CronJob", "shop_gone__ConfigMap"].map(str::to_owned);
-    holding("prod", &[kustomization("app", &ids), quiet, release("data", "pg", 1, "deployed", ""), web, job])
+    let fleet = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"namespace": "shop", "name": "fleet"},
+        "status": {"artifact": {"revision": "main@sha1:1"}},
+    });
+    holding(
+        "prod",
+        &[fleet, kustomization("app", &ids), quiet, release("data", "pg", 1, "deployed", ""), web, job],
+    )
 }
 
 fn shown(filter: &Filter) -> Vec<String> {
@@ -168,6 +175,6 @@ fn lists_are_sorted_by_what_was_asked() {
         list.apps.into_iter().map(|app| app.app.name).collect::<Vec<_>>()
     };
     assert_eq!(names(SortField::Name), ["app", "pg", "quiet"]);
-    assert_eq!(names(SortField::Status), ["app", "pg", "quiet"]);
+    assert_eq!(names(SortField::Status), ["app", "quiet", "pg"]);
     assert_eq!(names(SortField::Delivery), ["app", "quiet", "pg"]);
 }

@@ -20,6 +20,7 @@ mod identity;
 mod inventory;
 mod patches;
 mod porch;
+mod problem;
 mod reads;
 mod resource_groups;
 mod server;

@@ -97,6 +97,10 @@ fn lists_have_the_form_of_the_design() {
             "items": [{
                 "key": "helm/data/pg", "cluster": "prod", "home": "prod", "delivery": "helm", "namespace": "data", "name": "pg",
                 "health": "NotFound", "effective": "NotFound", "message": "Deployment data/pg not found",
+                "problem": {
+                    "axis": "health", "state": "NotFound", "severity": "error", "message": "Deployment data/pg not found",
+                    "object": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
+                },
                 "worst": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
                 "counts": {"Current": 1, "InProgress": 0, "Failed": 0, "Terminating": 0, "NotFound": 1, "Unknown": 0},
                 "objects": 2,
@@ -121,7 +125,11 @@ fn lists_have_the_form_of_the_design() {
         clusters["items"][0],
         json!({
             "name": "prod", "version": "v1.34.1", "status": "NotFound", "message": "Deployment data/pg not found",
-            "worst": {"delivery": "helm", "namespace": "data", "name": "pg"}, "apps": 1,
+            "worst": {"delivery": "helm", "namespace": "data", "name": "pg"}, "apps": 1, "problems": 1,
+            "problem": {
+                "axis": "health", "state": "NotFound", "severity": "error", "message": "Deployment data/pg not found",
+                "object": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
+            },
             "counts": {"Current": 0, "InProgress": 0, "Failed": 0, "Terminating": 0, "NotFound": 1, "Unknown": 0},
             "errors": 0, "freshness": {"state": "live", "observedAt": "2026-03-01T12:00:00Z"},
         })

@@ -173,20 +173,55 @@ fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Cha
     let (previous, current) = previous_and_current(deployment, &sets);
     let Some(current) = current else { return };
     let Some(previous) = previous else { return created(deployment, found) };
-    let Some(when) = created_at(current) else { return };
-    // One that was made before the other was taken up again: when, it does not say.
-    if created_at(previous).is_some_and(|before| before > when) {
-        return;
-    }
+    let Some(created) = created_at(current) else { return };
+    // A ReplicaSet that is older than the one before it was taken up again: a rollback, or a template that came back.
+    let is_reused = created_at(previous).is_some_and(|before| before > created);
+    let (when, by) = match is_reused {
+        false => (created, None),
+        true => match taken_up(deployment, previous, current) {
+            Some(taken_up) => taken_up,
+            None => return,
+        },
+    };
     let object = ObjectName::of(deployment);
     for (container, from, to) in images(previous, current) {
         let change = Change::new(when, ChangeKind::Image, object.clone());
-        found.push(Change { container: Some(container), from, to, ..change });
+        found.push(Change { container: Some(container), from, to, by: by.clone(), ..change });
     }
     let fields = differing(previous, current);
     if !fields.is_empty() {
-        found.push(Change { fields, ..Change::new(when, ChangeKind::Template, object) });
+        found.push(Change { fields, by, ..Change::new(when, ChangeKind::Template, object) });
     }
+}
+
+/// Returns when a Deployment took up an old ReplicaSet again, and who wrote the template, where that is known: by who wrote
+/// the Deployment's template, else by when the controller numbered the ReplicaSet.
+fn taken_up(
+    deployment: &Object<'_>,
+    previous: &Object<'_>,
+    current: &Object<'_>,
+) -> Option<(Timestamp, Option<String>)> {
+    let is_later = |(when, _): &(Timestamp, Option<String>)| created_at(previous).is_none_or(|it| *when > it);
+    let template: &[&str] = &["f:spec", "f:template"];
+    if let Some(written) = written_at(deployment, template).filter(is_later) {
+        return Some(written);
+    }
+    let revision: &[&str] = &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/revision"];
+    let numbered = written_at(current, revision).map(|(when, _)| (when, None));
+    numbered.filter(is_later)
+}
+
+/// Returns the newest time at which a field manager wrote what stands at a path, and the manager. The status has managers of
+/// its own.
+fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
+    let entries = managers.filter_map(|entry| {
+        let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
+        entry.get("fieldsV1")?.at(path).filter(|_| !is_of_status)?;
+        let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
+        Some((time(entry.get("time"))?, manager.map(Cow::into_owned)))
+    });
+    entries.max()
 }
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];

@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
-use taffrail_apps::{App, AppList, SyncState};
+use taffrail_apps::view::{self, AppDetail, ObjectName, ReconciledRow, TreeNode, text};
+use taffrail_apps::{App, AppList, Axis, SyncState};
 use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, indented, printable, screen, style};
+use crate::output::{answer, app_style, indented, printable, screen, style};
 use crate::source::Source;
 
 pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<E
         }
     })?;
     let mut exit = get::tell(fleet, &errors, arguments.output == AppOutput::Table);
-    if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
+    if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
@@ -46,12 +46,14 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     let bold = Style::new().bold();
     let mut out = answer::people();
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
-    let colour = style(app.effective());
+    let colour = app_style(app);
     let health = text::health(app, now);
-    // Suspended is said beside the health already, and of labels nobody keeps revisions.
+    // The problem is said beside the health already, and of labels nobody keeps revisions.
+    let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {
         SyncState::Unknown | SyncState::Suspended => String::new(),
-        state => format!(", {}", if state == SyncState::Failed { "sync Failed" } else { state.as_str() }),
+        _ if is_said => String::new(),
+        state => format!(", {}", if state == SyncState::Failed { "sync failed" } else { state.as_str() }),
     };
     writeln!(out, "{bold}{}{bold:#}{}: {colour}{health}{colour:#}{sync}", app.app, printable(&place))?;
     if app.effective() != Status::Current {
@@ -61,9 +63,11 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
         indented(&mut out, "", &message)?;
     }
-    let troubled = matches!(app.sync.state, SyncState::Failed | SyncState::Unknown) && !app.said.is_empty();
-    if troubled && (app.said != app.message || app.effective() == Status::Current) {
-        indented(&mut out, "", &format!("Sync: {}", text::revision(&app.said)))?;
+    let besides = app.problems.iter().filter(|it| it.axis != Axis::Health && !it.message.is_empty());
+    for problem in besides.filter(|it| it.message != app.message || app.effective() == Status::Current) {
+        let since = problem.since.map(|since| format!(", {}", text::ago(since, now))).unwrap_or_default();
+        let line = format!("{}{since}: {}", capitalised(problem.axis), text::revision(&problem.message));
+        indented(&mut out, "", &line)?;
     }
 
     writeln!(out, "\n{bold}Application details:{bold:#}")?;
@@ -115,10 +119,26 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     }
 
     writeln!(out, "\n{bold}Deployment details:{bold:#}")?;
-    objects(&detail.lines(), &mut out)
+    objects(app, &detail.lines(), &mut out)
 }
 
-fn objects(lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
+fn capitalised(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Freshness => "Freshness",
+        Axis::Health => "Health",
+        Axis::Sync => "Sync",
+        Axis::Source => "Source",
+    }
+}
+
+/// What the delivery tool says of the sync of an object.
+fn unsynced(app: &App, object: &ObjectName) -> Option<String> {
+    let own = app.unsynced.iter().find(|it| ObjectName::from(&it.key) == *object)?;
+    let colon = if own.message.is_empty() { "" } else { ": " };
+    Some(format!("{}{colon}{}", own.state, own.message))
+}
+
+fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
     if lines.is_empty() {
         return writeln!(out, "no objects");
     }
@@ -144,7 +164,13 @@ fn objects(lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
             Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
             _ => &line.message,
         };
-        let message = text::revision(message);
+        let unsynced = line.object.as_ref().and_then(|object| unsynced(app, object));
+        let message = match unsynced {
+            Some(unsynced) if message.is_empty() => unsynced,
+            Some(unsynced) => format!("{message}; {unsynced}"),
+            None => message.to_owned(),
+        };
+        let message = text::revision(&message);
         let message = if message.is_empty() { Cell::blank() } else { Cell::new(message) };
         table.row(vec![
             Cell::new(&kind),

@@ -8,15 +8,16 @@ use taffrail_apps::view::{
     Answer, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, text,
 };
 use taffrail_apps::{
-    App, AppList, AppQuery, Asked, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery, Lookup,
-    ObjectKey, Objects, Resource, Snapshot, changes, declared, filter, is_alias,
+    App, AppList, AppQuery, Asked, Axis, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery,
+    Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Snapshot, changes, declared, filter, is_alias,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::{answer, fitting, indented, printable, screen, style};
+use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
+use crate::program;
 use crate::source::{Fleet, Source, asked};
 
 use super::get::{self, complaints};
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         complaint.print();
         exit = exit.max(complaint.exit);
     }
-    if arguments.exit_status && subjects.iter().any(|subject| subject.app.effective() != Status::Current) {
+    if arguments.exit_status && subjects.iter().any(|subject| subject.app.pressing().is_some()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
@@ -195,9 +196,9 @@ fn choose<'l>(
     }
     if names.is_empty() {
         let is_inside = |app: &&App| namespace.is_none_or(|namespace| namespace == app.app.namespace);
-        let is_unwell = |app: &&App| app.effective() != Status::Current && in_cluster(&app.app.target);
+        let is_unwell = |app: &&App| app.pressing().is_some() && in_cluster(&app.app.target);
         let mut apps: Vec<&App> = list.apps.iter().filter(is_inside).filter(is_unwell).collect();
-        apps.sort_by_key(|app| app.effective());
+        apps.sort_by_key(|app| (app.effective(), app.problem().map(|problem| problem.severity)));
         return (apps.into_iter().map(Subject::app).collect(), Vec::new());
     }
     let mut chosen = Vec::new();
@@ -327,7 +328,9 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
 fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
         if is_all {
-            answer::tell("Nothing found that is not ready.\n".to_owned());
+            answer::tell(
+                "Nothing found that is not ready, and no sync or source with a problem.\n".to_owned(),
+            );
         }
         return Ok(());
     }
@@ -357,15 +360,18 @@ fn explain(
         _ => app.app.to_string(),
     };
     let cluster = if several { format!(" in {}", app.app.target) } else { String::new() };
-    let colour = style(app.effective());
+    let colour = app_style(app);
     let subject = printable(&subject);
     let health = text::health(app, now);
-    let sync = explanation.sync.map(|sync| format!(", sync {sync}")).unwrap_or_default();
-    writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}{sync}", printable(&cluster))?;
+    writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}", printable(&cluster))?;
     flagged(out, explanation)?;
     of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
-        if !explanation.message.is_empty() {
+        if !app.is_well() {
+            writeln!(out)?;
+            problems(out, app, now)?;
+            unsynced(out, app)?;
+        } else if !explanation.message.is_empty() {
             indented(out, "  ", &explanation.message)?;
         }
         return further(out, explanation);
@@ -405,7 +411,67 @@ fn explain(
             writeln!(out, "  … and {} more: taffrail app {}", others.len() - NAMED, app.app.name)?;
         }
     }
+    if app.problems.iter().any(|problem| problem.axis != Axis::Health) {
+        writeln!(out)?;
+        problems(out, app, now)?;
+    }
+    unsynced(out, app)?;
     further(out, explanation)
+}
+
+/// What there is to look at besides the health.
+fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let besides: Vec<_> = app.problems.iter().filter(|problem| problem.axis != Axis::Health).collect();
+    let title = match besides.as_slice() {
+        [] => return Ok(()),
+        [only] if only.axis == Axis::Sync => "Sync",
+        [only] if only.axis == Axis::Source => "Source",
+        [only] if only.axis == Axis::Freshness => "Freshness",
+        _ => "Sync and source",
+    };
+    writeln!(out, "{bold}{title}{bold:#}")?;
+    for problem in besides {
+        let about = problem.object.as_ref().map(|key| object(&ObjectName::from(key)));
+        let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
+        let since = problem.since.map(|since| format!(", since {}", text::ago(since, now)));
+        indented(out, "  ", &format!("{about}{}{}", problem.state, since.unwrap_or_default()))?;
+        // Many messages name their object themselves.
+        let message = problem.message.strip_prefix(&*about).unwrap_or(&problem.message);
+        if !message.is_empty() {
+            indented(out, "  ", &text::revision(message))?;
+        }
+    }
+    Ok(())
+}
+
+/// The objects that are not synced by the word of the delivery tool.
+fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
+    let bold = Style::new().bold();
+    // What the problem says is said already.
+    let is_said = |own: &&ObjectSync| {
+        let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
+        app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
+    };
+    let unsynced: Vec<_> = app.unsynced.iter().filter(|own| !is_said(own)).collect();
+    if unsynced.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "{bold}Not synced{bold:#}")?;
+    for own in unsynced.iter().take(NAMED) {
+        let colon = if own.message.is_empty() { "" } else { ": " };
+        let name = object(&ObjectName::from(&own.key));
+        indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
+    }
+    match unsynced.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => writeln!(
+            out,
+            "  … and {more} more: {}",
+            program::typed(&format!("taffrail app {}", app.app.name))
+        ),
+    }
 }
 
 /// What changed before, each with how long before the object turned red.

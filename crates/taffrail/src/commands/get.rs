@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
@@ -13,7 +14,7 @@ use taffrail_status::Status;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen, style};
+use crate::output::{answer, app_style, screen, style, sync_style};
 use crate::program;
 use crate::reasons;
 use crate::source::{Fleet, NOTHING_MORE, Source, asked};
@@ -70,6 +71,8 @@ pub(super) fn tell(fleet: &Fleet, errors: &[AppError], for_people: bool) -> Exit
 fn filter(arguments: &FilterArguments) -> Filter {
     Filter {
         status: arguments.status.clone(),
+        problems: arguments.problems,
+        sync: arguments.sync.clone(),
         deliveries: arguments.delivery.clone(),
         suspended: arguments.suspended,
         labels: arguments.selector.clone(),
@@ -87,6 +90,13 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
             let complaint = Complaint::usage(format!("{option} is about objects, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
+        }
+    }
+    if *what != What::Apps {
+        let of_apps = [("--problems", filters.problems), ("--sync", !filters.sync.is_empty())];
+        if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
+            let complaint = Complaint::usage(format!("{option} is about apps, not {}", noun(*what)));
+            return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
         }
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
@@ -197,14 +207,14 @@ impl Shown<'_> {
         let current = Status::Current.as_str();
         let Filter { status, kinds, images, .. } = self.filter;
         match self.arguments.what {
-            What::Clusters => self.clusters().items.iter().all(|row| row.status == current),
+            What::Clusters => {
+                self.clusters().items.iter().all(|row| row.status == current && row.problems == 0)
+            }
             // Who asks for some objects does not ask for what their app says.
             What::Resources if status.is_some() || !kinds.is_empty() || !images.is_empty() => {
                 self.resources().items.iter().all(|row| row.status == current)
             }
-            What::Apps | What::Resources => {
-                self.list.apps.iter().all(|app| app.effective() == Status::Current)
-            }
+            What::Apps | What::Resources => self.list.apps.iter().all(|app| app.pressing().is_none()),
         }
     }
 
@@ -256,7 +266,9 @@ impl Shown<'_> {
             rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
         };
         let rows: Vec<Row> = match arguments.what {
-            What::Apps => lost(list.apps.iter().map(|app| app_row(app, fleet.aged)).collect()),
+            What::Apps => {
+                lost(list.apps.iter().map(|app| app_row(app, fleet.aged, !wide && !is_chosen)).collect())
+            }
             What::Clusters => self.clusters().items.iter().map(|row| cluster_row(row, fleet.aged)).collect(),
             What::Resources => {
                 lost(self.resources().items.iter().map(|row| resource_row(row, fleet.aged)).collect())
@@ -303,7 +315,7 @@ fn noun(what: What) -> &'static str {
 }
 
 /// What a narrow screen lacks first.
-const SPARE: &[&str] = &["DELIVERY", "APPLIED", "HOME", "APP", "VERSION", "SYNC"];
+const SPARE: &[&str] = &["APPLIED", "DELIVERY", "HOME", "APP", "VERSION", "SINCE", "SYNC"];
 
 type Row = BTreeMap<&'static str, Cell>;
 
@@ -311,17 +323,18 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     if wide {
         let of_revisions = ["SYNC", "APPLIED", "WANTED", "LAST SUCCESS"];
         [
-            &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "OBJECTS"],
+            &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "OBJECTS"],
             &of_revisions[..],
             &["SOURCE", "WORST", "MESSAGE"],
         ]
         .concat()
     } else {
-        vec!["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SYNC", "APPLIED", "MESSAGE"]
+        vec!["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "SYNC", "APPLIED", "MESSAGE"]
     }
 }
 
-fn app_row(app: &App, now: Timestamp) -> Row {
+/// The row of an app; a short one names the delivery in short, and leaves out a message that only repeats the revision.
+fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     let revision = |revision: &Option<String>| match revision {
         Some(revision) => Cell::new(text::revision(revision)),
         None => Cell::new(text::NONE),
@@ -333,22 +346,38 @@ fn app_row(app: &App, now: Timestamp) -> Row {
     });
     let source = app.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
     let last = app.sync.last_success.map(|at| text::ago(at, now));
+    let since = app.problem().and_then(|problem| problem.since);
+    let since = since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
+    let said = text::revision(message(app));
+    let applied = app.sync.applied.as_deref().map(text::revision);
+    let is_ready = app.effective() == Status::Current && app.pressing().is_none();
+    let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
     BTreeMap::from([
         ("CLUSTER", Cell::new(&app.app.target)),
         ("HOME", Cell::new(if app.app.home == app.app.target { "" } else { &app.app.home })),
         ("NAMESPACE", Cell::new(&app.app.namespace)),
         ("NAME", Cell::new(&app.app.name)),
-        ("DELIVERY", Cell::new(app.app.delivery.as_str())),
-        ("STATUS", Cell::styled(text::health(app, now), style(app.effective()))),
+        (
+            "DELIVERY",
+            Cell::new(if short { text::delivery(app.app.delivery) } else { app.app.delivery.as_str() }),
+        ),
+        ("SINCE", Cell::new(since.unwrap_or_default())),
+        ("STATUS", Cell::styled(text::health(app, now), app_style(app))),
         ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
-        ("SYNC", Cell::new(app.sync.state.as_str())),
+        ("SYNC", Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state))),
         ("APPLIED", revision(&app.sync.applied)),
         ("WANTED", revision(&app.sync.desired)),
         ("LAST SUCCESS", Cell::new(last.unwrap_or_default())),
         ("SOURCE", Cell::new(source.unwrap_or_default())),
         ("WORST", Cell::new(worst.unwrap_or_default())),
-        ("MESSAGE", Cell::new(text::revision(&app.message))),
+        ("MESSAGE", if short && repeats { Cell::blank() } else { Cell::new(said) }),
     ])
+}
+
+/// The message of the column: of an app that is Ready with a problem, that of the problem.
+fn message(app: &App) -> &str {
+    let besides = app.pressing().filter(|_| app.effective() == Status::Current);
+    besides.map_or(&app.message, |problem| &problem.message)
 }
 
 /// A row for each cluster that did not answer: what is missing must not look as if it were not there.
@@ -361,6 +390,10 @@ fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
             ("MESSAGE", Cell::new(format!("{}: {}", error.error.reason, error.error.message))),
         ])
     })
+}
+
+fn cluster_style(cluster: &view::ClusterRow, status: Status) -> Style {
+    if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
 /// How a cluster is read; of dumps there is nothing to say.
@@ -385,8 +418,8 @@ fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
         ("CLUSTER", Cell::new(&cluster.name)),
         ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
         ("ALIASES", Cell::new(cluster.aliases.join(","))),
-        ("STATUS", Cell::styled(status.word(), style(status))),
-        ("APPS", Cell::new(format!("{}/{}", cluster.counts.current, cluster.apps))),
+        ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster, status))),
+        ("APPS", Cell::new(format!("{}/{}", cluster.counts.current.min(cluster.ready()), cluster.apps))),
         ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
         ("OBSERVED", Cell::new(cluster.freshness.observed_at.as_deref().unwrap_or(cluster.freshness.state))),
         ("MESSAGE", Cell::new(text::revision(&cluster.message))),

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
         TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.aged),
     })?;
     let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json);
-    if arguments.exit_status && found.iter().any(|app| app.effective() != Status::Current) {
+    if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use taffrail_apps::{App, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -31,6 +32,26 @@ pub(crate) fn style(status: Status) -> Style {
         Status::Unknown => AnsiColor::Magenta.on_default(),
         Status::Terminating | Status::InProgress => AnsiColor::Yellow.on_default(),
         Status::Current => AnsiColor::Green.on_default(),
+    }
+}
+
+/// Returns the colour of the status of an app: one that is Ready with a problem is not green.
+pub(crate) fn app_style(app: &App) -> Style {
+    let is_ready = app.effective() == Status::Current;
+    match app.problem().map(|problem| problem.severity) {
+        Some(ProblemSeverity::Error) if is_ready => style(Status::Failed),
+        Some(_) if is_ready => style(Status::InProgress),
+        _ => style(app.effective()),
+    }
+}
+
+/// Returns the colour of the state of a sync.
+pub(crate) fn sync_style(state: SyncState) -> Style {
+    match state {
+        SyncState::Synced => style(Status::Current),
+        SyncState::Failed => style(Status::Failed),
+        SyncState::OutOfSync | SyncState::Syncing | SyncState::Suspended => style(Status::InProgress),
+        SyncState::Unknown => Style::new(),
     }
 }
 

@@ -47,9 +47,12 @@ Ingress          podinfo                   Ready    shop
 fn an_app_that_is_well_but_not_in_sync_says_what_its_tool_says() {
     let answer = of_case(&["app", "api"], "argo-failures", &[]);
     let mut lines = answer.stdout.lines();
-    assert_eq!(lines.next(), Some("argo-application argocd/api: Ready, sync Failed"));
+    assert_eq!(lines.next(), Some("argo-application argocd/api: Ready, sync failed"));
     assert!(
-        lines.next().unwrap().starts_with("Sync: one or more objects failed to apply"),
+        lines
+            .next()
+            .unwrap()
+            .starts_with("Sync, 40 min ago: Deployment api/api: Deployment.apps \"api\" is invalid"),
         "{}",
         answer.stdout
     );

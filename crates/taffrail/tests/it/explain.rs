@@ -134,12 +134,12 @@ fn without_a_name_all_that_is_not_ready_is_explained() {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["app"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&list), ["web", "metrics"], "the worst comes first");
+    assert_eq!(names(&list), ["web", "metrics", "api", "docs"], "the worst comes first");
     assert_eq!(explain("argo-failures", &["--exit-status"]).code, 1);
 
     let well = explain("flux-kustomization-well", &["--exit-status"]);
     assert_eq!((well.code, well.stdout.as_str()), (0, ""));
-    assert_eq!(well.stderr, "Nothing found that is not ready.\n");
+    assert_eq!(well.stderr, "Nothing found that is not ready, and no sync or source with a problem.\n");
     let well = explain("flux-kustomization-well", &["shop", "-o", "json"]).json();
     assert_eq!((&well["health"], well.get("object")), (&"Current".into(), None));
 }
@@ -176,7 +176,7 @@ fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
     for (name, sync) in [("docs", "Unknown"), ("api", "Failed")] {
         let answer = explain("argo-failures", &[name]);
         let (first, rest) = answer.stdout.split_once('\n').unwrap();
-        assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {sync}"));
+        assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {}", sync.to_lowercase()));
         let next = format!("\n\nLook further\n  kubectl describe application.argoproj.io {name} -n argocd\n");
         assert!(rest.ends_with(&next), "{rest}");
         let json = explain("argo-failures", &[name, "-o", "json"]).json();

@@ -17,6 +17,8 @@ flux-kustomization/flux-system/ks-07
 config-sync/ns-2/repo-sync
 flux-kustomization/flux-system/ks-17
 label/ns-4/label-04
+flux-kustomization/flux-system/ks-13
+helm/ns-3/helm-03
 "
     );
     assert_eq!(
@@ -79,7 +81,8 @@ fn the_exit_status_is_about_what_is_shown() {
         of_case(&["get", what, "--exit-status"], "sixty-apps", arguments).code
     };
     assert_eq!(code("apps", &[]), 1);
-    assert_eq!(code("apps", &["--delivery", "helm"]), 0);
+    assert_eq!(code("apps", &["--delivery", "helm"]), 1, "a release of which the upgrade failed");
+    assert_eq!(code("apps", &["--delivery", "kpt"]), 0);
     assert_eq!(code("resources", &["--status", "NotFound"]), 1);
     assert_eq!(code("resources", &["--status", "Ready"]), 0);
 }

@@ -23,11 +23,11 @@ fn apps_of_a_dump() {
     assert_eq!(
         answer.stdout,
         "\
-NAMESPACE     NAME     DELIVERY             STATUS              SYNC        APPLIED              MESSAGE
-flux-system   config   flux-kustomization   Ready               OutOfSync   main@sha1:0e260ed7   Applied revision: main@sha1:0e260ed7
-flux-system   db       flux-kustomization   Ready (suspended)   Suspended   main@sha1:0e260ed7   Applied revision: main@sha1:0e260ed7
-flux-system   web      flux-kustomization   InProgress          Syncing     main@sha1:0e260ed7   containers with unready status: [web]
-web           cache    flux-helmrelease     InProgress          Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s
+NAMESPACE     NAME     DELIVERY   STATUS              SINCE   SYNC        APPLIED              MESSAGE
+flux-system   config   ks         Ready, OutOfSync    40m     OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and its controller has not applied it
+flux-system   db       ks         Ready (suspended)   -       Suspended   main@sha1:0e260ed7
+flux-system   web      ks         InProgress          35s     Syncing     main@sha1:0e260ed7   containers with unready status: [web]
+web           cache    hr         InProgress          20s     Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s
 "
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));

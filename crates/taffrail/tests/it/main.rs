@@ -15,6 +15,7 @@ mod get;
 mod golden;
 mod manifests;
 mod output_docs;
+mod problem;
 mod rules;
 mod sameness;
 mod settings;

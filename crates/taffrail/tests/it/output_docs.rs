@@ -117,6 +117,10 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     // What is well, but not new, or not left to run.
     compare(of_case(&["explain", "docs"], "argo-failures", &["-o", "json"]));
     compare(of_case(&["explain", "docs", "api"], "argo-failures", &["-o", "json"]));
+    // What Argo CD says object by object.
+    compare(of_case(&["explain", "api"], "argo-failures", &["-o", "json"]));
+    compare(of_case(&["app", "api"], "argo-failures", &["-o", "json"]));
+    compare(of_case(&["get", "resources"], "argo-failures", &["-o", "json"]));
     let suspended = |name: &str| {
         format!(
             "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}, namespace: shop}}\n\

@@ -114,7 +114,8 @@ fn the_exit_code_says_whether_green_may_be_wrong() {
     assert_eq!(code("flux-source-failed", &["--exit-status"]), 1);
     // What says less than it seems to, or concerns what is not green, proves nothing.
     assert_eq!(code("label-groups", &["--exit-status"]), 0);
-    assert_eq!(code("argo-failures", &["--exit-status"]), 0);
+    // A sync that failed is a problem of what is Ready.
+    assert_eq!(code("argo-failures", &["--exit-status"]), 1);
     let broken = taffrail(&["trust", "--from", "-"], "{apiVersion: v1, kind: [");
     assert_eq!(broken.code, 3, "{}", broken.stdout);
     assert!(broken.stdout.contains("unread"), "{}", broken.stdout);

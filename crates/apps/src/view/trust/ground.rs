@@ -213,15 +213,6 @@ pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     delivery::time(object.at(path))
 }
 
-/// Since when a field has its value, as far as the API server's notes of who wrote what tell.
-pub(super) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
-    let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
-    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let managers = object.at(&["metadata", "managedFields"])?.items()?;
-    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
-    wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
-}
-
 /// When anything but the status of an object was last written.
 pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
     let managers = object.at(&["metadata", "managedFields"])?.items()?;

@@ -7,6 +7,7 @@
 mod disagreeing;
 mod fallback;
 mod ground;
+mod problems;
 mod silent;
 mod skewed;
 mod suspended;
@@ -324,6 +325,7 @@ impl TrustReport {
             let looks = [
                 disagreeing::look,
                 unconfirmed::look,
+                problems::look,
                 silent::look,
                 unread::look,
                 skewed::look,

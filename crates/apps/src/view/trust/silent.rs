@@ -10,7 +10,8 @@ use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
-use crate::delivery::{self, flux};
+use crate::delivery::controllers::CONTROLLERS;
+use crate::delivery::{self, flux, span};
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::objects::Observed;
 use crate::sync::{SyncState, shorten};
@@ -109,75 +110,15 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
     lost.into_iter().map(made).collect()
 }
 
-/// A controller that delivers apps: how to know it, and whose apps it delivers.
-struct Deliverer {
-    name: &'static str,
-    of: &'static [Delivery],
-    means: &'static str,
-}
-
-const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
-
-const DELIVERERS: [Deliverer; 7] = [
-    Deliverer {
-        name: "source-controller",
-        of: FLUX,
-        means: "nobody fetches sources: what is pushed is not seen",
-    },
-    Deliverer {
-        name: "kustomize-controller",
-        of: &[Delivery::FluxKustomization],
-        means: "nobody reconciles Kustomizations: what they say of themselves is old",
-    },
-    Deliverer {
-        name: "helm-controller",
-        of: &[Delivery::FluxHelmRelease],
-        means: "nobody reconciles HelmReleases: what they say of themselves is old",
-    },
-    Deliverer {
-        name: "argocd-application-controller",
-        of: &[Delivery::ArgoApplication],
-        means: "nobody compares Applications: what they say of themselves is old",
-    },
-    Deliverer {
-        name: "argocd-repo-server",
-        of: &[Delivery::ArgoApplication],
-        means: "nobody fetches what Applications want: a new revision is not seen",
-    },
-    Deliverer {
-        name: "reconciler-manager",
-        of: &[Delivery::ConfigSync],
-        means: "nobody looks after the reconcilers of RootSyncs and RepoSyncs",
-    },
-    Deliverer {
-        name: "resource-group-controller-manager",
-        of: &[Delivery::ConfigSync, Delivery::Kpt],
-        means: "nobody keeps the statuses of ResourceGroups",
-    },
-];
-
 /// Controllers that deliver apps and do not run, by their workloads and by their leases.
 fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for deliverer in &DELIVERERS {
+    for deliverer in &CONTROLLERS {
         let apps = ground.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
         if apps.is_empty() {
             continue;
         }
-        let stopped =
-            ["Deployment", "StatefulSet"].into_iter().flat_map(|kind| ground.objects.of_kind("apps", kind));
-        let stopped = stopped.filter(|observed| observed.key.name == deliverer.name).find_map(|observed| {
-            let object = &observed.object;
-            let available = number(object, &["status", "availableReplicas"]).unwrap_or(0);
-            let wanted = number(object, &["spec", "replicas"]).unwrap_or(1);
-            let is_read = observed.body == crate::objects::Body::Whole;
-            (is_read && (wanted == 0 || available == 0)).then(|| {
-                let unavailable =
-                    object.condition("Available").and_then(|it| delivery::time(it.get("lastTransitionTime")));
-                let how = if wanted == 0 { "is scaled to 0" } else { "has no Pod that is available" };
-                (observed.key.clone(), unavailable, how)
-            })
-        });
+        let stopped = deliverer.stopped(ground.objects, None).map(|it| (it.key, it.since, it.how));
         let lease = || {
             let leases = ground.leases().filter(|lease| {
                 lease.key.namespace != "kube-node-lease"
@@ -398,43 +339,4 @@ fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
             .of(apps)
             .next(next),
     ]
-}
-
-/// A span of time as Go writes it: `1h30m`, `10m0s`, `500ms`.
-fn span(text: &str) -> Option<SignedDuration> {
-    let mut rest = text;
-    let mut sum = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let (number, other) = rest.split_at(digits);
-        let unit = other.find(|character: char| character.is_ascii_digit()).unwrap_or(other.len());
-        let (unit, other) = other.split_at(unit);
-        let seconds = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 0.001,
-            "us" | "µs" => 0.000_001,
-            "ns" => 0.000_000_001,
-            _ => return None,
-        };
-        sum += number.parse::<f64>().ok()? * seconds;
-        rest = other;
-    }
-    SignedDuration::try_from_secs_f64(sum).ok().filter(|span| *span > SignedDuration::ZERO)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_read_as_go_writes_them() {
-        for (text, seconds) in [("10m0s", 600), ("1h", 3600), ("1h30m", 5400), ("90s", 90), ("1500ms", 1)] {
-            assert_eq!(span(text).map(|span| span.as_secs()), Some(seconds), "{text}");
-        }
-        for wrong in ["", "10", "m", "1d", "ten minutes", "1h-3m", "1e400h"] {
-            assert_eq!(span(wrong), None, "{wrong}");
-        }
-    }
 }

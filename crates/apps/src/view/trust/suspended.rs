@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_status::json::Value;
 
-use super::ground::{Ground, found, is_set, is_well, written};
+use super::ground::{Ground, found, is_set, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
-use crate::delivery::flux;
+use crate::delivery::{flux, written};
 use crate::identity::{Delivery, ObjectKey};
 use crate::sync::SyncState;
 use crate::view::command;

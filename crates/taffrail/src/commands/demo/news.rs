@@ -12,8 +12,17 @@ use crate::source::Held;
 /// How many changes are remembered.
 const REMEMBERED: usize = 50;
 
-/// How many there are of each status, the worst first; those of which there are none are left out.
-pub(super) type Counts = Vec<(Status, usize)>;
+/// What apps are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tally {
+    /// The status; of those that are Ready, those without a problem.
+    Of(Status),
+    /// Ready, with a problem on another axis.
+    Problem,
+}
+
+/// How many there are of each sort; those of which there are none are left out.
+pub(super) type Counts = Vec<(Tally, usize)>;
 
 /// One cluster.
 #[derive(Debug, Clone)]
@@ -60,6 +69,8 @@ impl Concern {
                 "Ready (suspended)" => "Suspended",
                 "sync failed" => "Sync failed",
                 "sync unknown" => "Sync unknown",
+                "source failed" => "Source failed",
+                "not synced" => "Not synced",
                 word => word,
             }),
         }
@@ -121,8 +132,13 @@ impl News {
         let list = held.apps(now);
         let rows = ClusterList::new(&held.clusters(), &list);
         let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
-            let counts: rollup::Counts = apps.map(App::effective).collect();
-            ALL.iter().map(|status| (*status, counts.get(*status))).filter(|(_, count)| *count > 0).collect()
+            let (besides, others): (Vec<&App>, Vec<&App>) =
+                apps.partition(|app| app.effective() == Status::Current && app.pressing().is_some());
+            let counts: rollup::Counts = others.into_iter().map(App::effective).collect();
+            let of = |status: &Status| (Tally::Of(*status), counts.get(*status));
+            let besides = std::iter::once((Tally::Problem, besides.len()));
+            let all = ALL.iter().map(of).chain(besides);
+            all.filter(|(_, count)| *count > 0).collect()
         };
         self.counts = counts(&mut list.apps.iter());
         let clusters = rows.items.iter().zip(&self.regions).map(|(row, region)| {
@@ -218,7 +234,7 @@ impl News {
             let seen = self.known.get(&app.app).and_then(|known| known.since);
             let state = state(app);
             let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
-            let since = app.speaker.as_ref().and_then(|speaker| speaker.since).or(seen);
+            let since = app.problem().and_then(|problem| problem.since).or(seen);
             let message = message(app);
             let kind = if app.health == Status::Current { Kind::Unsynced } else { Kind::Unwell };
             let known = concerns.iter_mut().find(|known| {
@@ -300,25 +316,17 @@ const ALL: [Status; 6] = [
 
 /// Whether an app is not as it should be.
 fn is_concern(app: &App) -> bool {
-    app.effective() != Status::Current || is_unsynced(app)
-}
-
-/// Whether something else is wanted than runs, and nobody is bringing it.
-fn is_unsynced(app: &App) -> bool {
-    matches!(app.sync.state, SyncState::OutOfSync | SyncState::Failed | SyncState::Suspended)
-        || app.sync.state == SyncState::Unknown && app.sync.applied.is_some()
+    !app.is_well()
 }
 
 /// How an app is, in words.
 fn state(app: &App) -> String {
     let word = app.health.word();
-    match app.sync.state {
-        SyncState::Suspended => format!("{word} (suspended)"),
-        _ if app.health == Status::Current && is_unsynced(app) => match app.sync.state {
-            SyncState::Failed => format!("{word}, sync failed"),
-            SyncState::Unknown => format!("{word}, sync unknown"),
-            other => format!("{word}, {other}"),
-        },
+    match app.problem().filter(|_| app.health == Status::Current) {
+        Some(problem) if !problem.words().is_empty() && problem.words() != "suspended" => {
+            format!("{word}, {}", problem.words())
+        }
+        _ if app.suspended => format!("{word} (suspended)"),
         _ => word.to_owned(),
     }
 }
@@ -335,6 +343,9 @@ fn message(app: &App) -> String {
         }
         (Status::Current, SyncState::OutOfSync, ..) => {
             "what runs was changed, and is not what is declared".to_owned()
+        }
+        (Status::Current, ..) if !app.is_well() => {
+            text::line(app.problem().map_or("", |problem| &problem.message))
         }
         _ => text::line(&app.message),
     };

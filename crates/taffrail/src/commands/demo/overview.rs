@@ -8,7 +8,7 @@ use taffrail_apps::view::text;
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
-use super::news::{Change, ClusterNews, Concern, Counts, Kind, News};
+use super::news::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 use crate::program;
 
@@ -95,7 +95,7 @@ impl Overview {
                 let cluster = concern.clusters.first().map(String::as_str).unwrap_or_default();
                 match (concern.kind, concern.is_remote) {
                     (_, true) => format!("taffrail explain {app} --all-contexts"),
-                    (Kind::Unsynced, _) => format!("taffrail app {app} --context {cluster}"),
+                    (Kind::Unsynced, _) => format!("taffrail explain {app} --context {cluster}"),
                     _ => format!("taffrail explain {app} --context {cluster}"),
                 }
             }
@@ -156,10 +156,13 @@ fn shape(status: Status) -> &'static str {
 
 /// Numbers of apps by status, with words or without.
 fn counted(counts: &Counts, words: bool) -> String {
-    let one = |(status, count): &(Status, usize)| {
-        let colour = style(*status);
-        let word = if words { format!(" {}", status.word()) } else { String::new() };
-        format!("{colour}{} {count}{word}{colour:#}", shape(*status))
+    let one = |(tally, count): &(Tally, usize)| {
+        let (colour, shape, word) = match tally {
+            Tally::Of(status) => (style(*status), shape(*status), status.word()),
+            Tally::Problem => (AnsiColor::Yellow.on_default(), "≠", "with a problem"),
+        };
+        let word = if words { format!(" {word}") } else { String::new() };
+        format!("{colour}{shape} {count}{word}{colour:#}")
     };
     counts.iter().map(one).collect::<Vec<_>>().join("  ")
 }
@@ -297,7 +300,8 @@ mod tests {
 
     fn news(concerns: usize) -> News {
         let mut news = News::new(&[]);
-        let counts = vec![(Status::Current, 8), (Status::Failed, 1), (Status::InProgress, 1)];
+        let of = Tally::Of;
+        let counts = vec![(of(Status::Current), 8), (of(Status::Failed), 1), (of(Status::InProgress), 1)];
         for (place, region) in ["Europe", "Americas", "Asia Pacific"].iter().cycle().take(12).enumerate() {
             news.clusters.push(ClusterNews {
                 name: format!("cluster-{place}"),
@@ -306,7 +310,7 @@ mod tests {
                 lost: (place == 4).then(|| ("no route".to_owned(), Some(NOW))),
             });
         }
-        news.counts = vec![(Status::Current, 80), (Status::Failed, 10), (Status::Unknown, 9)];
+        news.counts = vec![(of(Status::Current), 80), (of(Status::Failed), 10), (of(Status::Unknown), 9)];
         for number in 0..concerns {
             news.concerns.push(Concern {
                 status: Status::Failed,

@@ -1,0 +1,148 @@
+//! The controllers that deliver apps, and whether they run.
+
+use jiff::Timestamp;
+use taffrail_status::json::Value;
+
+use super::{Declaration, argo, time};
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Body, Objects, Observed};
+use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
+use crate::sync::SyncState;
+
+/// A controller that delivers apps: its name, the apps that it delivers, and what its absence means.
+pub(crate) struct Controller {
+    pub(crate) name: &'static str,
+    pub(crate) of: &'static [Delivery],
+    /// What stands still without it, in words.
+    pub(crate) means: &'static str,
+    /// The axis on which its absence shows.
+    axis: Option<Axis>,
+    /// The namespace in which its installer puts it.
+    namespace: &'static str,
+}
+
+const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
+
+pub(crate) const CONTROLLERS: [Controller; 7] = [
+    Controller {
+        name: "source-controller",
+        of: FLUX,
+        means: "nobody fetches sources: what is pushed is not seen",
+        axis: Some(Axis::Source),
+        namespace: "flux-system",
+    },
+    Controller {
+        name: "kustomize-controller",
+        of: &[Delivery::FluxKustomization],
+        means: "nobody reconciles Kustomizations: what they say of themselves is old",
+        axis: Some(Axis::Sync),
+        namespace: "flux-system",
+    },
+    Controller {
+        name: "helm-controller",
+        of: &[Delivery::FluxHelmRelease],
+        means: "nobody reconciles HelmReleases: what they say of themselves is old",
+        axis: Some(Axis::Sync),
+        namespace: "flux-system",
+    },
+    Controller {
+        name: "argocd-application-controller",
+        of: &[Delivery::ArgoApplication],
+        means: "nobody compares Applications: what they say of themselves is old",
+        axis: Some(Axis::Sync),
+        namespace: "argocd",
+    },
+    Controller {
+        name: "argocd-repo-server",
+        of: &[Delivery::ArgoApplication],
+        means: "nobody fetches what Applications want: a new revision is not seen",
+        axis: Some(Axis::Source),
+        namespace: "argocd",
+    },
+    Controller {
+        name: "reconciler-manager",
+        of: &[Delivery::ConfigSync],
+        means: "nobody looks after the reconcilers of RootSyncs and RepoSyncs",
+        axis: None,
+        namespace: "config-management-system",
+    },
+    Controller {
+        name: "resource-group-controller-manager",
+        of: &[Delivery::ConfigSync, Delivery::Kpt],
+        means: "nobody keeps the statuses of ResourceGroups",
+        axis: None,
+        namespace: "resource-group-system",
+    },
+];
+
+/// A workload of a controller that does no work.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopped {
+    pub(crate) key: ObjectKey,
+    pub(crate) since: Option<Timestamp>,
+    /// In words that follow the name of the controller.
+    pub(crate) how: &'static str,
+}
+
+impl Controller {
+    /// Returns the workload of the controller if it does no work.
+    ///
+    /// The workload in `preferred` decides, else that in the namespace of the installer, else all of that name: anyone
+    /// may give a Deployment the name of a controller.
+    pub(crate) fn stopped(&self, objects: &dyn Objects, preferred: Option<&str>) -> Option<Stopped> {
+        let kinds = ["Deployment", "StatefulSet"];
+        let named = kinds.into_iter().flat_map(|kind| objects.of_kind("apps", kind));
+        let named: Vec<_> = named.filter(|it| it.key.name == self.name && it.body == Body::Whole).collect();
+        let inside = |namespace: &str| -> Vec<&Observed<'_>> {
+            named.iter().filter(|observed| observed.key.namespace == namespace).collect()
+        };
+        let mut asked = preferred.map(&inside).unwrap_or_default();
+        if asked.is_empty() {
+            asked = inside(self.namespace);
+        }
+        if asked.is_empty() {
+            asked = named.iter().collect();
+        }
+        let stopped: Option<Vec<Stopped>> = asked.into_iter().map(stopped).collect();
+        stopped?.into_iter().next()
+    }
+}
+
+fn stopped(observed: &Observed<'_>) -> Option<Stopped> {
+    let object = &observed.object;
+    let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
+    let available = number(&["status", "availableReplicas"]).unwrap_or(0);
+    let wanted = number(&["spec", "replicas"]).unwrap_or(1);
+    if wanted != 0 && available != 0 {
+        return None;
+    }
+    let since = object.condition("Available").and_then(|it| time(it.get("lastTransitionTime")));
+    let how = if wanted == 0 { "is scaled to 0" } else { "has no Pod that is available" };
+    Some(Stopped { key: observed.key.clone(), since, how })
+}
+
+/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch what it wants.
+pub(crate) fn problem(
+    home: &dyn Objects,
+    app: &Declaration,
+    declaring: &Observed<'_>,
+    _now: Timestamp,
+) -> Option<Problem> {
+    let preferred = (app.delivery == Delivery::ArgoApplication)
+        .then(|| argo::controller(&declaring.object).unwrap_or_else(|| app.namespace.clone()));
+    let preferred = preferred.as_deref();
+    let of_app = CONTROLLERS.iter().filter(|controller| controller.of.contains(&app.delivery));
+    let stopped = of_app.filter_map(|controller| {
+        let axis = controller.axis?;
+        let stopped = controller.stopped(home, preferred)?;
+        let behind = match (axis, app.sync.state) {
+            (Axis::Sync, SyncState::OutOfSync) => "; it is OutOfSync, and nothing will sync it",
+            (Axis::Sync, _) => "; nothing will sync it",
+            _ => "",
+        };
+        let message = format!("{} {}: {}{behind}", controller.name, stopped.how, controller.means);
+        let problem = Problem::new(axis, CONTROLLER_STOPPED, ProblemSeverity::Error);
+        Some(problem.since(stopped.since).says(message).about(&stopped.key))
+    });
+    stopped.min_by_key(|problem| problem.axis)
+}

@@ -1,0 +1,309 @@
+//! The problem of a row: in one place, on one of the axes, whether there is anything to look at.
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::Status;
+
+use crate::apps::{App, Resource};
+use crate::delivery::{self, Declaration, argo, config_sync, controllers, flux, helm};
+use crate::fleet::Fleet;
+use crate::freshness::{Freshness, FreshnessState};
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Objects, Observed, Scope};
+use crate::sync::SyncState;
+
+/// How long a tool may leave a wanted revision untried.
+pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
+
+/// The axis on which a row is not well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Axis {
+    /// The home or the target cluster is not live.
+    Freshness,
+    /// The objects, or the declaring object.
+    Health,
+    /// The way of the wanted revision into the cluster.
+    Sync,
+    /// The way of the wanted revision to the delivery tool.
+    Source,
+}
+
+impl Axis {
+    /// Returns the name used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Axis::Freshness => "freshness",
+            Axis::Health => "health",
+            Axis::Sync => "sync",
+            Axis::Source => "source",
+        }
+    }
+}
+
+/// The weight of a problem, the heaviest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProblemSeverity {
+    /// Something failed, or cannot be known.
+    Error,
+    /// Something is on its way.
+    Waiting,
+    /// Somebody chose it.
+    Notice,
+}
+
+impl ProblemSeverity {
+    /// Returns the name used in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProblemSeverity::Error => "error",
+            ProblemSeverity::Waiting => "waiting",
+            ProblemSeverity::Notice => "notice",
+        }
+    }
+}
+
+/// The reason why a row is not well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The axis.
+    pub axis: Axis,
+    /// The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`.
+    pub state: String,
+    /// How heavy it is.
+    pub severity: ProblemSeverity,
+    /// The time since which it stands, where that is known.
+    pub since: Option<Timestamp>,
+    /// The reason, for people.
+    pub message: String,
+    /// The object that it is about.
+    pub object: Option<ObjectKey>,
+}
+
+impl Problem {
+    pub(crate) fn new(axis: Axis, state: impl Into<String>, severity: ProblemSeverity) -> Problem {
+        Problem { axis, state: state.into(), severity, since: None, message: String::new(), object: None }
+    }
+
+    pub(crate) fn says(self, message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), ..self }
+    }
+
+    pub(crate) fn since(self, since: Option<Timestamp>) -> Problem {
+        Problem { since, ..self }
+    }
+
+    pub(crate) fn about(self, key: &ObjectKey) -> Problem {
+        Problem { object: Some(key.clone()), ..self }
+    }
+
+    /// Returns true for what `--exit-status`, `explain` without a name and the counts take: all but notices.
+    pub fn is_pressing(&self) -> bool {
+        self.severity != ProblemSeverity::Notice
+    }
+
+    /// Returns the words that follow a status that is Ready: `sync failed`, `source not found`.
+    pub fn words(&self) -> String {
+        words(self.axis.as_str(), &self.state)
+    }
+}
+
+/// Returns the words for a state on an axis, both as JSON has them.
+pub(crate) fn words(axis: &str, state: &str) -> String {
+    match (axis, state) {
+        ("health", "Unconfirmed") => "unconfirmed".to_owned(),
+        ("health", _) => String::new(),
+        ("freshness", state) => format!("home {}", spaced(state)),
+        ("sync", "OutOfSync") => "OutOfSync".to_owned(),
+        ("sync", CONTROLLER_STOPPED) => "not synced".to_owned(),
+        ("sync", SUSPENDED) => "suspended".to_owned(),
+        ("source", "NotFound" | SUSPENDED) => format!("source {}", spaced(state)),
+        ("source", CONTROLLER_STOPPED) => "source not fetched".to_owned(),
+        ("source", _) => "source failed".to_owned(),
+        (axis, state) => format!("{axis} {}", spaced(state)),
+    }
+}
+
+/// The state of what a stopped controller leaves undone.
+pub(crate) const CONTROLLER_STOPPED: &str = "ControllerStopped";
+
+/// The state of what its tool was told to leave alone.
+pub(crate) const SUSPENDED: &str = "Suspended";
+
+/// Returns a word in CamelCase as words in small letters.
+fn spaced(state: &str) -> String {
+    let mut words = String::with_capacity(state.len() + 4);
+    for (at, character) in state.chars().enumerate() {
+        if at > 0 && character.is_uppercase() {
+            words.push(' ');
+        }
+        words.extend(character.to_lowercase());
+    }
+    words
+}
+
+impl App {
+    /// Returns true where there is nothing to look at.
+    pub fn is_well(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Returns the worst problem; nothing where the app is well.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problems.first()
+    }
+
+    /// Returns the problem that `--exit-status` and the counts take: one that is more than a notice.
+    pub fn pressing(&self) -> Option<&Problem> {
+        self.problem().filter(|problem| problem.is_pressing())
+    }
+}
+
+/// Returns the problems of a row, the worst first, each axis and state once.
+///
+/// `worst` is the object that speaks where the app is not well.
+pub(crate) fn of(
+    app: &Declaration,
+    worst: Option<&Resource>,
+    resources: &[Resource],
+    fleet: &Fleet<'_>,
+    now: Timestamp,
+) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let home = fleet.objects(app.home);
+    let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
+    found.extend([target, home].into_iter().filter_map(dark).take(1));
+    found.extend(worst.map(health));
+    found.extend(delivered(app, home, now));
+    found.extend(unconfirmed(resources));
+    found.sort_by_key(|problem| (problem.severity, problem.axis));
+    let mut told: Vec<(Axis, String)> = Vec::new();
+    found.retain(|problem| {
+        let own = (problem.axis, problem.state.clone());
+        let is_new = !told.contains(&own);
+        told.push(own);
+        is_new
+    });
+    found
+}
+
+/// Returns what makes a cluster that is not live a problem.
+fn dark(objects: &dyn Objects) -> Option<Problem> {
+    let Freshness { state, observed_at } = objects.freshness();
+    let (word, how) = match state {
+        FreshnessState::Live => return None,
+        FreshnessState::Stale => ("Stale", "has not been observed for some time"),
+        FreshnessState::Lost => ("Lost", "does not answer"),
+    };
+    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+    let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
+    Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
+}
+
+/// Returns the notice of objects that do not carry the mark of the app that claims them.
+fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
+    let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
+    let first = claimed.next()?;
+    let more = match claimed.count() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let message = format!(
+        "{} {} carries no mark of this app{more}: the claim is unconfirmed",
+        first.key.kind,
+        first.key.path()
+    );
+    let problem = Problem::new(Axis::Health, "Unconfirmed", ProblemSeverity::Notice);
+    Some(problem.says(message).about(&first.key))
+}
+
+fn health(worst: &Resource) -> Problem {
+    let severity = match worst.status {
+        Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
+        _ => ProblemSeverity::Error,
+    };
+    let since = worst.since.or_else(|| worst.chain.iter().find_map(|link| link.since));
+    let problem = Problem::new(Axis::Health, worst.status.as_str(), severity);
+    problem.since(since).says(&*worst.message).about(&worst.key)
+}
+
+/// Returns what the delivery tool, its sources and its controllers say.
+fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Problem> {
+    let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
+    let mut found = Vec::new();
+    // What names the object that failed comes before what names the app.
+    if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
+        found.extend(argo::problems(declaring, &app.sync, now));
+    }
+    let trouble = app.trouble.as_deref().unwrap_or_default();
+    let about = |problem: Problem| match &app.declaring {
+        Some(key) => problem.about(key),
+        None => problem,
+    };
+    let failed_at = || declaring.as_ref().and_then(|observed| failed_at(app.delivery, observed));
+    match app.sync.state {
+        SyncState::Failed => {
+            let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
+            let since = failed_at().or_else(|| helm::tried_at(app, home));
+            found.push(about(problem).since(since).says(trouble));
+        }
+        SyncState::Unknown if !trouble.is_empty() => {
+            let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
+            found.push(about(problem).since(failed_at()).says(trouble));
+        }
+        _ => {}
+    }
+    if app.suspended {
+        let message = "its delivery tool was told to leave it alone";
+        let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
+        let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
+        found.push(about(problem).since(since).says(message));
+    }
+    let Some(declaring) = declaring else {
+        if app.delivery == Delivery::Kpt && app.sync.state == SyncState::OutOfSync {
+            found.push(about(untried(ProblemSeverity::Notice, None)));
+        }
+        return found;
+    };
+    match app.delivery {
+        Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
+            found.extend(flux::problems(home, &declaring, &app.sync, now));
+        }
+        Delivery::ConfigSync => found.extend(config_sync::problem(&declaring, &app.sync, now)),
+        // Nothing applies a package again by itself.
+        Delivery::Kpt if app.sync.state == SyncState::OutOfSync => {
+            let says = "some of its objects were skipped, and nothing applies them again by itself";
+            found.push(about(untried(ProblemSeverity::Notice, None)).says(says));
+        }
+        _ => {}
+    }
+    if !app.suspended {
+        found.extend(controllers::problem(home, app, &declaring, now));
+    }
+    // That a source is not there is why the sync is not known.
+    if found.iter().any(|it| it.axis == Axis::Source && it.state == "NotFound") {
+        found.retain(|it| it.axis != Axis::Sync || it.state != "Unknown");
+    }
+    // What a stopped controller leaves undone is not about to be done.
+    let is_stopped = found.iter().any(|it| it.axis == Axis::Sync && it.state == CONTROLLER_STOPPED);
+    if is_stopped {
+        found.retain(|it| it.state != "OutOfSync");
+    }
+    found
+}
+
+/// Returns the problem of a revision that is wanted and not applied.
+pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
+    Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
+}
+
+fn failed_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
+    let object = &declaring.object;
+    match delivery {
+        Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
+            delivery::time(object.condition("Ready")?.get("lastTransitionTime"))
+        }
+        Delivery::ArgoApplication => argo::failed_at(object),
+        Delivery::ConfigSync => config_sync::failed_at(object),
+        _ => None,
+    }
+}

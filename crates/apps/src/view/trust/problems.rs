@@ -1,0 +1,59 @@
+//! Apps whose objects are Ready, and that have a problem on another axis.
+
+use super::ground::Ground;
+use super::{DoubtCategory, Finding, Severity, is_green};
+use crate::apps::App;
+use crate::delivery::argo;
+use crate::identity::{Delivery, ObjectKey};
+use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
+
+pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+    let apps = ground.list.apps.iter().enumerate();
+    let here = apps.filter(|(_, app)| app.app.home == ground.name() && is_green(app));
+    here.flat_map(|(place, app)| {
+        let problems = app.problems.iter().filter(|problem| !is_told(ground, app, problem));
+        problems.filter_map(move |problem| finding(ground, place, app, problem)).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// Returns true where another finding says the same, and more.
+fn is_told(ground: &Ground<'_>, app: &App, problem: &Problem) -> bool {
+    match &*problem.state {
+        SUSPENDED | CONTROLLER_STOPPED => true,
+        // The controller that left the revision untried is told as silent.
+        "OutOfSync" if app.app.delivery == Delivery::ArgoApplication => {
+            let declaring = app.declaring.as_ref().and_then(|key| super::ground::found(ground.objects, key));
+            declaring.is_some_and(|declaring| argo::is_manual(&declaring.object))
+        }
+        // Sources that say that they are not Ready are told with all the apps that they keep back.
+        _ if problem.axis == Axis::Source => {
+            let source = problem.object.as_ref().and_then(|key| super::ground::found(ground.objects, key));
+            let ready = source.and_then(|source| source.object.condition("Ready"));
+            ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
+        }
+        "OutOfSync" => app.app.delivery != Delivery::ConfigSync && app.app.delivery != Delivery::Kpt,
+        _ => false,
+    }
+}
+
+fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> Option<Finding> {
+    let (category, reason) = match (problem.axis, &*problem.state) {
+        (Axis::Health, _) => return None,
+        (Axis::Freshness, _) => (DoubtCategory::Unread, "HomeNotLive"),
+        (Axis::Sync, "Failed") => (DoubtCategory::Disagreeing, "SyncFailed"),
+        (Axis::Sync, "Unknown") => (DoubtCategory::Disagreeing, "SyncUnknown"),
+        (Axis::Sync, _) => (DoubtCategory::Disagreeing, "OutOfSync"),
+        (Axis::Source, _) => (DoubtCategory::Silent, "SourceFailed"),
+    };
+    let severity = match problem.severity {
+        ProblemSeverity::Error => Severity::High,
+        ProblemSeverity::Waiting => Severity::Medium,
+        ProblemSeverity::Notice => Severity::Low,
+    };
+    let own = ObjectKey::new("", "App", &*app.app.namespace, &*app.app.name);
+    let key = problem.object.as_ref().or(app.declaring.as_ref()).unwrap_or(&own);
+    let next = ground.taffrail(&["explain", &crate::find::full_name(&app.app)], "");
+    let finding = Finding::new(category, severity, reason).object(key, problem.since);
+    Some(finding.says(problem.message.lines().next().unwrap_or_default()).of([place]).next(next))
+}

@@ -1,0 +1,254 @@
+//! The problem of a row: for each axis a state that has it alone, in every view.
+
+use serde_json::{Value, json};
+use taffrail_apps::filter::Filter;
+use taffrail_apps::view::{self, Explanation, TrustReport, TrustShape};
+use taffrail_apps::{App, Axis, Freshness, FreshnessState, Objects, ProblemSeverity, Snapshot, apps};
+use taffrail_status::{Status, Taffrail};
+
+use super::dump::{NOW, holding, release};
+
+fn git(conditions: Value, updated: &str, revision: &str) -> Value {
+    json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"namespace": "flux-system", "name": "fleet"}, "spec": {"interval": "5m0s"},
+        "status": {"conditions": conditions, "artifact": {"revision": revision, "lastUpdateTime": updated}},
+    })
+}
+
+fn fetched() -> Value {
+    git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T09:00:00Z", "main@sha1:1")
+}
+
+/// A source that keeps its last artifact and fails since then.
+fn failing(kind: &str, status: &str, since: &str) -> Value {
+    let message = "failed to checkout: authentication required";
+    let failed = json!([
+        {"type": kind, "status": status, "reason": "GitOperationFailed", "message": message, "lastTransitionTime": since},
+        {"type": "Ready", "status": "False", "reason": "GitOperationFailed", "message": message, "lastTransitionTime": since},
+    ]);
+    git(failed, "2026-03-01T09:00:00Z", "main@sha1:1")
+}
+
+fn kustomization() -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {
+            "observedGeneration": 1, "lastAppliedRevision": "main@sha1:1", "lastAttemptedRevision": "main@sha1:1",
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded",
+                "message": "Applied revision: main@sha1:1", "observedGeneration": 1}],
+            "inventory": {"entries": []},
+        },
+    })
+}
+
+fn application(status: Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "shop"},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {"selfHeal": true}}},
+        "status": status,
+    })
+}
+
+fn settings() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "settings"}})
+}
+
+fn argo_status(sync: &str, phase: &str) -> Value {
+    json!({
+        "sync": {"status": sync, "revision": "c2"}, "health": {"status": "Healthy"}, "reconciledAt": "2026-03-01T11:59:00Z",
+        "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": sync}],
+        "operationState": {"phase": phase, "message": "one or more objects failed to apply", "finishedAt": "2026-03-01T11:30:00Z",
+            "syncResult": {"revision": "c2", "resources": [
+                {"group": "acme.dev", "kind": "Gear", "namespace": "shop", "name": "g", "status": "SyncFailed",
+                 "message": "make sure the CRD is installed"}]}},
+    })
+}
+
+fn controller(name: &str, namespace: &str, replicas: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"namespace": namespace, "name": name, "generation": 1}, "spec": {"replicas": replicas},
+        "status": {"observedGeneration": 1, "replicas": replicas, "availableReplicas": replicas},
+    })
+}
+
+fn row(cluster: &dyn Objects) -> App {
+    let mut list = apps(&[cluster], &Taffrail, NOW);
+    assert_eq!(list.apps.len(), 1, "{:?}", list.apps);
+    list.apps.remove(0)
+}
+
+/// The axis, state and severity of the worst problem of the only app.
+fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
+    let row = row(&holding("prod", objects));
+    row.problem().map(|problem| (problem.axis, problem.state.clone(), problem.severity))
+}
+
+/// What each view makes of the only app of a cluster.
+fn in_every_view(cluster: &dyn Objects, words: &str) {
+    let list = apps(&[cluster], &Taffrail, NOW);
+    let app = &list.apps[0];
+    let problem = app.problem().unwrap();
+    assert_eq!(view::text::health(app, NOW), words);
+    assert_ne!(words, "Ready");
+    let json = serde_json::to_value(view::AppList::from(&list)).unwrap();
+    assert_eq!(json["items"][0]["problem"]["axis"], problem.axis.as_str());
+    assert_eq!(json["items"][0]["problem"]["message"], problem.message);
+
+    let shown = |filter: Filter| {
+        let mut list = list.clone();
+        filter.apps(&mut list, &[cluster]);
+        filter.by_status(&mut list);
+        list.apps.len()
+    };
+    let by_status = |text: &str| shown(Filter { status: Some(text.parse().unwrap()), ..Filter::default() });
+    assert_eq!(shown(Filter { problems: true, ..Filter::default() }), 1, "{words}");
+    assert_eq!(shown(Filter { sync: vec![app.sync.state], ..Filter::default() }), 1, "{words}");
+    let pressing = usize::from(problem.is_pressing());
+    assert_eq!((by_status("!Ready"), by_status("Ready")), (pressing, 1 - pressing), "{words}");
+    assert_eq!(app.pressing().is_some(), problem.is_pressing(), "what --exit-status takes");
+
+    let clusters = view::ClusterList::new(&[cluster], &list);
+    assert_eq!((clusters.items[0].problems, clusters.items[0].ready()), (pressing, 1 - pressing), "{words}");
+    if problem.is_pressing() {
+        assert_ne!(clusters.items[0].words(), "Ready");
+        assert!(clusters.items[0].worst.is_some());
+    }
+    let explanation = Explanation::new(app, None);
+    assert!(explanation.problems.iter().any(|it| it.axis == problem.axis.as_str()), "{explanation:?}");
+    let report = TrustReport::new(&[app], &list, &[cluster], NOW, TrustShape::default());
+    let is_told = report.items.iter().any(|doubt| doubt.app_count == 1 || doubt.reason == "ClusterLost");
+    assert!(is_told || app.health != Status::Current, "{words}: {:?}", report.items);
+}
+
+#[test]
+fn each_axis_alone_shows_in_every_view() {
+    let web = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "data", "name": "pg"},
+    });
+    let missing = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gone}\n";
+    in_every_view(&holding("prod", &[release("data", "pg", 1, "deployed", missing), web]), "NotFound");
+    let mut unsynced = application(argo_status("OutOfSync", "Failed"));
+    in_every_view(&holding("prod", &[unsynced.clone(), settings()]), "Ready, sync failed");
+    unsynced["status"]["operationState"]["phase"] = json!("Succeeded");
+    in_every_view(&holding("prod", &[unsynced.clone(), settings()]), "Ready, OutOfSync");
+    unsynced["spec"]["syncPolicy"] = json!({});
+    in_every_view(&holding("prod", &[unsynced, settings()]), "Ready, OutOfSync");
+    let source = failing("FetchFailed", "True", "2026-03-01T11:00:00Z");
+    in_every_view(&holding("prod", &[source, kustomization()]), "Ready, source failed");
+    in_every_view(&holding("prod", &[kustomization()]), "Ready, source not found");
+    let stopped = controller("kustomize-controller", "flux-system", 0);
+    in_every_view(&holding("prod", &[fetched(), kustomization(), stopped]), "Ready, not synced");
+    let mut quiet = kustomization();
+    quiet["spec"]["suspend"] = json!(true);
+    in_every_view(&holding("prod", &[fetched(), quiet]), "Ready (suspended)");
+    let mut dark = holding("prod", &[fetched(), kustomization()]);
+    dark.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: Some(NOW) });
+    in_every_view(&dark, "Unknown (was Ready, just now)");
+}
+
+#[test]
+fn an_app_without_a_problem_is_well() {
+    let cluster = holding("prod", &[fetched(), kustomization()]);
+    let own = row(&cluster);
+    assert!(own.is_well(), "{:?}", own.problems);
+    assert_eq!(view::text::health(&own, NOW), "Ready");
+}
+
+#[test]
+fn a_dark_home_is_a_problem_of_the_app_that_lands_elsewhere() {
+    let mut app = application(json!({
+        "sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
+        "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": "Synced"}],
+    }));
+    app["spec"]["destination"] = json!({"server": "https://edge.example.com"});
+    let mut hub = holding("hub", &[app]);
+    let mut edge = holding("edge", &[settings()]);
+    edge.add_server("https://edge.example.com");
+    let own = |hub: &Snapshot| apps(&[hub, &edge], &Taffrail, NOW).apps.remove(0);
+    assert!(own(&hub).is_well());
+    hub.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: None });
+    let row = own(&hub);
+    assert_eq!(view::text::health(&row, NOW), "Ready, home lost");
+    assert_eq!(row.pressing().map(|problem| &*problem.message), Some("cluster hub does not answer"));
+}
+
+#[test]
+fn severities_follow_from_what_will_be_tried() {
+    use Axis::{Source, Sync};
+    use ProblemSeverity::{Error, Notice, Waiting};
+
+    let source = |kind, status, since| [failing(kind, status, since), kustomization()];
+    let is = |axis, state: &str, severity| Some((axis, state.to_owned(), severity));
+    // Within its interval of five minutes a source is tried again.
+    let fresh = source("FetchFailed", "True", "2026-03-01T11:58:00Z");
+    assert_eq!(worst(&fresh), is(Source, "FetchFailed", Waiting));
+    let old = source("FetchFailed", "True", "2026-03-01T11:50:00Z");
+    assert_eq!(worst(&old), is(Source, "FetchFailed", Error));
+    let forged = source("SourceVerified", "False", "2026-03-01T11:59:00Z");
+    assert_eq!(worst(&forged), is(Source, "VerificationFailed", Error));
+
+    let newer = |updated: &str| {
+        [git(json!([{"type": "Ready", "status": "True"}]), updated, "main@sha1:2"), kustomization()]
+    };
+    assert_eq!(worst(&newer("2026-03-01T11:49:00Z")), is(Sync, "OutOfSync", Error));
+    assert_eq!(worst(&newer("2026-03-01T11:55:00Z")), None, "it may still be tried");
+
+    let mut app = application(argo_status("OutOfSync", "Succeeded"));
+    app["status"]["sync"]["revision"] = json!("c3");
+    assert_eq!(worst(&[app.clone(), settings()]), is(Sync, "OutOfSync", Waiting), "compared a minute ago");
+    app["status"]["reconciledAt"] = json!("2026-03-01T11:45:00Z");
+    assert_eq!(worst(&[app.clone(), settings()]), is(Sync, "OutOfSync", Error));
+    app["spec"]["syncPolicy"]["automated"]["enabled"] = json!(false);
+    app["metadata"]["annotations"] = json!({});
+    let manual = worst(&[app, settings()]);
+    assert_eq!(manual.map(|it| it.2), Some(Notice));
+}
+
+#[test]
+fn a_suspended_application_keeps_the_problem_that_it_had() {
+    let mut app = application(argo_status("OutOfSync", "Failed"));
+    app["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+    let row = row(&holding("prod", &[app, settings()]));
+    assert_eq!(view::text::health(&row, NOW), "Ready, sync failed (suspended)");
+}
+
+#[test]
+fn a_stopped_controller_is_not_judged_by_its_name_elsewhere() {
+    let apps = |others: &[Value]| [&[fetched(), kustomization()][..], others].concat();
+    let [running, stopped] =
+        [1, 0].map(|replicas| controller("kustomize-controller", "flux-system", replicas));
+    let impostor = |replicas| controller("kustomize-controller", "shop", replicas);
+    assert_eq!(worst(&apps(&[running, impostor(0)])), None);
+    let expected = Some((Axis::Sync, "ControllerStopped".to_owned(), ProblemSeverity::Error));
+    assert_eq!(worst(&apps(&[stopped, impostor(1)])), expected);
+}
+
+#[test]
+fn the_last_operation_speaks_object_by_object() {
+    let row = row(&holding("prod", &[application(argo_status("OutOfSync", "Failed")), settings()]));
+    let problem = row.problem().unwrap();
+    assert_eq!(problem.message, "Gear shop/g: make sure the CRD is installed");
+    assert_eq!(problem.object.as_ref().map(|key| &*key.kind), Some("Gear"));
+    let told: Vec<_> = row.unsynced.iter().map(|it| (&*it.key.name, it.state)).collect();
+    assert_eq!(told, [("g", "SyncFailed"), ("settings", "OutOfSync")]);
+}
+
+#[test]
+fn a_remedied_release_speaks_by_what_failed_in_its_sync_too() {
+    let remedied = json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+        "spec": {"chartRef": {"kind": "OCIRepository", "name": "web"}},
+        "status": {"observedGeneration": 1, "inventory": {"entries": []}, "conditions": [
+            {"type": "Stalled", "status": "True", "reason": "RetriesExceeded", "message": "Failed to upgrade"},
+            {"type": "Ready", "status": "False", "reason": "RollbackSucceeded", "message": "rolled back to web.v1"},
+            {"type": "Released", "status": "False", "reason": "UpgradeFailed", "message": "upgrade failed: timed out"},
+            {"type": "Remediated", "status": "True", "reason": "RollbackSucceeded", "message": "rolled back to web.v1"}]},
+    });
+    let row = row(&holding("prod", &[remedied]));
+    assert_eq!(row.said, "upgrade failed: timed out");
+}

@@ -1,0 +1,160 @@
+//! A row with a problem is not bare green in any view of the command line, whatever its axis.
+
+use super::{Answer, taffrail};
+
+const KUSTOMIZATION: &str = "\
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {namespace: flux-system, name: shop, generation: 1}
+spec: {sourceRef: {kind: GitRepository, name: fleet}}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: main@sha1:1
+  lastAttemptedRevision: main@sha1:1
+  conditions: [{type: Ready, status: 'True', reason: ReconciliationSucceeded, message: Applied, observedGeneration: 1}]
+  inventory: {entries: []}
+";
+
+/// A source that holds an artifact, with these conditions.
+fn source(conditions: &str) -> String {
+    format!(
+        "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{namespace: flux-system, name: fleet}}\n\
+         spec: {{interval: 5m0s}}\nstatus: {{conditions: [{conditions}], artifact: {{revision: 'main@sha1:1', \
+         lastUpdateTime: '2026-03-01T09:00:00Z'}}}}\n"
+    )
+}
+
+const FETCHED: &str = "{type: Ready, status: 'True'}";
+const FAILING: &str = "{type: FetchFailed, status: 'True', message: authentication required, \
+    lastTransitionTime: '2026-03-01T11:00:00Z'}, {type: Ready, status: 'False', reason: GitOperationFailed, \
+    message: authentication required, lastTransitionTime: '2026-03-01T11:00:00Z'}";
+
+const STOPPED: &str = "\
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: flux-system, name: kustomize-controller, generation: 1}
+spec: {replicas: 0}
+status: {observedGeneration: 1}
+";
+
+const SYNC_FAILED: &str = "\
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {namespace: argocd, name: shop}
+spec: {destination: {server: 'https://kubernetes.default.svc'}, syncPolicy: {automated: {selfHeal: true}}}
+status:
+  health: {status: Healthy}
+  sync: {status: OutOfSync, revision: c2}
+  resources: [{kind: ConfigMap, namespace: shop, name: settings, status: OutOfSync}]
+  operationState:
+    phase: Failed
+    message: one or more objects failed to apply
+    finishedAt: '2026-03-01T11:30:00Z'
+    syncResult:
+      revision: c2
+      resources:
+        - {group: acme.dev, kind: Gear, namespace: shop, name: g, status: SyncFailed, message: make sure the CRD is installed}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: settings}
+";
+
+const MISSING: &str = "\
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {namespace: argocd, name: shop}
+spec: {destination: {server: 'https://kubernetes.default.svc'}}
+status:
+  sync: {status: Synced, revision: c2}
+  resources: [{kind: ConfigMap, namespace: shop, name: gone, status: Synced}]
+";
+
+fn ask(arguments: &[&str], dump: &str) -> Answer {
+    taffrail(&[arguments, &["--from", "-", "--now", "2026-03-01T12:00:00Z"]].concat(), dump)
+}
+
+#[test]
+fn each_axis_alone_is_seen_in_every_view() {
+    for (axis, dump, words, says) in [
+        ("health", MISSING.to_owned(), "NotFound", "gone not found"),
+        ("sync", SYNC_FAILED.to_owned(), "Ready, sync failed", "make sure the CRD is installed"),
+        ("sync", [&source(FETCHED), KUSTOMIZATION, STOPPED].concat(), "Ready, not synced", "scaled to 0"),
+        (
+            "source",
+            [&source(FAILING), KUSTOMIZATION].concat(),
+            "Ready, source failed",
+            "authentication required",
+        ),
+    ] {
+        let is_shown = |answer: &Answer| answer.stdout.contains("shop") && answer.stdout.contains(says);
+        for view in [
+            &["get", "apps"][..],
+            &["get", "apps", "--problems"],
+            &["get", "apps", "--status", "!Ready"],
+            &["explain"],
+            &["explain", "shop"],
+            &["app", "shop"],
+        ] {
+            let answer = ask(view, &dump);
+            assert!(is_shown(&answer) && answer.stdout.contains(words), "{view:?}: {}", answer.stdout);
+            assert_eq!(ask(&[view, &["--exit-status"]].concat(), &dump).code, 1, "{view:?} {words}");
+        }
+        assert_eq!(ask(&["get", "apps", "--status", "Ready", "-o", "name"], &dump).stdout, "", "{words}");
+        let clusters = ask(&["get", "clusters", "--exit-status"], &dump);
+        assert!(clusters.stdout.contains("0/1") && clusters.stdout.contains(words), "{}", clusters.stdout);
+        assert_eq!(clusters.code, 1, "{words}");
+        let json = ask(&["get", "apps", "-o", "json"], &dump).json();
+        assert_eq!(json["items"][0]["problem"]["axis"], axis);
+        assert_eq!(json["items"][0]["problem"]["severity"], "error");
+        if axis != "health" {
+            assert!(
+                ask(&["trust"], &dump).stdout.contains(says),
+                "{words}: {}",
+                ask(&["trust"], &dump).stdout
+            );
+        }
+    }
+}
+
+#[test]
+fn apps_are_chosen_by_the_state_of_their_sync() {
+    let names = |list: &str| ask(&["get", "apps", "--sync", list, "-o", "name"], SYNC_FAILED).stdout;
+    assert_eq!(names("Failed,OutOfSync"), "argo-application/argocd/shop\n");
+    assert_eq!(names("synced"), "");
+    let wrong = ask(&["get", "apps", "--sync", "Sync"], SYNC_FAILED);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("Synced, OutOfSync, Syncing"), "{}", wrong.stderr);
+    let wrong = ask(&["get", "resources", "--problems"], SYNC_FAILED);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("--problems is about apps"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_notice_is_no_reason_to_fail() {
+    let quiet = KUSTOMIZATION.replace("spec: {", "spec: {suspend: true, ");
+    let dump = [&source(FETCHED), &*quiet].concat();
+    let shown = ask(&["get", "apps", "--problems", "--exit-status"], &dump);
+    assert!(shown.stdout.contains("Ready (suspended)"), "{}", shown.stdout);
+    assert_eq!(shown.code, 0);
+    assert_eq!(ask(&["get", "apps", "--status", "!Ready", "-o", "name"], &dump).stdout, "");
+    assert!(ask(&["trust"], &dump).stdout.contains("suspended"));
+}
+
+#[test]
+fn explain_and_app_say_what_argo_cd_says_of_each_object() {
+    for view in [["explain", "shop"], ["app", "shop"]] {
+        let answer = ask(&view, SYNC_FAILED).stdout;
+        assert!(answer.contains("make sure the CRD is installed"), "{answer}");
+        assert!(answer.contains("settings") && answer.contains("OutOfSync"), "{answer}");
+    }
+    let json = ask(&["explain", "shop", "-o", "json"], SYNC_FAILED).json();
+    assert_eq!(json["unsynced"][0]["state"], "SyncFailed");
+    assert_eq!(json["unsynced"][1]["object"]["name"], "settings");
+    let resources = ask(&["get", "resources", "-o", "json"], SYNC_FAILED).json();
+    assert_eq!(resources["items"][0]["sync"], "OutOfSync");
+}
