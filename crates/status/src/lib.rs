@@ -40,6 +40,7 @@ mod object;
 pub mod protobuf;
 pub mod rollup;
 mod rules;
+mod unseen;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
@@ -47,4 +48,5 @@ pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
+pub use unseen::is_unseen;
 pub use verdict::{Condition, ConditionType, Status, UnknownStatus, Verdict};

@@ -396,7 +396,10 @@ pub(super) async fn read(
 
 /// Whether an error says that the cluster as a whole cannot be read, not only this one thing.
 fn is_lost(error: &ReadError) -> bool {
-    !matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest)
+    !matches!(
+        error.reason(),
+        Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest | Reason::OverLimit
+    )
 }
 
 /// What discovery says, in the words of the plan of reads.
@@ -465,6 +468,7 @@ pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     };
     let mut documents = Vec::with_capacity(texts.len());
     for text in texts {
+        cluster.in_time("read what was listed")?;
         match OwnedDocument::parse(text) {
             Ok(document) => documents.push(document),
             Err(error) => problems.push(error.to_string()),
