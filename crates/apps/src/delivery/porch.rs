@@ -18,7 +18,7 @@ use super::{Declaration, Declarations, Destination, flux, text, time};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects, Observed};
-use crate::sync::{Source, Sync, SyncState, shorten};
+use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
@@ -205,7 +205,10 @@ impl Package<'_> {
         }
         if nearest.is_empty() {
             let Repository { url, branch, .. } = repository;
-            let why = format!("nothing that was read syncs {directory} of {url}, branch {branch}");
+            let why = format!(
+                "nothing that was read syncs {directory} of {}, branch {branch}",
+                without_password(url)
+            );
             return alone((key.clone(), format!("{said}: {why}")));
         }
         let is_inside = |other: &&Package<'_>| {
