@@ -115,7 +115,7 @@ fn no_view_lets_text_from_outside_act_on_the_terminal() {
         assert!(!forged, "{line:?}: {plain}");
     }
     for line in [&["status"][..], &["status", "-o", "name"], &["status", "-o", "json"]] {
-        let asked = command(&[line, &["-f", &file]].concat());
+        let asked = command(&[line, &["-f", &file, "--no-pager"]].concat());
         let (text, _) = Terminal::start(asked, 120, 40).end();
         seen(&text);
     }
@@ -177,13 +177,13 @@ fn passwords_in_the_addresses_of_sources_are_not_shown() {
 
 #[test]
 fn no_table_is_wider_than_its_screen() {
+    // `-o wide` is what shows all, however wide the screen.
     for case in ["flux-in-motion", "helm-secret-damaged"] {
         let (from, now) = get::case(case);
         let (_folder, evil) = dump();
         for columns in [40, 80, 120] {
             for line in [
                 &["get", "apps"][..],
-                &["get", "apps", "-o", "wide"],
                 &[
                     "get",
                     "apps",
@@ -192,7 +192,6 @@ fn no_table_is_wider_than_its_screen() {
                 ],
                 &["get", "resources"],
                 &["get", "clusters"],
-                &["get", "clusters", "-o", "wide"],
                 &["events"],
                 &["tree", "web"],
             ] {
