@@ -329,7 +329,7 @@ impl Judge<'_, '_> {
             sync: app.sync,
             suspended: app.suspended,
             freshness: self.fleet.objects(cluster).freshness(),
-            source: app.source,
+            source: app.source.map(Source::without_password),
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),

@@ -102,12 +102,49 @@ pub struct Source {
     pub namespace: Option<String>,
     /// Name of the object that describes it, where there is one.
     pub name: Option<String>,
-    /// Where it is.
+    /// Where it is, without a password.
     pub url: Option<String>,
     /// The part of it that is delivered: a folder, a chart.
     pub path: Option<String>,
     /// The branch, tag, version or range that is followed.
     pub reference: Option<String>,
+}
+
+/// Cuts the password, and over HTTP the name as well, out of the address of a source: tokens stand in either place.
+pub(crate) fn without_password(url: &str) -> String {
+    let (scheme, rest) = match url.find("://") {
+        Some(end) => url.split_at(end + 3),
+        None => ("", url),
+    };
+    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let at = match rest[..authority].rfind('@') {
+        Some(at) => at,
+        // A password may have a slash in it, which no port has.
+        None if is_port(&rest[..authority]) => return url.to_owned(),
+        None => match rest.rfind('@') {
+            Some(at) => at,
+            None => return url.to_owned(),
+        },
+    };
+    let (user, host) = (&rest[..at], &rest[at + 1..]);
+    match user.split_once(':') {
+        _ if scheme.to_ascii_lowercase().starts_with("http") => format!("{scheme}{host}"),
+        Some((name, _)) => format!("{scheme}{name}@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+/// Whether what follows the colon of `host:port`, if there is one, is a port.
+fn is_port(authority: &str) -> bool {
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    authority.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl Source {
+    /// The source as it may be shown.
+    pub(crate) fn without_password(self) -> Source {
+        Source { url: self.url.map(|url| without_password(&url)), ..self }
+    }
 }
 
 /// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
@@ -132,4 +169,29 @@ pub(crate) fn shorten(revision: &str) -> Cow<'_, str> {
     }
     short.push_str(&revision[copied..]);
     Cow::Owned(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn passwords_are_cut_out_of_addresses() {
+        for (url, shown) in [
+            ("https://git.example/a/b@v1.git", "https://git.example/a/b@v1.git"),
+            ("https://git.example:8443/a@b", "https://git.example:8443/a@b"),
+            ("https://bot:s3cret@git.example/a.git", "https://git.example/a.git"),
+            ("https://s3cret@git.example/a.git", "https://git.example/a.git"),
+            ("HTTPS://bot:s3cr/et@git.example/a", "HTTPS://git.example/a"),
+            ("https://bot:s3c@ret@git.example", "https://git.example"),
+            ("ssh://git@git.example/a.git", "ssh://git@git.example/a.git"),
+            ("ssh://git:s3cret@git.example:22/a.git", "ssh://git@git.example:22/a.git"),
+            ("git@git.example:a/b.git", "git@git.example:a/b.git"),
+            ("bot:s3cret@git.example/a.git", "bot@git.example/a.git"),
+            ("oci://[::1]:5000/a@sha256:b", "oci://[::1]:5000/a@sha256:b"),
+            ("", ""),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }

@@ -30,10 +30,11 @@ use tower_http::decompression::DecompressionLayer;
 
 use crate::channels::Channels;
 use crate::deadline::Deadline;
-use crate::error::{BoxError, ConnectError, Fault, Phase};
+use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::feed::Cost;
 use crate::kubeconfig::Context;
+use crate::memory::Charge;
 use crate::record::{Log, RequestRecord};
 
 /// How much of an answer may be under way unread: the 64 KiB that HTTP/2 begins with is a page of a list in seventy
@@ -60,11 +61,13 @@ pub enum Protocol {
 
 /// One API server, connected to as one user.
 ///
-/// Clones share the connection and the record of requests. Everything asked of it ends by its deadline.
+/// Clones share the connection and the record of requests. Everything asked of it ends by its deadline. What is read is
+/// charged to the cluster's share of the [memory](crate::Memory) while a clone with this deadline is left.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) shared: Arc<Shared>,
     pub(crate) deadline: Deadline,
+    pub(crate) charge: Arc<Charge>,
 }
 
 pub(crate) struct Shared {
@@ -102,8 +105,9 @@ impl Cluster {
         }
         let mut config = context.config.clone();
         if let Some(exec) = &context.exec {
-            exec_plugin::authenticate(exec, &mut config.auth_info, deadline).await.map_err(|error| {
-                match error {
+            exec_plugin::authenticate(exec, &context.plugins, &mut config.auth_info, deadline)
+                .await
+                .map_err(|error| match error {
                     PluginError::TimedOut => ConnectError::Timeout {
                         server: context.server(),
                         phase: Phase::ExecPlugin,
@@ -116,8 +120,7 @@ impl Cluster {
                         install_hint: exec.install_hint.clone().filter(|_| not_found),
                         source,
                     },
-                }
-            })?;
+                })?;
         }
 
         let mut tcp = HttpConnector::new();
@@ -160,13 +163,31 @@ impl Cluster {
                 compresses: !context.config.disable_compression,
             }),
             deadline,
+            charge: Arc::new(Charge::new(Arc::new(context.memory.share()))),
         })
     }
 
     /// The same cluster with the deadline `timeout` from now.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {
-        Cluster { shared: self.shared.clone(), deadline: Deadline::after(timeout) }
+        let (deadline, charge) = (Deadline::after(timeout), Arc::new(self.charge.another()));
+        Cluster { shared: self.shared.clone(), deadline, charge }
+    }
+
+    /// Checks that there is time left to read what came to do `what`.
+    ///
+    /// # Errors
+    /// When the deadline has passed.
+    pub fn in_time(&self, what: &str) -> Result<(), ReadError> {
+        self.deadline.check(what)
+    }
+
+    /// Charges the cluster for so many bytes of text that are kept to do `what`.
+    ///
+    /// # Errors
+    /// When that is more than its share of the memory.
+    pub fn charge(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
+        self.charge.take(what, bytes)
     }
 
     /// The context's name.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::error::{Phase, ReadError};
+
 /// A moment by which everything that is asked of a cluster must have been answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
@@ -27,6 +29,14 @@ impl Deadline {
     /// How much time is left; zero when it is past.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
+    }
+
+    /// An error once it has passed while what came to do `what` was being read.
+    pub(crate) fn check(self, what: &str) -> Result<(), ReadError> {
+        if self.remaining() > Duration::ZERO {
+            return Ok(());
+        }
+        Err(ReadError::Timeout { what: what.to_owned(), phase: Phase::Reading, after: self.elapsed() })
     }
 
     /// Waits for `future` until the deadline; `None` when that passes first.

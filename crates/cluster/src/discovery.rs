@@ -15,6 +15,19 @@ use crate::request::{Answer, Ask, Failure, JSON};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
+/// The most kinds that are read of a cluster; large honest ones have a tenth of that.
+const KINDS: usize = 5_000;
+
+/// The most versions of groups that are asked for one by one.
+const VERSIONS: usize = 1_000;
+
+/// The most parts of a discovery of which is told each that it is broken.
+const BROKEN: usize = 1_000;
+
+/// The longest name that Kubernetes has, and how many other names or verbs a kind may have.
+const NAME: usize = 253;
+const WORDS: usize = 32;
+
 /// A resource of one version: what a list or a get is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiResource {
@@ -82,6 +95,15 @@ impl ServedResource {
         self.versions.iter().any(|served| served == version).then(|| self.at(version))
     }
 
+    /// Whether it has no more and no longer names than a kind may have.
+    fn is_bounded(&self) -> bool {
+        let names = [&self.group, &self.kind, &self.plural, &self.singular].into_iter();
+        let names = names.chain(&self.versions).chain(&self.short_names).chain(&self.verbs);
+        self.short_names.len() <= WORDS
+            && self.verbs.len() <= WORDS
+            && names.into_iter().all(|name| name.len() <= NAME)
+    }
+
     fn at(&self, version: &str) -> ApiResource {
         ApiResource {
             group: self.group.clone(),
@@ -136,6 +158,8 @@ impl BrokenGroup {
 pub struct Discovery {
     resources: Vec<ServedResource>,
     broken: Vec<BrokenGroup>,
+    /// How many kinds, versions and broken parts were too many.
+    left_out: [usize; 3],
 }
 
 impl Discovery {
@@ -191,6 +215,10 @@ impl Discovery {
     /// Adds what one version of a group has. Versions come in the group's order of preference.
     fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
         for resource in found {
+            if self.resources.len() >= KINDS || !resource.is_bounded() {
+                self.left_out[0] += 1;
+                continue;
+            }
             let known = self
                 .resources
                 .iter_mut()
@@ -205,7 +233,22 @@ impl Discovery {
         }
     }
 
+    /// Tells what was left out, as kinds that may be there.
+    fn tell_left_out(&mut self) {
+        let whole = [("kinds", self.resources.len()), ("API versions", VERSIONS), ("broken groups", BROKEN)];
+        for ((what, read), more) in whole.into_iter().zip(self.left_out) {
+            if more > 0 {
+                let reason = format!("of the cluster's {what} {read} are read, and {more} more are not");
+                self.broken.push(BrokenGroup { name: SOME_GROUP.to_owned(), reason });
+            }
+        }
+    }
+
     fn break_off(&mut self, name: impl Into<String>, reason: impl ToString) {
+        if self.broken.len() >= BROKEN {
+            self.left_out[2] += 1;
+            return;
+        }
         self.broken.push(BrokenGroup { name: name.into(), reason: one_line(&reason.to_string(), 200) });
     }
 }
@@ -331,9 +374,12 @@ impl Cluster {
         };
         let core = take(&core_ask, core);
         let groups = take(&groups_ask, groups);
+        discovery.left_out[1] = pending.len().saturating_sub(VERSIONS);
+        pending.truncate(VERSIONS);
         self.ask_versions(pending, &mut discovery).await;
         // One half may have come in the plain form and the other not.
         discovery.resources.sort_by_key(|resource| !resource.group.is_empty());
+        self.deadline.check("discover kinds")?;
         match (core, groups) {
             (Err(error), Err(_)) => Err(error),
             (core, groups) => {
@@ -343,6 +389,7 @@ impl Cluster {
                 if let Err(error) = groups {
                     discovery.break_off(ALL_GROUPS, error);
                 }
+                discovery.tell_left_out();
                 Ok(discovery)
             }
         }

@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError};
+use taffrail_status::is_unseen;
 
 /// A cause of any kind.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -50,6 +51,8 @@ pub enum Reason {
     TooManyRequests,
     /// What was being read is no longer kept by the server.
     Gone,
+    /// The cluster sends more than is read of one.
+    OverLimit,
     /// The server rejects the request as it stands.
     BadRequest,
     /// What was to be changed was changed by somebody else since it was read.
@@ -62,7 +65,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 22] = [
+    pub const ALL: [Reason; 23] = [
         Reason::Timeout,
         Reason::Unauthorized,
         Reason::Forbidden,
@@ -81,6 +84,7 @@ impl Reason {
         Reason::ServerError,
         Reason::TooManyRequests,
         Reason::Gone,
+        Reason::OverLimit,
         Reason::BadRequest,
         Reason::Conflict,
         Reason::Invalid,
@@ -108,6 +112,7 @@ impl Reason {
             Reason::ServerError => "ServerError",
             Reason::TooManyRequests => "TooManyRequests",
             Reason::Gone => "Gone",
+            Reason::OverLimit => "OverLimit",
             Reason::BadRequest => "BadRequest",
             Reason::Conflict => "Conflict",
             Reason::Invalid => "Invalid",
@@ -156,6 +161,9 @@ impl Reason {
             }
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
+            Reason::OverLimit => {
+                "look at what fills this cluster; -n or --kind read less of it, and a machine with more memory reads more"
+            }
             Reason::BadRequest => {
                 "does the server serve this kind in this version? a selector or name may be wrong"
             }
@@ -190,6 +198,8 @@ pub enum Phase {
     Headers,
     /// The answer had begun and was not complete.
     Body,
+    /// The answer was complete, and what it says was being read.
+    Reading,
     /// The server had asked to come back later.
     RetryAfter,
 }
@@ -203,6 +213,7 @@ impl Display for Phase {
             Phase::Queue => "waiting for earlier requests",
             Phase::Headers => "waiting for an answer",
             Phase::Body => "in the middle of the answer",
+            Phase::Reading => "reading the answer",
             Phase::RetryAfter => "waiting as the server had asked",
         })
     }
@@ -487,6 +498,14 @@ pub enum ReadError {
         /// The first 80 characters, on one line.
         start: String,
     },
+    /// The answer, or all answers together, are larger than what is read of one cluster.
+    #[error("{what}: {limit}")]
+    OverLimit {
+        /// What was being done.
+        what: String,
+        /// Which bound it was.
+        limit: String,
+    },
     /// The answer is JSON, but not of the form that was asked for.
     #[error("{what}: {problem}")]
     Unexpected {
@@ -513,6 +532,7 @@ impl ReadError {
                 _ => Reason::BadRequest,
             },
             ReadError::NotJson { .. } => Reason::NotJson,
+            ReadError::OverLimit { .. } => Reason::OverLimit,
             ReadError::Unexpected { .. } => Reason::UnexpectedAnswer,
         }
     }
@@ -537,7 +557,7 @@ impl Display for Seconds {
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;
 
-    let printable = text.replace(|c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c), " ");
+    let printable = text.replace(is_unseen, " ");
     let mut line = String::new();
     for word in printable.split_whitespace() {
         if !line.is_empty() {

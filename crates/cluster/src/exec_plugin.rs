@@ -4,8 +4,10 @@
 //! waits for it as long as it takes. Here it is run once, beside other work, and when the deadline
 //! passes or the caller goes away it is killed with everything it has started.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,6 +22,64 @@ use crate::error::one_line;
 
 /// More than this of a plugin's output is not a credential.
 const OUTPUT: u64 = 1 << 20;
+
+/// The exec plugins that are running.
+///
+/// Each has a process group of its own, which neither a terminal's interrupt nor our end reaches: who ends the process
+/// [ends](Plugins::end) them.
+#[derive(Debug, Clone, Default)]
+pub struct Plugins(Arc<Mutex<Running>>);
+
+#[derive(Debug, Default)]
+struct Running {
+    groups: BTreeSet<i32>,
+    ended: bool,
+}
+
+impl Plugins {
+    /// The plugins of this process.
+    pub fn process() -> Plugins {
+        static PROCESS: LazyLock<Plugins> = LazyLock::new(Plugins::default);
+        PROCESS.clone()
+    }
+
+    /// Kills all plugins with what they have started, and starts none from now on.
+    pub fn end(&self) {
+        let mut running = self.running();
+        running.ended = true;
+        for group in std::mem::take(&mut running.groups) {
+            kill(group);
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a plugin, unless the process ends.
+    fn spawn(&self, command: &mut Command) -> io::Result<(Child, Group)> {
+        // Who ends them waits until it is known which this is.
+        let mut running = self.running();
+        if running.ended {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = command.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        running.groups.extend(group);
+        Ok((child, Group { plugins: self.clone(), group }))
+    }
+}
+
+#[cfg(unix)]
+fn kill(group: i32) {
+    if let Some(group) = rustix::process::Pid::from_raw(group) {
+        // It may just have ended by itself.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(not(unix))]
+fn kill(_: i32) {}
 
 /// Why a plugin gave no credentials.
 #[derive(Debug)]
@@ -48,6 +108,7 @@ struct Status {
 /// Runs the plugin and puts what it gives into `user`.
 pub(crate) async fn authenticate(
     exec: &ExecConfig,
+    plugins: &Plugins,
     user: &mut AuthInfo,
     deadline: Deadline,
 ) -> Result<(), PluginError> {
@@ -56,11 +117,13 @@ pub(crate) async fn authenticate(
         return Err(failed("wants a terminal, which it is not given here"));
     }
     let (status, stdout, stderr) =
-        deadline.limit(run(command(exec))).await.ok_or(PluginError::TimedOut)?.map_err(|source| {
-            let not_found = source.kind() == io::ErrorKind::NotFound;
-            let what = if not_found { "was not found" } else { "could not be run" };
-            PluginError::Failed { what: what.to_owned(), not_found, source: Some(source) }
-        })?;
+        deadline.limit(run(command(exec), plugins)).await.ok_or(PluginError::TimedOut)?.map_err(
+            |source| {
+                let not_found = source.kind() == io::ErrorKind::NotFound;
+                let what = if not_found { "was not found" } else { "could not be run" };
+                PluginError::Failed { what: what.to_owned(), not_found, source: Some(source) }
+            },
+        )?;
     if !status.success() {
         let said = String::from_utf8_lossy(&stderr);
         let last = said.lines().rev().map(|line| one_line(line, 200)).find(|line| !line.is_empty());
@@ -114,9 +177,8 @@ fn command(exec: &ExecConfig) -> Command {
     command
 }
 
-async fn run(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-    let mut child = command.spawn()?;
-    let mut group = Group::of(&child);
+async fn run(mut command: Command, plugins: &Plugins) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+    let (mut child, mut group) = plugins.spawn(&mut command)?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr, status) =
         futures::future::join3(bounded(stdout), bounded(stderr), child.wait()).await;
@@ -136,36 +198,27 @@ async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
 
 /// The process group of a running plugin, killed unless the plugin has ended and all its output was read:
 /// something it started may hold the output open when it is gone itself.
-struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
-
-#[cfg(unix)]
-impl Group {
-    fn of(child: &Child) -> Group {
-        Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
-    }
-
-    fn ended(&mut self) {
-        self.0 = None;
-    }
+struct Group {
+    plugins: Plugins,
+    group: Option<i32>,
 }
 
-#[cfg(unix)]
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It may just have ended by itself.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+impl Group {
+    /// Forgets it: its number may be that of another soon.
+    fn ended(&mut self) {
+        if let Some(group) = self.group.take() {
+            self.plugins.running().groups.remove(&group);
         }
     }
 }
 
-#[cfg(not(unix))]
-impl Group {
-    fn of(_: &Child) -> Group {
-        Group()
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            self.ended();
+            kill(group);
+        }
     }
-
-    fn ended(&mut self) {}
 }
 
 /// JSON, or YAML as client-go takes it too. What the decoders say is not kept: it may quote the token.

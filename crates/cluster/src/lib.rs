@@ -17,6 +17,7 @@ mod identity;
 pub mod index;
 mod kubeconfig;
 mod live;
+mod memory;
 mod read;
 mod record;
 mod request;
@@ -26,12 +27,14 @@ pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason};
+pub use exec_plugin::Plugins;
 pub use feed::{
     Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
     ScopeId, ScopeState,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{ColdStart, KindSettings, Live, LiveSettings};
+pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
+pub use memory::Memory;
 pub use read::{Form, ListRequest, Listing, MalformedItem, ObjectBytes};
 pub use record::RequestRecord;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

@@ -56,6 +56,9 @@ pub struct ListRequest<'a> {
     pub page: u32,
 }
 
+/// The most pages of one list: an honest one has as many objects in each as were asked for.
+const PAGES: usize = 10_000;
+
 impl<'a> ListRequest<'a> {
     /// Objects in one answer when nothing else is said.
     pub const PAGE: u32 = 500;
@@ -162,7 +165,13 @@ impl Cluster {
         let mut listing = Listing::default();
         let mut continued: Option<String> = None;
         let mut parser = Parser::new();
+        let mut pages = 0;
         loop {
+            pages += 1;
+            if pages > PAGES {
+                let limit = format!("the list has more than {PAGES} pages");
+                return Err(ReadError::OverLimit { what, limit });
+            }
             let ask = Ask { what: what.clone(), path: request.path(continued.as_deref()), accept };
             let answer = match self.ask(&ask).await {
                 Ok(answer) => answer,
@@ -177,9 +186,12 @@ impl Cluster {
                 }
                 Err(failure) => return Err(failure.error),
             };
+            // What was sent in time is read in time as well.
+            self.deadline.check(&what)?;
             let next = listing
                 .take(&mut parser, &answer.body, request.resource, form)
                 .map_err(|problem| answer.unreadable(&what, problem))?;
+            self.deadline.check(&what)?;
             match next {
                 // The same page again would be the same page for ever.
                 Some(token) if continued.as_ref() == Some(&token) => {

@@ -19,8 +19,11 @@ pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 /// Plain JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// Answers are kept whole; more than this is not a page of a list.
-const LARGEST: usize = 1 << 30;
+/// The most bytes of an answer, unpacked. Answers are kept whole; more than this is not a page of a list.
+pub(crate) const LARGEST: usize = 256 << 20;
+
+/// The longest that a server may ask to wait.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A question to the server, or what is to be done there.
 #[derive(Debug)]
@@ -138,6 +141,14 @@ impl Cluster {
         self.exchange(ask, Request::get(&ask.path), Body::empty()).await.map_err(|lost| lost.error)
     }
 
+    /// Charges the cluster for the next bytes of an answer of which there are some already.
+    fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
+        if have + more > LARGEST {
+            return Err(too_large(what));
+        }
+        self.charge.take(what, more as u64)
+    }
+
     /// Sends one request and takes its answer in, whatever it says.
     pub(crate) async fn exchange(
         &self,
@@ -182,23 +193,22 @@ impl Cluster {
             while let Some(frame) = body.frame().await {
                 let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
                 record.bytes += data.len() as u64;
-                if whole.len() + data.len() > LARGEST {
-                    return Ok(None);
+                let taken = self.take_in(&ask.what, whole.len(), data.len());
+                if let Err(over) = taken {
+                    self.charge.give_back(whole.len() as u64);
+                    return Ok(Err(over));
                 }
                 whole.extend_from_slice(&data);
             }
-            Ok::<_, kube::Error>(Some(Answer { status: head.status, headers: head.headers, body: whole }))
+            Ok::<_, kube::Error>(Ok(Answer { status: head.status, headers: head.headers, body: whole }))
         };
         let outcome = self.deadline.limit(exchange).await;
         record.duration = log.begun.elapsed().saturating_sub(started);
         log.push(record);
         match outcome {
             None => Err(Lost::sent(timed_out(phase))),
-            Some(Ok(Some(answer))) => Ok(answer),
-            Some(Ok(None)) => Err(Lost::sent(ReadError::Unexpected {
-                what: ask.what.clone(),
-                problem: format!("the answer is larger than {} MiB", LARGEST >> 20),
-            })),
+            Some(Ok(Ok(answer))) => Ok(answer),
+            Some(Ok(Err(over))) => Err(Lost::sent(over)),
             Some(Err(error)) => {
                 let fault = Fault::of(&error);
                 // What comes from a token's issuer may quote the token.
@@ -211,9 +221,22 @@ impl Cluster {
     }
 }
 
-/// The seconds that the server asks to wait.
+/// The error for an answer that is larger than any is read.
+pub(crate) fn too_large(what: &str) -> ReadError {
+    ReadError::OverLimit {
+        what: what.to_owned(),
+        limit: format!("the answer is larger than {} MiB", LARGEST >> 20),
+    }
+}
+
+/// The seconds that the server asks to wait, as far as anybody waits for a server.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // A number too large for a number is a long time too.
+    Some(text.parse().map_or(PATIENCE, Duration::from_secs).min(PATIENCE))
 }
 
 pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
@@ -255,4 +278,24 @@ fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) 
     // Enough bytes for 80 characters, whatever their length and the white space between.
     let start = one_line(&String::from_utf8_lossy(&body[..body.len().min(1000)]), 80);
     ReadError::NotJson { what, code: status.as_u16(), content_type: content_type(headers), start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_waited_for_a_minute_at_most() {
+        let wait = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, http::HeaderValue::from_static(text));
+            retry_after(&headers)
+        };
+        assert_eq!(wait("3"), Some(Duration::from_secs(3)));
+        assert_eq!(wait("3601"), Some(PATIENCE));
+        assert_eq!(wait("18446744073709551615"), Some(PATIENCE));
+        assert_eq!(wait("99999999999999999999999"), Some(PATIENCE));
+        assert_eq!(wait("-1"), None);
+        assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), None);
+    }
 }

@@ -42,6 +42,7 @@ pub mod protobuf;
 pub mod rollup;
 mod rules;
 mod teaching;
+mod unseen;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
@@ -50,4 +51,5 @@ pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
 pub use teaching::{Look, Payer, Teacher, Teaching, Trust, Voice};
+pub use unseen::is_unseen;
 pub use verdict::{Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

@@ -4,6 +4,9 @@ use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::output::{Phrase, printable};
+use crate::phrase;
+
 /// How a command ended. The greater of two wins, in the order: usage, incomplete, no, yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
@@ -72,23 +75,21 @@ impl Complaint {
     }
 
     /// As it is told.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> Phrase {
         let (word, colour) = match self.exit {
             Exit::Yes => ("warning", anstyle::AnsiColor::Yellow),
             _ => ("error", anstyle::AnsiColor::Red),
         };
         let style = colour.on_default().bold();
-        let mut text = format!("{style}{word}{style:#}: {}\n", crate::output::printable(&self.what));
-        if let Some(hint) = &self.hint {
-            text.push_str(&hinted(hint));
-        }
-        text
+        let what = printable(&self.what);
+        let hint = self.hint.as_deref().map_or_else(|| phrase!(""), hinted);
+        phrase!("{}{}{:#}: {}\n{}", style, word, style, what, hint)
     }
 }
 
-fn hinted(hint: &str) -> String {
+fn hinted(hint: &str) -> Phrase {
     let style = anstyle::Style::new().bold();
-    format!("{style} hint{style:#}: {hint}\n")
+    phrase!("{} hint{:#}: {}\n", style, style, printable(hint))
 }
 
 /// Tells on stderr what may be done next, where the answer says itself what is wrong.

@@ -4,26 +4,34 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use taffrail_cluster::Plugins;
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::output::{answer, progress, screen};
 
-/// What a shell says of a program that was interrupted: 128 and the number of SIGINT.
-const INTERRUPTED: i32 = 130;
+/// What a shell says of a program that was interrupted: this and the number of the signal.
+const INTERRUPTED: i32 = 128;
 
-/// From now on, an interrupt takes the line of progress and colours back before the process ends.
-///
-/// Away from a terminal there is nothing to clean, and the process ends as others do.
+/// From now on, an interrupt takes the line of progress and colours back before the process ends, and ends the exec plugins
+/// that are running: those are in process groups of their own, which no signal to ours reaches.
 pub(crate) fn watch() {
-    if !std::io::stderr().is_terminal() && !std::io::stdout().is_terminal() {
-        return;
-    }
     // Without the thread, an interrupt ends the process less cleanly.
     let _ = std::thread::Builder::new().spawn(|| {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                // It is the pager's reader who is heard there; the pager ends, and then this process.
-                if !answer::is_paging() {
-                    end();
+            let signals =
+                [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+            let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else { return };
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {
+                        // It is the pager's reader who is heard there; the pager ends, and then this process.
+                        if !answer::is_paging() {
+                            end(SignalKind::interrupt());
+                        }
+                    }
+                    _ = terminate.recv() => end(SignalKind::terminate()),
+                    _ = hangup.recv() => end(SignalKind::hangup()),
                 }
             }
         });
@@ -31,7 +39,8 @@ pub(crate) fn watch() {
 }
 
 #[expect(clippy::exit, reason = "an interrupt ends the process, whatever it is doing")]
-fn end() {
+fn end(by: SignalKind) {
+    Plugins::process().end();
     progress::clear();
     screen::restore();
     // It may have come in the middle of a coloured word, and whoever writes that holds the lock of stdout.
@@ -40,5 +49,5 @@ fn end() {
     {
         let _ = File::from(terminal).write_all(b"\x1b[0m");
     }
-    std::process::exit(INTERRUPTED);
+    std::process::exit(INTERRUPTED + by.as_raw_value());
 }

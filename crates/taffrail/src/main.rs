@@ -43,6 +43,8 @@ fn main() -> ExitCode {
         complaint.exit
     });
     answer::finish();
+    // What was not waited for would outlive us.
+    taffrail_cluster::Plugins::process().end();
     exit.into()
 }
 

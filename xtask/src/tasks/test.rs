@@ -23,11 +23,23 @@ impl Test {
         step("lints", || cargo(&deny, &[]))?;
         let doc = ["doc", "--quiet", "--locked", "--workspace", "--no-deps", "--document-private-items"];
         step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
+        step("dependencies", deny_dependencies)?;
         step("tests", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[]))?;
         step("comparison with Go's kstatus", fuzz::sample)?;
         println!("\nall of it holds, after {} s", started.elapsed().as_secs());
         Ok(())
     }
+}
+
+/// Known defects, licences and sources of what we are built with, where `cargo deny` is installed.
+fn deny_dependencies() -> Result<()> {
+    let mut version = Command::new("cargo-deny");
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    if !version.status().is_ok_and(|status| status.success()) {
+        println!("skipped: cargo-deny is not installed (cargo install cargo-deny --locked)");
+        return Ok(());
+    }
+    cargo(&["deny", "--locked", "check"], &[])
 }
 
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -60,6 +60,7 @@ impl Tidy {
         let mut faults = Vec::new();
         borders(&mut faults)?;
         files(&mut faults)?;
+        printing(&mut faults)?;
         pure_crates(&mut faults)?;
         for fault in &faults {
             println!("  {fault}");
@@ -147,6 +148,68 @@ fn files(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// Macros and methods that print text as it is, in the command line.
+const PRINTING: [&str; 9] = [
+    "print!(",
+    "println!(",
+    "eprint!(",
+    "eprintln!(",
+    "dbg!(",
+    "write!(",
+    "writeln!(",
+    "io::stdout().write",
+    "io::stderr().write",
+];
+
+/// The places where that is no answer: what formats itself, pages for files, quotes of their own.
+const NOT_FOR_TERMINALS: [&str; 5] = [
+    "crates/taffrail/src/docs.rs",
+    "crates/taffrail/src/completion/mod.rs",
+    "crates/taffrail/src/commands/status/print.rs",
+    "crates/taffrail/src/commands/wait/junit.rs",
+    "crates/taffrail/src/commands/demo/world/template.rs",
+];
+
+/// Text is printed by the macros of `output`, which ask where it comes from.
+fn printing(faults: &mut Vec<String>) -> Result<()> {
+    let folder = workspace().join("crates/taffrail/src");
+    let mut folders = vec![folder.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.extend(Some(path).filter(|path| *path != folder.join("output")));
+                continue;
+            }
+            let file = path.strip_prefix(workspace()).unwrap_or(&path).display().to_string();
+            if NOT_FOR_TERMINALS.contains(&file.as_str()) {
+                continue;
+            }
+            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+            faults.extend(raw(&text).map(|(line, what)| {
+                format!("{file}:{line}: `{what}` prints text as it is; `say!`, `phrase!` and `emit!` of output::text ask for it")
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// The lines of a file that print by themselves, up to its tests.
+fn raw(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+    let code = text.lines().enumerate().take_while(|(_, line)| *line != "mod tests {");
+    code.filter_map(|(at, line)| {
+        let line = line.trim_start();
+        let found = PRINTING.iter().find(|what| {
+            line.match_indices(**what).any(|(place, _)| {
+                let before = line[..place].chars().next_back();
+                let own_text = ["write!(f,", "writeln!(f,"].iter().any(|it| line[place..].starts_with(it));
+                !own_text && !before.is_some_and(|it| it.is_alphanumeric() || it == '_')
+            })
+        });
+        found.filter(|_| !line.starts_with("//")).map(|what| (at + 1, what.trim_end_matches('(')))
+    })
+}
+
 /// Pure crates compile for a target that has neither files nor clocks.
 fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
     const TARGET: &str = "wasm32-unknown-unknown";
@@ -182,4 +245,19 @@ fn cargo(arguments: &[&str]) -> Result<Vec<u8>> {
         bail!("`cargo {}` failed:\n{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raw;
+
+    #[test]
+    fn raw_printing_is_found_and_formatting_is_not() {
+        let text = "fn a() {\n    writeln!(out, \"{name}\")?;\n    write!(f, \"a\")\n    // println!(\n    let x = say!(out);\n\
+                    println!(\"a\");\n    std::io::stdout().write_all(a)\n}\n#[cfg(test)]\nmod tests {\n print!();\n}\n";
+        assert_eq!(
+            raw(text).collect::<Vec<_>>(),
+            [(2, "writeln!"), (6, "println!"), (7, "io::stdout().write")]
+        );
+    }
 }

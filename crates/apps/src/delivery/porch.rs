@@ -20,7 +20,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed};
-use crate::sync::{Source, Sync, SyncState, shorten};
+use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
@@ -209,7 +209,10 @@ impl Package<'_> {
         }
         if nearest.is_empty() {
             let Repository { url, branch, .. } = repository;
-            let why = format!("nothing that was read syncs {directory} of {url}, branch {branch}");
+            let why = format!(
+                "nothing that was read syncs {directory} of {}, branch {branch}",
+                without_password(url)
+            );
             return alone((key.clone(), format!("{said}: {why}")));
         }
         let is_inside = |other: &&Package<'_>| {

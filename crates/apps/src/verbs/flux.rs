@@ -8,6 +8,7 @@ use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command}
 use crate::apps::App;
 use crate::delivery;
 use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::view::quoted;
 
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCED: &str = "reconcile.fluxcd.io/forceAt";
@@ -81,7 +82,8 @@ fn source(
 ) -> Result<Option<Step>, Refusal> {
     let name = format!("{} {}", key.kind, key.path());
     let fault = |why: String| {
-        let hint = format!("leave --with-source out, or look at it: taffrail explain {}", app.app.name);
+        let hint =
+            format!("leave --with-source out, or look at it: taffrail explain {}", quoted(&app.app.name));
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };
     let observed = match home.get(key) {

@@ -18,6 +18,7 @@ use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects};
 use crate::sync::SyncState;
+use crate::view::quoted;
 use crate::{delivery, identity};
 
 pub use patch::{Change, Line, Patch};
@@ -334,7 +335,7 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
 
 /// The command that does `verb` to an app.
 fn command(verb: &str, app: &AppRef) -> String {
-    format!("taffrail {verb} {}", full_name(app))
+    format!("taffrail {verb} {}", quoted(&full_name(app)))
 }
 
 /// The value at a path of an object, as a tree; too deep is as if it were not there.

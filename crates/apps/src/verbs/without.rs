@@ -3,6 +3,7 @@
 use super::{Refusal, Verb, command};
 use crate::apps::App;
 use crate::identity::Delivery;
+use crate::view::quoted;
 
 /// Why a verb means nothing to an app that neither Flux nor Argo CD delivers, and what to do instead.
 pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
@@ -41,7 +42,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
         ),
         (Delivery::Helm, Verb::Reconcile(_)) => (
             "Helm changes a release only while somebody runs it".to_owned(),
-            format!("run `helm upgrade {name} CHART -n {namespace}`"),
+            format!("run `helm upgrade {} CHART -n {}`", quoted(name), quoted(namespace)),
         ),
         (Delivery::Helm, _) => (
             "Helm changes a release only while somebody runs it".to_owned(),
@@ -59,7 +60,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
         },
         _ => (
             "no tool is known to deliver it: its objects only share a label".to_owned(),
-            format!("`taffrail app {name}` shows its objects; {word} what makes them"),
+            format!("`taffrail app {}` shows its objects; {word} what makes them", quoted(name)),
         ),
     };
     Refusal::new(format!("{} cannot be told to {word}: {why}", app.app), hint)

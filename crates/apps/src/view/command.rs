@@ -1,5 +1,7 @@
 //! Commands that a person can copy.
 
+use taffrail_status::is_unseen;
+
 /// `kubectl …`, in a namespace (if any) of the cluster of a context (if it must be named).
 pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> String {
     placed("kubectl", words, namespace, context)
@@ -36,12 +38,30 @@ pub(super) fn resource(group: &str, kind: &str) -> String {
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
-/// A word as a shell takes it. Names come from outside: a copied command must do what it seems to do.
-fn quoted(word: &str) -> String {
+/// A word as a POSIX shell takes it. Names come from outside: a copied command must do what it seems to do.
+pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    let visible: String = word.chars().filter(|character| !character.is_control()).collect();
+    let visible: String = word.chars().filter(|character| !is_unseen(*character)).collect();
     format!("'{}'", visible.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_word_whatever_is_in_it() {
+        assert_eq!(
+            taffrail(&["app", "shop"], "web", Some("gke_p_eu-1_c")),
+            "taffrail app shop -n web --context gke_p_eu-1_c"
+        );
+        assert_eq!(taffrail(&["app", "a; rm -rf ~"], "$(id)", None), "taffrail app 'a; rm -rf ~' -n '$(id)'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("~root"), "'~root'");
+        assert_eq!(quoted("a\nb\u{202e}c"), "'abc'");
+    }
 }

@@ -6,6 +6,7 @@ mod actions;
 mod apps;
 mod clusters;
 mod command;
+pub use command::quoted;
 mod detail;
 mod events;
 mod explain;

@@ -21,7 +21,7 @@ use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared
 use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, Form, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, path_of};
-use crate::request::{Ask, JSON};
+use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
 
 /// Objects in a page; eight times as many after each time that the pages came too late, up to the most.
 const PAGE: u32 = 500;
@@ -33,9 +33,6 @@ const NEAR: Duration = Duration::from_millis(15);
 
 /// How much of a watch is handed over at once while more is there already.
 const CHUNK: usize = 512 << 10;
-
-/// Answers are kept whole; more than this is not a page of a list.
-const LARGEST_PAGE: usize = 1 << 30;
 
 /// A watch that ends by so much before its time was ended by something else.
 const ON_TIME: Duration = Duration::from_secs(10);
@@ -190,6 +187,11 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             Reason::NotFound => {
                 task.forget();
                 task.tell(ScopeState::Absent).await?;
+                forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
+            }
+            Reason::OverLimit => {
+                task.forget();
+                task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
                 forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::Unauthorized => {
@@ -630,8 +632,7 @@ async fn read_whole(shared: &Shared, what: &str, stream: &mut Stream) -> Result<
             None => return Ok(page),
             Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => page.extend_from_slice(&bytes),
             Some(Ok(_)) => {
-                let problem = format!("the answer is larger than {} MiB", LARGEST_PAGE >> 20);
-                return Err(ReadError::Unexpected { what: what.to_owned(), problem }.into());
+                return Err(too_large(what).into());
             }
             Some(Err(error)) => return Err(error.into()),
         }

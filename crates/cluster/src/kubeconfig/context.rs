@@ -18,6 +18,8 @@ use super::IN_CLUSTER;
 use super::error::KubeconfigError;
 use super::file::{Named, without_values};
 use crate::error::{BoxError, one_line};
+use crate::exec_plugin::Plugins;
+use crate::memory::Memory;
 
 /// The name under which every cluster serves its API to its Pods; the server's certificate carries it.
 const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
@@ -31,6 +33,8 @@ pub struct Context {
     /// the thread that asks, several times, and without end.
     pub(crate) config: Config,
     pub(crate) exec: Option<ExecConfig>,
+    pub(crate) memory: Memory,
+    pub(crate) plugins: Plugins,
 }
 
 // The configuration holds credentials.
@@ -62,16 +66,38 @@ impl Context {
         format!("{}://{}{path}", url.scheme_str().unwrap_or("https"), host.unwrap_or_default())
     }
 
+    /// What may be wrong with all that the server says, where its certificate is not verified or it has none.
+    pub fn warning(&self) -> Option<&'static str> {
+        match self.config.cluster_url.scheme_str() {
+            Some("http") if is_open(&self.config) => Some(
+                "its server is asked over plain http: no credentials are sent, and the answers may come from anybody",
+            ),
+            Some("https") if self.config.accept_invalid_certs => Some(
+                "its server is not verified (insecure-skip-tls-verify): the answers may come from anybody, who then has the credentials too",
+            ),
+            _ => None,
+        }
+    }
+
+    /// Shares another budget of memory than that of the process.
+    #[must_use]
+    pub fn with_memory(self, memory: &Memory) -> Context {
+        Context { memory: memory.clone(), ..self }
+    }
+
+    /// Has its exec plugin ended with others than those of the process.
+    #[must_use]
+    pub fn with_plugins(self, plugins: &Plugins) -> Context {
+        Context { plugins: plugins.clone(), ..self }
+    }
+
     /// Sends requests through the proxy that the environment names, as kubectl does, unless the context
     /// has a `proxy-url` of its own. The three are the values of `HTTP_PROXY`, `HTTPS_PROXY` and
     /// `NO_PROXY`; servers on this machine are never asked through a proxy.
     #[must_use]
     pub fn with_environment_proxies(mut self, http: &str, https: &str, no_proxy: &str) -> Context {
         let url = &self.config.cluster_url;
-        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let here = host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-        if self.config.proxy_url.is_none() && !here {
+        if self.config.proxy_url.is_none() && !is_loopback(url) {
             let matcher = Matcher::builder().http(http).https(https).no(no_proxy).build();
             self.config.proxy_url = matcher.intercept(url).map(|proxy| {
                 // The matcher takes the user's name out of the address.
@@ -81,6 +107,18 @@ impl Context {
         }
         self
     }
+}
+
+/// Whether a URL leads to this machine.
+fn is_loopback(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether requests go over the network for everybody to read: no credentials are for that, as in client-go.
+pub(super) fn is_open(config: &Config) -> bool {
+    let url = &config.cluster_url;
+    url.scheme_str() == Some("http") && !(is_loopback(url) && config.proxy_url.is_none())
 }
 
 /// A proxy's address; without a scheme it is an HTTP proxy.
@@ -189,6 +227,11 @@ impl Place<'_> {
         config.accept_invalid_certs = insecure;
         config.tls_server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
         config.disable_compression = cluster.disable_compression.unwrap_or(false);
+        if insecure && authorities.is_some() {
+            return Err(self.fails(format!(
+                "cluster \"{name}\" has both insecure-skip-tls-verify and a certificate-authority: only one can be meant"
+            )));
+        }
         if let Some(pem) = authorities {
             let found: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(&pem)
                 .flatten()
@@ -293,7 +336,8 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
     config.default_namespace = namespace.clone();
-    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None })
+    let (memory, plugins) = (Memory::process(), Plugins::process());
+    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins })
 }
 
 #[cfg(test)]
@@ -307,6 +351,8 @@ mod tests {
             namespace: "default".to_owned(),
             config: Config::new(server.parse().unwrap()),
             exec: None,
+            memory: Memory::process(),
+            plugins: Plugins::process(),
         };
         let proxy = |server: &str| {
             let context =

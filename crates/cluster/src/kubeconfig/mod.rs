@@ -19,8 +19,11 @@ use serde_json::Value;
 pub use context::Context;
 pub use error::KubeconfigError;
 
-use context::{Place, in_cluster};
+use context::{Place, in_cluster, is_open};
 use file::{FileText, Named, named};
+
+use crate::exec_plugin::Plugins;
+use crate::memory::Memory;
 
 /// Where a Pod finds the credentials of its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -221,9 +224,14 @@ impl Kubeconfig {
             }
             config.auth_info = user;
         }
+        if is_open(&config) {
+            config.auth_info = AuthInfo::default();
+            exec = None;
+        }
         let namespace = field("namespace")?.unwrap_or("default").to_owned();
         config.default_namespace = namespace.clone();
-        Ok(Context { name: name.to_owned(), namespace, config, exec })
+        let (memory, plugins) = (Memory::process(), Plugins::process());
+        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins })
     }
 }
 

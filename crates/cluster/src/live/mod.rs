@@ -27,7 +27,7 @@ use crate::index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscript
 use crate::kubeconfig::Context;
 
 pub use kinds::KindSettings;
-pub use warm::ColdStart;
+pub use warm::{ColdStart, write_saved};
 
 /// What may be chosen about a cluster that is followed.
 #[derive(Debug, Default)]

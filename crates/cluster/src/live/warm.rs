@@ -1,6 +1,9 @@
 //! What was known of a cluster when its follower ended, for the next one to begin with.
 
 use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,6 +44,31 @@ pub enum ColdStart {
         /// The version that the server is at.
         found: String,
     },
+}
+
+/// Puts a saved state into a file that its owner alone may read: it holds what the cluster holds. A file that was there
+/// is replaced at once.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_saved(file: &Path, saved: &[u8]) -> io::Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{:016x}", fastrand::u64(..)));
+    let fresh = file.with_file_name(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&fresh).and_then(|mut to| {
+        to.write_all(saved)?;
+        to.sync_all()
+    });
+    let written = written.and_then(|()| fs::rename(&fresh, file));
+    if written.is_err() {
+        // That it could not be written is what is told.
+        let _ = fs::remove_file(&fresh);
+    }
+    written
 }
 
 /// What stands before the index.
@@ -136,4 +164,24 @@ pub(super) async fn read(
         (scope, position.resource_version)
     });
     Ok(Warm { index, positions: positions.collect() })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("index");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        write_saved(&file, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_saved(&folder.path().join("none/index"), b"new").is_err());
+    }
 }

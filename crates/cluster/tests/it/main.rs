@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bounds;
 mod connecting;
+mod credentials;
 mod discovering;
 mod faults;
 mod feeding;

@@ -13,6 +13,7 @@ use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, app_style, indented, printable, screen, style};
+use crate::say;
 use crate::source::Source;
 
 pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<E
             let shown = found.iter().zip(&details.items).enumerate();
             shown.into_iter().try_for_each(|(number, (app, detail))| {
                 if number > 0 {
-                    writeln!(answer::people(), "\n")?;
+                    say!(answer::people(), "\n")?;
                 }
                 print(app, detail, several, fleet.aged)
             })
@@ -55,7 +56,18 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         _ if is_said => String::new(),
         state => format!(", {}", if state == SyncState::Failed { "sync failed" } else { state.as_str() }),
     };
-    writeln!(out, "{bold}{}{bold:#}{}: {colour}{health}{colour:#}{sync}", app.app, printable(&place))?;
+    say!(
+        out,
+        "{}{}{:#}{}: {}{}{:#}{}",
+        bold,
+        printable(&app.app.to_string()),
+        bold,
+        printable(&place),
+        colour,
+        printable(&health),
+        colour,
+        printable(&sync),
+    )?;
     if app.effective() != Status::Current {
         let worst = app.worst.as_ref().map(|worst| format!("{} {}: ", worst.kind, worst.path()));
         // Many messages name their object themselves.
@@ -70,7 +82,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         indented(&mut out, "", &line)?;
     }
 
-    writeln!(out, "\n{bold}Application details:{bold:#}")?;
+    say!(out, "\n{}Application details:{:#}", bold, bold)?;
     let of = &detail.application;
     for (name, value) in [
         ("Branch", &of.branch),
@@ -81,18 +93,18 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         ("URL", &of.url),
     ] {
         let name = format!("{name}:");
-        writeln!(out, "  {name:<17} {}", printable(value.as_deref().unwrap_or(text::NONE)))?;
+        say!(out, "  {:<17} {}", printable(&name), printable(value.as_deref().unwrap_or(text::NONE)))?;
     }
 
-    writeln!(out, "\n{bold}Reconciliation details:{bold:#}")?;
+    say!(out, "\n{}Reconciliation details:{:#}", bold, bold)?;
     let last = match app.sync.last_success {
         Some(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), text::ago(at, now)),
         None => text::NONE.to_owned(),
     };
-    writeln!(out, "Last successful reconciliation: {last}")?;
+    say!(out, "Last successful reconciliation: {}", printable(&last))?;
     let same_namespace = |row: &ReconciledRow| row.namespace.is_empty() || row.namespace == app.app.namespace;
     for rows in [&detail.reconciliation.sources, &detail.reconciliation.delivery] {
-        writeln!(out)?;
+        say!(out)?;
         let header = vec!["NAME", "READY", "MESSAGE", "REVISION", "SUSPENDED"];
         let mut table = Table::new(&mut out, header, screen()).cutting("MESSAGE");
         if rows.is_empty() {
@@ -118,7 +130,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         table.finish()?;
     }
 
-    writeln!(out, "\n{bold}Deployment details:{bold:#}")?;
+    say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
     objects(app, &detail.lines(), &mut out)
 }
 
@@ -140,7 +152,7 @@ fn unsynced(app: &App, object: &ObjectName) -> Option<String> {
 
 fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
     if lines.is_empty() {
-        return writeln!(out, "no objects");
+        return say!(out, "no objects");
     }
     let header = vec!["KIND", "NAME", "STATUS", "NAMESPACE", "MESSAGE"];
     let mut table = Table::new(out, header, screen()).spare(&["NAMESPACE"]);

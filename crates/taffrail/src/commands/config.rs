@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::complaint::{Complaint, Exit, written};
 use crate::config::{Config, Origin};
+use crate::emit;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
 
@@ -106,7 +107,7 @@ fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
     for value in config.values.iter().filter(|value| !value.values.is_empty()) {
         let (above, key) = value.key.split_once('.').unwrap_or(("", &value.key));
         if above != group {
-            writeln!(out, "{above}:")?;
+            emit!(out, "{above}:")?;
             group = above;
         }
         let indent = if above.is_empty() { "" } else { "  " };
@@ -119,7 +120,7 @@ fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
         let words: Vec<String> = value.values.iter().map(quoted).collect();
         let words = if value.is_list { format!("[{}]", words.join(", ")) } else { words.join("") };
         let origin = if arguments.show_origin { format!(" # {}", value.origin) } else { String::new() };
-        writeln!(out, "{indent}{}: {words}{origin}", quoted(&key.to_owned()))?;
+        emit!(out, "{indent}{}: {words}{origin}", quoted(&key.to_owned()))?;
     }
     out.flush()
 }

@@ -10,7 +10,8 @@ use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen};
+use crate::output::{answer, printable, screen};
+use crate::phrase;
 use crate::source::Source;
 
 pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
 fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Timestamp) -> io::Result<()> {
     if events.items.is_empty() {
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        answer::tell(format!("No warnings about {about}.\n"));
+        answer::tell(phrase!("No warnings about {}.\n", printable(&about)));
         return Ok(());
     }
     let named = arguments.name.is_some();

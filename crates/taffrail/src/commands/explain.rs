@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
+use taffrail_apps::view::quoted;
 use taffrail_apps::view::{
     Answer, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, text,
 };
@@ -19,6 +20,7 @@ use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
 use crate::source::{Fleet, Source, asked};
+use crate::{phrase, say};
 
 use super::get::{self, complaints};
 use super::named;
@@ -328,9 +330,7 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
 fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
         if is_all {
-            answer::tell(
-                "Nothing found that is not ready, and no sync or source with a problem.\n".to_owned(),
-            );
+            answer::tell(phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"));
         }
         return Ok(());
     }
@@ -338,7 +338,7 @@ fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: b
     let mut out = answer::people();
     for (place, (subject, explanation)) in explanations.iter().enumerate() {
         if place > 0 {
-            writeln!(out)?;
+            say!(out)?;
         }
         explain(&mut out, subject, explanation, several, fleet.aged)?;
     }
@@ -363,7 +363,17 @@ fn explain(
     let colour = app_style(app);
     let subject = printable(&subject);
     let health = text::health(app, now);
-    writeln!(out, "{bold}{subject}{bold:#}{} is {colour}{health}{colour:#}", printable(&cluster))?;
+    say!(
+        out,
+        "{}{}{:#}{} is {}{}{:#}",
+        bold,
+        subject,
+        bold,
+        printable(&cluster),
+        colour,
+        printable(&health),
+        colour,
+    )?;
     flagged(out, explanation)?;
     of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
@@ -376,8 +386,8 @@ fn explain(
         }
         return further(out, explanation);
     };
-    writeln!(out)?;
-    writeln!(out, "{bold}Cause{bold:#}")?;
+    say!(out)?;
+    say!(out, "{}Cause{:#}", bold, bold)?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
     indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
     indented(out, "  ", &explanation.message)?;
@@ -390,8 +400,8 @@ fn explain(
     }
     changed(out, explanation)?;
     if explanation.chain.len() > 1 {
-        writeln!(out)?;
-        writeln!(out, "{bold}How it shows{bold:#}")?;
+        say!(out)?;
+        say!(out, "{}How it shows{:#}", bold, bold)?;
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
             let status: Status = link.status.parse().unwrap_or(Status::Unknown);
@@ -401,14 +411,19 @@ fn explain(
     }
     let others = others(app);
     if !others.is_empty() {
-        writeln!(out)?;
-        writeln!(out, "{bold}Not ready as well{bold:#}")?;
+        say!(out)?;
+        say!(out, "{}Not ready as well{:#}", bold, bold)?;
         for other in others.iter().take(NAMED) {
             let name = format!("{} {}", other.key.kind, other.key.path());
             line(out, "", &name, other.status, &other.message)?;
         }
         if others.len() > NAMED {
-            writeln!(out, "  … and {} more: taffrail app {}", others.len() - NAMED, app.app.name)?;
+            say!(
+                out,
+                "  … and {} more: taffrail app {}",
+                others.len() - NAMED,
+                printable(&quoted(&app.app.name))
+            )?;
         }
     }
     if app.problems.iter().any(|problem| problem.axis != Axis::Health) {
@@ -480,8 +495,8 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     if explanation.changed.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
-    writeln!(out, "{bold}What changed before{bold:#}")?;
+    say!(out)?;
+    say!(out, "{}What changed before{:#}", bold, bold)?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let turn = explanation.chain.iter().find_map(|link| time(link.since.as_deref()?));
     for change in &explanation.changed {
@@ -503,7 +518,7 @@ fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &
     let message = format!("{dash}{}", printable(&text::line(message)));
     let used = 2 + lead.width() + name.width() + 2 + status.word().width();
     let message = fitting(&message, screen().map(|screen| screen.saturating_sub(used)));
-    writeln!(out, "  {lead}{name}  {colour}{}{colour:#}{message}", status.word())
+    say!(out, "  {}{}  {}{}{:#}{}", printable(lead), name, colour, status.word(), colour, printable(&message))
 }
 
 fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
@@ -511,9 +526,9 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     if explanation.next.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
-    writeln!(out, "{bold}Look further{bold:#}")?;
-    explanation.next.iter().try_for_each(|command| writeln!(out, "  {command}"))
+    say!(out)?;
+    say!(out, "{}Look further{:#}", bold, bold)?;
+    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(command)))
 }
 
 /// How many objects are named one by one.
@@ -526,7 +541,7 @@ fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
     match explanation.flagged.len().saturating_sub(NAMED) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more are suspended or paused"),
+        more => say!(out, "  and {} more are suspended or paused", more),
     }
 }
 
@@ -557,7 +572,7 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
         indented(out, "  ", &format!("marked for {mark}"))?;
     }
     if belonging.apps.is_empty() && belonging.declares.is_none() {
-        writeln!(out, "  belongs to no app that was found")?;
+        say!(out, "  belongs to no app that was found")?;
     }
     Ok(())
 }

@@ -14,10 +14,11 @@ use taffrail_status::Status;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, screen, style, sync_style};
+use crate::output::{answer, app_style, printable, screen, style, sync_style};
 use crate::program;
 use crate::reasons;
 use crate::source::{Fleet, NOTHING_MORE, Source, asked};
+use crate::{phrase, say};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let filter = filter(&arguments.filters);
@@ -234,13 +235,16 @@ impl Shown<'_> {
     fn names(&self) -> io::Result<()> {
         let mut out = answer::programs();
         match self.arguments.what {
-            What::Apps => self.list.apps.iter().try_for_each(|app| writeln!(out, "{}", full_name(&app.app))),
+            What::Apps => {
+                self.list.apps.iter().try_for_each(|app| say!(out, "{}", printable(&full_name(&app.app))))
+            }
             What::Clusters => {
-                self.clusters().items.iter().try_for_each(|cluster| writeln!(out, "{}", cluster.name))
+                self.clusters().items.iter().try_for_each(|cluster| say!(out, "{}", printable(&cluster.name)))
             }
             What::Resources => self.resources().items.iter().try_for_each(|row| {
                 let dot = if row.group.is_empty() { "" } else { "." };
-                writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
+                let name = format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name);
+                say!(out, "{}", printable(&name))
             }),
         }
     }
@@ -278,7 +282,7 @@ impl Shown<'_> {
             let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
             let place = place.unwrap_or_default();
             let filtered = if **filter == Filter::default() { "" } else { " with what was asked for" };
-            answer::tell(format!("No {} found{place}{filtered}.\n", noun(arguments.what)));
+            answer::tell(phrase!("No {} found{}{}.\n", noun(arguments.what), printable(&place), filtered));
             return Ok(());
         }
         let is_said = |column: &&str| {

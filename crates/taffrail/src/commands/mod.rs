@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
+mod guard;
 mod named;
 pub(crate) mod rules;
 pub(crate) mod status;

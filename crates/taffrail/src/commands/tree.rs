@@ -12,6 +12,7 @@ use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen, style};
+use crate::say;
 use crate::source::Source;
 
 pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
@@ -42,10 +43,10 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
     let mut out = answer::people();
     for (number, tree) in trees.iter().enumerate() {
         if number > 0 {
-            writeln!(out)?;
+            say!(out)?;
         }
         if several {
-            writeln!(out, "{}:", printable(&tree.cluster))?;
+            say!(out, "{}:", printable(&tree.cluster))?;
         }
         let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
         let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(ROOM);

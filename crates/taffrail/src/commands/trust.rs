@@ -12,6 +12,7 @@ use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable};
+use crate::say;
 use crate::source::{Fleet, NOTHING_MORE, Source};
 
 pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
@@ -68,7 +69,7 @@ fn names(doubts: &[Doubt]) -> io::Result<()> {
     let mut out = answer::programs();
     doubts.iter().try_for_each(|doubt| {
         let Doubt { category, reason, cluster, scope, .. } = doubt;
-        writeln!(out, "{}/{reason}/{cluster}/{scope}", category.as_str())
+        say!(out, "{}", printable(&format!("{}/{reason}/{cluster}/{scope}", category.as_str())))
     })
 }
 
@@ -141,13 +142,13 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
         ("About apps that are not green anyway", report.items.iter().filter(is_idle).collect()),
     ];
     for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
-        writeln!(out, "{bold}{title}{bold:#}")?;
+        say!(out, "{}{}{:#}", bold, title, bold)?;
         doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.aged))?;
-        writeln!(out)?;
+        say!(out)?;
     }
     if report.items.is_empty() {
         let scope = if arguments.category.is_empty() { "" } else { " in the categories asked for" };
-        writeln!(out, "Nothing was found that speaks against green{scope}.\n")?;
+        say!(out, "Nothing was found that speaks against green{}.\n", scope)?;
     }
     checked(&mut out, &report.checked, several)?;
     out.flush()
@@ -163,7 +164,18 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     let since = since(doubt, now).map(|since| format!(", since {since}")).unwrap_or_default();
     let subject = printable(&subject(doubt)).into_owned();
     let category = doubt.category.as_str();
-    writeln!(out, "  {style}{category:<11}{style:#} {}{bold}{subject}{bold:#}{since}", printable(&place))?;
+    say!(
+        out,
+        "  {}{:<11}{:#} {}{}{}{:#}{}",
+        style,
+        category,
+        style,
+        printable(&place),
+        bold,
+        subject,
+        bold,
+        printable(&since),
+    )?;
     let mut lines = vec![doubt.message.clone()];
     if doubt.object_count > 1 {
         let name = |object: &taffrail_apps::view::DoubtObject| {
@@ -178,7 +190,7 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
         indented(out, INDENT, &line)?;
     }
     // Who copies a command wants it in one piece.
-    doubt.next.iter().try_for_each(|command| writeln!(out, "{INDENT}> {}", printable(command)))
+    doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))
 }
 
 /// The apps that a finding concerns.

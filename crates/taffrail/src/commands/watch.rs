@@ -13,8 +13,8 @@ use crate::cli::{
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
 };
 use crate::complaint::{Complaint, Exit, written};
-use crate::output::answer;
 use crate::output::screen::Screen;
+use crate::output::{answer, printable};
 use crate::source::{Fleet, Follow, More, Once, Source};
 
 /// How often ages are drawn anew, and what time alone changes is looked at.
@@ -116,7 +116,7 @@ fn frame(
     let exit = run(source);
     let (text, mut told) = answer::kept();
     let notes = source.follow.as_ref().map(Follow::notes).unwrap_or_default();
-    told.extend(notes.into_iter().map(|note| Complaint::unreadable(note).harmless().text()));
+    told.extend(notes.into_iter().map(|note| Complaint::unreadable(note).harmless().text().to_string()));
     let text = String::from_utf8_lossy(&text).into_owned();
     exit.map(|exit| (exit, Frame { text, told }))
 }
@@ -155,7 +155,9 @@ fn redraw(
         shown = match drawn {
             Ok((_, frame)) => frame,
             // The app that was shown is gone, say: it may come back.
-            Err(complaint) => Frame { text: format!("{complaint}\n"), told: Vec::new() },
+            Err(complaint) => {
+                Frame { text: format!("{}\n", printable(&complaint.to_string())), told: Vec::new() }
+            }
         };
         if let Some(follow) = &mut source.follow {
             follow.next(pause);
@@ -169,7 +171,7 @@ fn append(
     mut source: Following,
     run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
 ) -> Result<(), Complaint> {
-    let mut out = answer::programs();
+    let mut out = answer::again();
     // Ages move by themselves. Whether anything else did shows when they are told from one moment.
     let moment = Timestamp::now();
     let mut before: Option<String> = None;
@@ -189,7 +191,7 @@ fn append(
                         return Ok(());
                     }
                     for line in current.told.iter().filter(|line| !told.contains(line)) {
-                        answer::tell(line.clone());
+                        answer::retell(line);
                     }
                     told = current.told;
                     before = Some(still);

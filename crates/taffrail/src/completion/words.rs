@@ -16,6 +16,7 @@ use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
 use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
+use crate::output::printable;
 use crate::ruling::Ruling;
 use crate::source::{self, Fleet, Live, Members};
 
@@ -44,11 +45,13 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
             for id in ids {
                 let Some(find) = words_of(name, &id) else { continue };
                 let words = words.clone();
+                let is_ours = matches!(id.as_str(), "status" | "columns" | "delivery");
                 let find = move |current: &OsStr| {
                     let (Some(words), Some(current)) = (&words, current.to_str()) else { return Vec::new() };
                     let mut found = find(words, current);
                     found.retain(|candidate| {
-                        candidate.get_value().as_encoded_bytes().starts_with(current.as_bytes())
+                        let word = candidate.get_value().as_encoded_bytes();
+                        word.starts_with(current.as_bytes()) && (is_ours || is_plain(word))
                     });
                     found
                 };
@@ -57,6 +60,11 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
             command
         })
     })
+}
+
+/// Whether a word from outside means the same to every shell: what a shell puts into a line it may run.
+fn is_plain(word: &[u8]) -> bool {
+    word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
 type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
@@ -147,10 +155,9 @@ impl Line {
     }
 
     fn contexts(&self) -> Vec<CompletionCandidate> {
-        let fleets = self
-            .config
-            .fleets()
-            .map(|(fleet, contexts)| CompletionCandidate::new(fleet).help(Some(contexts.join(", ").into())));
+        let fleets = self.config.fleets().map(|(fleet, contexts)| {
+            CompletionCandidate::new(fleet).help(Some(printable(&contexts.join(", ")).to_string().into()))
+        });
         let contexts = source::contexts(&self.view.source).unwrap_or_default();
         contexts.into_iter().map(CompletionCandidate::new).chain(fleets).collect()
     }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::ColorChoice;
-use anstream::adapter::StripBytes;
 use unicode_width::UnicodeWidthStr;
+
+use super::{Phrase, Sieve};
 
 static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
 
@@ -117,7 +118,13 @@ pub(crate) fn finish() {
 }
 
 /// Tells a line on stderr, after the answer where that goes to a pager.
-pub(crate) fn tell(line: String) {
+pub(crate) fn tell(line: Phrase) {
+    retell(line.as_str());
+}
+
+/// Tells again what was [kept].
+pub(crate) fn retell(line: &str) {
+    let line = Sieve::clean(line, true);
     let mut sink = sink();
     match sink.place {
         // Nobody is left to be told that stderr is closed.
@@ -133,25 +140,30 @@ fn sink() -> MutexGuard<'static, Sink> {
 /// The answer, for people: with colours where they are seen.
 pub(crate) fn people() -> Answer {
     let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    Answer { strip: (!colours).then(StripBytes::new) }
+    Answer { sieve: Some(Sieve::of_people(colours)) }
 }
 
-/// The answer, for programs.
+/// The answer, for programs: as it is, unless it goes to a terminal.
 pub(crate) fn programs() -> Answer {
-    Answer { strip: None }
+    Answer { sieve: io::stdout().is_terminal().then(Sieve::of_programs) }
+}
+
+/// What [`people`] were answered before, and was [kept].
+pub(crate) fn again() -> Answer {
+    Answer { sieve: io::stdout().is_terminal().then(|| Sieve::of_people(true)) }
 }
 
 /// A writer of the answer.
 pub(crate) struct Answer {
-    strip: Option<StripBytes>,
+    sieve: Option<Sieve>,
 }
 
 impl Write for Answer {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         let mut sink = sink();
-        match &mut self.strip {
+        match &mut self.sieve {
             None => sink.place.write(text)?,
-            Some(strip) => strip.strip_next(text).try_for_each(|part| sink.place.write(part))?,
+            Some(sieve) => sink.place.write(&sieve.pass(text))?,
         }
         Ok(text.len())
     }

@@ -4,8 +4,8 @@ pub(crate) mod answer;
 pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod table;
+pub(crate) mod text;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -14,6 +14,8 @@ use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::Color;
+
+pub(crate) use text::{Phrase, Printable, Sieve, printable};
 
 /// Decides about colours, for stdout and stderr: what is set here comes before `NO_COLOR` and its like.
 pub(crate) fn colour(when: Color) {
@@ -63,25 +65,6 @@ pub(crate) fn screen() -> Option<usize> {
     terminal.map(|(width, _)| usize::from(width.0)).or_else(exported)
 }
 
-/// Text from outside on one line, without control characters: a message must not move the cursor.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(|character: char| character.is_control()) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.extend(line.chars().map(|character| match character {
-            '\t' => ' ',
-            character if character.is_control() => char::REPLACEMENT_CHARACTER,
-            character => character,
-        }));
-    }
-    Cow::Owned(out)
-}
-
 /// Fewer columns than this are no use to a text that is wrapped.
 const NARROWEST: usize = 20;
 
@@ -97,7 +80,7 @@ pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Resu
 
 /// Text cut to a number of columns, if there is such a bound; what is cut ends with an ellipsis.
 pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
-    columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns))
+    columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns).into_owned())
 }
 
 /// Text in lines that fit a screen when each begins `indent` columns from the left; words are never cut. Where there is

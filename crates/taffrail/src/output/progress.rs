@@ -128,7 +128,7 @@ impl Waiting {
             names => format!("{}: {done} answered, waiting for {}", self.text, names.join(", ")),
         };
         // The last column stays free: some terminals break the line there.
-        cut(&super::printable(&line), width.saturating_sub(1))
+        cut(&super::printable(&line), width.saturating_sub(1)).into_owned()
     }
 }
 

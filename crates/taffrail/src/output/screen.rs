@@ -14,6 +14,8 @@ use anstream::ColorChoice;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use unicode_width::UnicodeWidthChar;
 
+use super::Sieve;
+
 /// What the terminal was like; there while a screen is open.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
@@ -89,8 +91,8 @@ impl Screen {
     }
 
     fn line(&self, line: &str, columns: usize) -> String {
-        let cut = cut(line, columns);
-        if self.coloured { cut } else { anstream::adapter::strip_str(&cut).to_string() }
+        // A line here is one line there.
+        cut(&Sieve::clean(line, self.coloured).replace('\n', " "), columns)
     }
 
     /// Gives the screen back for as long as the process is stopped, as by Ctrl-Z, and takes it again afterwards.
@@ -171,7 +173,18 @@ fn cut(line: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::{Screen, cut};
+
+    #[test]
+    fn a_frame_lets_nothing_but_colours_through() {
+        let line = "\x1b[1mweb\x1b[0m \x1b[2J\x1b]0;t\x07\u{202e}a\nb";
+        let screen = |coloured| Screen { shown: Vec::new(), size: (0, 0), coloured };
+        assert_eq!(
+            screen(true).line(line, 80),
+            "\x1b[1mweb\x1b[0m \u{fffd}[2J\u{fffd}]0;t\u{fffd}\u{fffd}a b"
+        );
+        assert_eq!(screen(false).line(line, 80), "web \u{fffd}[2J\u{fffd}]0;t\u{fffd}\u{fffd}a b");
+    }
 
     #[test]
     fn lines_are_cut_by_what_is_seen_of_them() {

@@ -1,11 +1,12 @@
 //! Columns, as kubectl prints them.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::printable;
+use super::{Printable, printable};
 
 /// Rows that decide the widths of the columns; later rows are printed as they come.
 const MEASURED: usize = 1000;
@@ -18,10 +19,20 @@ const ROOM: usize = 30;
 /// Fewer columns than this are no use to a text that is cut.
 const USELESS: usize = 10;
 
+/// No cell but the last is wider: so long are the longest names of Kubernetes. A name that a server made up would else be
+/// as many spaces in every other row.
+const WIDEST: usize = 253;
+
+/// The gap where there is no room for that of other tables.
+const NARROW_GAP: usize = 1;
+
+/// Fewer columns than this say nothing of a cell.
+const SPECK: usize = 3;
+
 /// One field of a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
-    text: String,
+    text: Printable<'static>,
     style: Style,
 }
 
@@ -33,13 +44,13 @@ impl Cell {
 
     /// Nothing at all, where a dash would say too much.
     pub(crate) fn blank() -> Cell {
-        Cell { text: String::new(), style: Style::new() }
+        Cell { text: printable("").into_owned(), style: Style::new() }
     }
 
     pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Cell {
         let text = printable(text.as_ref());
-        let text = if text.is_empty() { "-".to_owned() } else { text.into_owned() };
-        Cell { text, style }
+        let text = if text.is_empty() { printable("-") } else { text };
+        Cell { text: text.into_owned(), style }
     }
 }
 
@@ -49,7 +60,8 @@ pub(crate) struct Table<W> {
     header: Vec<&'static str>,
     waiting: Vec<Vec<Cell>>,
     widths: Option<Vec<usize>>,
-    /// Columns of the terminal; the last column is cut to fit. `None` never cuts.
+    gap: usize,
+    /// Columns of the terminal, which no line exceeds. `None` cuts only what is too wide for any.
     screen: Option<usize>,
     /// Columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
@@ -68,6 +80,7 @@ impl<W: Write> Table<W> {
             header,
             waiting: Vec::new(),
             widths: None,
+            gap: GAP,
             screen,
             spare: &[],
             room: ROOM,
@@ -122,6 +135,9 @@ impl<W: Write> Table<W> {
                 *width = (*width).max(cell.text.width());
             }
         }
+        if let Some((_, before)) = widths.split_last_mut() {
+            before.iter_mut().for_each(|width| *width = (*width).min(WIDEST));
+        }
         self.leave_out(&widths);
         // To a person a title over nothing says nothing; a program wants its columns.
         let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
@@ -129,10 +145,8 @@ impl<W: Write> Table<W> {
             self.left_out.push(columns.saturating_sub(1));
         }
         self.cut_at = self.cut.and_then(|title| self.header.iter().position(|other| *other == title));
-        if let (Some(at), Some(screen)) = (self.cut_at, self.screen) {
-            let used: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-            let least = USELESS.max(self.header[at].width()).min(widths[at]);
-            widths[at] = widths[at].saturating_sub(used.saturating_sub(screen)).max(least);
+        if let Some(screen) = self.screen {
+            self.fit(&mut widths, screen);
         }
         self.widths = Some(widths);
         let bold = Style::new().bold();
@@ -154,32 +168,64 @@ impl<W: Write> Table<W> {
             if used + self.room <= screen {
                 return;
             }
-            if let Some(at) = self.header.iter().position(|other| other == title) {
+            // What stands last is cut, not left out.
+            let at = self.header.iter().position(|other| other == title);
+            if let Some(at) = at.filter(|at| *at < before.len()) {
                 used -= widths[at] + GAP;
                 self.left_out.push(at);
             }
         }
     }
 
+    /// Narrows columns until a row fits the screen: first the one that is cut, then the widest ones, then the gaps; in the end
+    /// columns at the right are left out.
+    fn fit(&mut self, widths: &mut [usize], screen: usize) {
+        let mut columns: Vec<usize> = (0..widths.len()).filter(|at| !self.left_out.contains(at)).collect();
+        let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {
+            let cells: usize = columns.iter().map(|at| widths[*at].min(SPECK)).sum();
+            cells + gap * columns.len().saturating_sub(1)
+        };
+        if least(widths, &columns, self.gap) > screen {
+            self.gap = NARROW_GAP;
+        }
+        while columns.len() > 1 && least(widths, &columns, self.gap) > screen {
+            self.left_out.extend(columns.pop());
+        }
+        let room = screen.saturating_sub(self.gap * columns.len().saturating_sub(1));
+        let over =
+            |widths: &[usize]| columns.iter().map(|at| widths[*at]).sum::<usize>().saturating_sub(room);
+        if let Some(at) = self.cut_at.or(columns.last().copied()).filter(|at| columns.contains(at)) {
+            let title = self.header.get(at).map_or(0, |title| title.width());
+            let least = USELESS.max(title).min(widths[at]);
+            widths[at] = widths[at].saturating_sub(over(widths)).max(least);
+        }
+        while over(widths) > 0 {
+            let widest = columns.iter().copied().max_by_key(|at| widths[*at]).filter(|at| widths[*at] > 1);
+            let Some(widest) = widest else { return };
+            widths[widest] -= 1;
+        }
+    }
+
     fn print(&mut self, row: &[Cell]) -> io::Result<()> {
         let widths = self.widths.as_deref().unwrap_or_default();
-        let mut used = 0;
         let mut line = String::new();
+        let mut used = 0;
+        let last = (0..row.len()).rev().find(|at| !self.left_out.contains(at));
         for (at, cell) in row.iter().enumerate().filter(|(at, _)| !self.left_out.contains(at)) {
-            let last = at + 1 == row.len();
+            let width = widths.get(at).copied().unwrap_or_default();
             let text = match self.screen {
-                Some(_) if Some(at) == self.cut_at => {
-                    cut(&cell.text, widths.get(at).copied().unwrap_or_default())
-                }
-                Some(screen) if last && self.cut_at.is_none() => cut(&cell.text, screen.saturating_sub(used)),
-                _ => cell.text.clone(),
+                // Rows that were not measured may have what is longer.
+                Some(screen) if Some(at) == last => cut(&cell.text, screen.saturating_sub(used)),
+                Some(_) => cut(&cell.text, width),
+                None if Some(at) == last => cell.text.as_ref().into(),
+                None => cut(&cell.text, WIDEST),
             };
-            let width = text.width();
             let style = cell.style;
             line.push_str(&format!("{style}{text}{style:#}"));
-            if !last {
-                let column = widths.get(at).copied().unwrap_or_default().max(width) + GAP;
-                line.extend(std::iter::repeat_n(' ', column - width));
+            if Some(at) != last {
+                let own = text.width();
+                let column = width.max(own) + self.gap;
+                line.extend(std::iter::repeat_n(' ', column - own));
                 used += column;
             }
         }
@@ -187,23 +233,38 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// Cuts `text` to a number of columns; what is cut shows an ellipsis. Less than a few columns are
-/// useless, so then the line wraps.
-pub(super) fn cut(text: &str, columns: usize) -> String {
-    if columns < USELESS || text.width() <= columns {
-        return text.to_owned();
+/// Cuts `text` to a number of columns; what is cut shows an ellipsis, if there is room for that.
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    /// Marks above and below letters take no room, but all of them together take time.
+    const MARKS: usize = 4;
+
+    if text.len() <= columns || (text.len() <= columns * MARKS && text.width() <= columns) {
+        return Cow::Borrowed(text);
     }
-    let mut width = 1;
     let mut out = String::new();
-    for character in text.chars() {
+    let (mut width, mut end) = (0, 0);
+    for character in text.chars().take(columns * MARKS) {
         width += character.width().unwrap_or(0);
         if width > columns {
             break;
         }
         out.push(character);
+        if width < columns {
+            end = out.len();
+        }
     }
-    out.push('…');
-    out
+    if out.len() == text.len() && out.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    out.truncate(end);
+    // Some characters are wider together than each alone.
+    while out.width() >= columns.max(1) {
+        out.pop();
+    }
+    if columns > 0 {
+        out.push('…');
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -263,7 +324,8 @@ mod tests {
             "NAME   MESSAGE                 REVISION\nweb    stored artifact for …   main@1e64\n"
         );
         assert_eq!(print(60).lines().last(), Some("web    stored artifact for revision   main@1e64"));
-        assert_eq!(print(5).lines().last(), Some("web    stored ar…   main@1e64"));
+        // What is still too wide is cut as well.
+        assert_eq!(print(24).lines().last(), Some("web    stored…   main@1…"));
     }
 
     #[test]
@@ -283,5 +345,92 @@ mod tests {
     fn control_characters_do_not_reach_the_terminal() {
         let text = print(None, &[["web", "one\n\x1b[2Jtwo\tthree"]]);
         assert_eq!(text, "NAME   MESSAGE\nweb    one \u{fffd}[2Jtwo three\n");
+    }
+
+    /// Numbers that look random and are the same in each run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap() % end
+        }
+
+        fn text(&mut self) -> String {
+            const PARTS: [&str; 14] = [
+                "web",
+                "-",
+                "größer",
+                "漢字漢",
+                "🦀",
+                "👩\u{200d}👩\u{200d}👧",
+                "☺\u{fe0f}",
+                "e\u{301}\u{301}\u{301}",
+                "לחם",
+                "لا",
+                "\x1b[31m",
+                "\u{202e}",
+                "ﷺ",
+                " a message of words ",
+            ];
+            let parts = [0, 1, 2, 5, 30, 500][self.below(6)];
+            (0..parts).map(|_| PARTS[self.below(PARTS.len())]).collect()
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen_whatever_is_in_it() {
+        const TITLES: [&str; 13] = [
+            "CLUSTER",
+            "NAMESPACE",
+            "NAME",
+            "STATUS",
+            "SYNC",
+            "SINCE",
+            "DELIVERY",
+            "REVISION",
+            "SOURCE",
+            "A",
+            "KIND",
+            "REASON",
+            "MESSAGE",
+        ];
+        let mut numbers = Numbers(7);
+        for round in 0..600 {
+            let screen = [40, 80, 120, 20, 3, 200][round % 6];
+            let header: Vec<&str> = TITLES[..=numbers.below(TITLES.len())].to_vec();
+            let rows = [1, 3, 20, MEASURED + 5][if round % 50 == 0 { 3 } else { numbers.below(3) }];
+            let mut out = Vec::new();
+            let mut table = Table::new(&mut out, header.clone(), Some(screen));
+            if numbers.below(2) == 0 {
+                table = table.spare(&["REVISION", "SYNC", "NAMESPACE"]);
+            }
+            if numbers.below(3) == 0 {
+                table = table.cutting("MESSAGE");
+            }
+            for _ in 0..rows {
+                table.row(header.iter().map(|_| Cell::new(numbers.text())).collect()).unwrap();
+            }
+            table.finish().unwrap();
+            let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
+            for line in text.lines() {
+                assert!(line.width() <= screen, "{} of {screen} columns: {line}", line.width());
+                assert!(line.chars().all(|character| !taffrail_status::is_unseen(character)), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_of_five_megabytes_costs_others_253_columns() {
+        let name = "a".repeat(5 << 20);
+        let mut out = Vec::new();
+        let mut table = Table::new(&mut out, vec!["NAME", "STATUS", "MESSAGE"], None);
+        for name in [name.as_str(), "web"] {
+            table.row([name, "Ready", "m"].iter().map(Cell::new).collect()).unwrap();
+        }
+        table.finish().unwrap();
+        assert!(out.len() < 1200, "{}", out.len());
+        // The last column is as long as it is: no other is moved by it.
+        assert!(print(None, &[["web", &"m".repeat(1000)]]).contains(&"m".repeat(1000)));
     }
 }

@@ -50,6 +50,12 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// What makes its answers doubtful whatever they are.
+    fn warning(&self) -> Option<Complaint> {
+        let warning = self.context.as_ref().ok()?.warning()?;
+        Some(Complaint::usage(format!("context \"{}\": {warning}", self.name)).harmless())
+    }
+
     /// What is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
     /// its own.
     pub(super) fn lost(&self, failure: Failure) -> Snapshot {
@@ -134,6 +140,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
     let [http, https, no_proxy] = &proxies;
     let proxied = |context: Context| Box::new(context.with_environment_proxies(http, https, no_proxy));
 
+    let mut complaints: Vec<Complaint> = complaints;
     let names: Vec<String> = if arguments.all_contexts {
         kubeconfig.names().map(str::to_owned).collect()
     } else {
@@ -144,6 +151,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
             Complaint::unreadable("no cluster to ask").because(&error).maybe_hint(error.hint())
         })?;
         let member = Member { name: context.name().to_owned(), context: Ok(proxied(context)) };
+        complaints.extend(member.warning());
         return Ok(Members { members: vec![member], complaints });
     }
     let mut members: Vec<Member> = Vec::new();
@@ -153,7 +161,9 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
         }
         let context = kubeconfig.context(&name).map(proxied);
         let context = context.map_err(|error| Failure::new(error.reason(), &error, error.hint().as_deref()));
-        members.push(Member { name, context });
+        let member = Member { name, context };
+        complaints.extend(member.warning());
+        members.push(member);
     }
     Ok(Members { members, complaints })
 }
@@ -406,7 +416,10 @@ pub(super) async fn read(
 
 /// Whether an error says that the cluster as a whole cannot be read, not only this one thing.
 fn is_lost(error: &ReadError) -> bool {
-    !matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest)
+    !matches!(
+        error.reason(),
+        Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest | Reason::OverLimit
+    )
 }
 
 /// What discovery says, in the words of the plan of reads.
@@ -475,6 +488,7 @@ pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     };
     let mut documents = Vec::with_capacity(texts.len());
     for text in texts {
+        cluster.in_time("read what was listed")?;
         match OwnedDocument::parse(text) {
             Ok(document) => documents.push(document),
             Err(error) => problems.push(error.to_string()),

@@ -1,9 +1,11 @@
 //! `-v`: how long reading took, and how long the answer.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use taffrail_apps::{Objects, Snapshot};
+
+use crate::output::answer;
+use crate::phrase;
 
 /// Tells on stderr, when it ends, how long it ran.
 pub(super) struct Stopwatch(Instant);
@@ -17,14 +19,13 @@ impl Stopwatch {
 
 impl Drop for Stopwatch {
     fn drop(&mut self) {
-        crate::output::answer::tell(format!("answered in {} ms\n", self.0.elapsed().as_millis()));
+        answer::tell(phrase!("answered in {} ms\n", self.0.elapsed().as_millis()));
     }
 }
 
 /// Tells on stderr what was read of dumps, and how long it took.
 pub(super) fn tell_read(snapshots: &[Snapshot], took: Duration) {
-    let mut stderr = std::io::stderr().lock();
     let objects: usize = snapshots.iter().map(|snapshot| snapshot.all().count()).sum();
-    let _ =
-        writeln!(stderr, "read {objects} objects of {} dumps in {} ms", snapshots.len(), took.as_millis());
+    let (dumps, took) = (snapshots.len(), took.as_millis());
+    answer::tell(phrase!("read {} objects of {} dumps in {} ms\n", objects, dumps, took));
 }

@@ -177,3 +177,34 @@ fn kubectl_takes_it_for_a_plugin() {
     command.args(["taffrail", "get", "apps", "--from", &from, "--now", &now, "-o", "name"]);
     assert_eq!(run(command, b"").stdout, "helm/data/pg\nhelm/edge/collector\n");
 }
+
+#[test]
+fn no_word_is_offered_that_a_shell_would_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let names = [
+        "gke_project_europe-west1-b_prod",
+        "arn:aws:eks:eu-1:1:cluster/a",
+        "me@example.com",
+        "a$(touch owned)",
+        "a`id`",
+        "a b",
+        "a;id",
+        "a'b",
+        "a\\nb",
+        "a\\u202eb",
+        "~root",
+        "a&b",
+        "größe",
+    ];
+    let mut text = "apiVersion: v1\nkind: Config\nclusters:\n- {name: c, cluster: {server: \"http://127.0.0.1:1\"}}\ncontexts:\n".to_owned();
+    for name in names {
+        text.push_str(&format!("- {{name: \"{name}\", context: {{cluster: c}}}}\n"));
+    }
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let Some(words) = bash(&["taffrail", "get", "apps", "--kubeconfig", file, "--context", ""]) else {
+        return;
+    };
+    assert_eq!(words, &names[..3]);
+}

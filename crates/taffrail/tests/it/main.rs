@@ -13,6 +13,7 @@ mod explain;
 mod filters;
 mod get;
 mod golden;
+mod hostile;
 mod manifests;
 mod output_docs;
 mod problem;

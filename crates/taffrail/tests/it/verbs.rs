@@ -314,8 +314,14 @@ fn suspended_apps_are_resumed() {
     assert!(answer.stdout.ends_with("suspended\n"), "{}", answer.stdout);
     let suspended = |at: usize| shop(&served.clusters[at])["spec"]["suspend"].clone();
     assert_eq!((suspended(0), suspended(1)), (Value::Null, json!(true)));
-    // In the other one it is done, and told what was done already.
+    // More than one cluster is asked for twice.
     let answer = served.ask(&["suspend", "shop"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""));
+    assert!(answer.stderr.contains("this would suspend in 2 clusters: one, two"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: say --yes"), "{}", answer.stderr);
+    assert_eq!(suspended(0), Value::Null);
+    // In the other one it is done, and told what was done already.
+    let answer = served.ask(&["suspend", "shop", "--yes"]);
     assert!(
         answer.stdout.contains("flux-kustomization flux-system/shop in two: is suspended already"),
         "{}",
@@ -326,7 +332,7 @@ fn suspended_apps_are_resumed() {
         "{}",
         answer.stdout
     );
-    let answer = served.ask(&["reconcile", "shop"]);
+    let answer = served.ask(&["reconcile", "shop", "--yes"]);
     assert_eq!(answer.code, 2);
     assert!(
         answer.stderr.contains("taffrail resume flux-kustomization/flux-system/shop"),

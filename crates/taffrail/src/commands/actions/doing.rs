@@ -21,10 +21,12 @@ use super::creating::{is_allowed, is_risky};
 use super::sites::{Reach, Site, Sites};
 use super::writing::{create, in_time, named, write_parts};
 use super::{OF_CLUSTER, Offer, Scripts, failing};
+use crate::commands::guard;
 use crate::commands::verbs::{DryRun, lines};
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
 use crate::source;
+use crate::{emit, say};
 
 /// How often an object is read again that somebody else has changed meanwhile.
 const TRIES: usize = 5;
@@ -114,13 +116,9 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
-    if sites.len() > 1 && !arguments.yes && arguments.dry_run == DryRun::None {
-        let clusters: Vec<&str> = sites.iter().map(|site| site.cluster.as_str()).collect();
-        let what =
-            format!("this would {} in {} clusters: {}", arguments.action, sites.len(), clusters.join(", "));
-        let hint = "say --yes if all of them are meant, or look first with --dry-run=client";
-        return Err(Complaint::usage(what).hint(hint));
-    }
+    let clusters: Vec<String> = sites.iter().map(|site| site.cluster.clone()).collect();
+    let what = format!("{} in", arguments.action);
+    guard::confirm(&what, "clusters", &clusters, arguments.yes, arguments.dry_run)?;
     let mut rows = Vec::new();
     let mut tasks = Vec::new();
     for site in &sites {
@@ -184,7 +182,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             items: rows,
         };
         let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
-        written(text.and_then(|text| writeln!(answer::programs(), "{text}")))?;
+        written(text.and_then(|text| emit!(answer::programs(), "{text}")))?;
     }
     let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
     source::print_requests(which.source.verbose, clusters);
@@ -409,15 +407,29 @@ impl Task<'_> {
         }
         for step in &self.steps {
             written(match step {
-                Step::Patch(patch) => {
-                    writeln!(out, "{bold}{} {}{bold:#} in {place}", self.key.kind, self.key.path())
-                        .and_then(|()| lines(&mut out, &patch.lines()))
-                }
+                Step::Patch(patch) => say!(
+                    out,
+                    "{}{} {}{:#} in {}",
+                    bold,
+                    printable(&self.key.kind),
+                    printable(&self.key.path()),
+                    bold,
+                    place
+                )
+                .and_then(|()| lines(&mut out, &patch.lines())),
                 Step::Create { key, object } => {
                     let text = serde_saphyr::to_string(object).unwrap_or_default();
                     let new: Vec<Line> = text.lines().map(|line| Line::More(line.to_owned())).collect();
-                    writeln!(out, "{bold}{} {}{bold:#} in {place}, new", key.kind, named(key, object))
-                        .and_then(|()| lines(&mut out, &new))
+                    say!(
+                        out,
+                        "{}{} {}{:#} in {}, new",
+                        bold,
+                        printable(&key.kind),
+                        printable(&named(key, object)),
+                        bold,
+                        place
+                    )
+                    .and_then(|()| lines(&mut out, &new))
                 }
             })?;
         }
@@ -563,6 +575,6 @@ impl Task<'_> {
             "Done" => format!("{}: {}", arguments.action, self.written().join(", ")),
             _ => return Ok(()),
         };
-        written(writeln!(answer::people(), "{}", printable(&text)))
+        written(say!(answer::people(), "{}", printable(&text)))
     }
 }

@@ -16,6 +16,7 @@ use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen};
 use crate::source;
+use crate::{emit, say};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,9 +83,11 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         if arguments.output == ActionsOutput::Table {
             let gap = if at > 0 { "\n" } else { "" };
             let bold = Style::new().bold();
-            let title =
-                format!("{gap}{bold}{} {}{bold:#} in {}", key.kind, key.path(), printable(&site.cluster));
-            written(writeln!(out, "{title}").and_then(|()| print(&offers)))?;
+            let title = printable(&format!("{} {}", key.kind, key.path())).into_owned();
+            written(
+                say!(out, "{}{}{}{:#} in {}", gap, bold, title, bold, printable(&site.cluster))
+                    .and_then(|()| print(&offers)),
+            )?;
             continue;
         }
         items.extend(offers.into_iter().map(|offer| {
@@ -107,12 +110,12 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         ActionsOutput::Name => {
             let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
             let mut out = answer::programs();
-            names.into_iter().try_for_each(|name| writeln!(out, "{}", printable(name)))
+            names.into_iter().try_for_each(|name| say!(out, "{}", printable(name)))
         }
         ActionsOutput::Json => {
             let document = Document { api_version: API_VERSION, kind: "ObjectActionList", items };
             let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
-            text.and_then(|text| writeln!(answer::programs(), "{text}"))
+            text.and_then(|text| emit!(answer::programs(), "{text}"))
         }
     })?;
     let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
@@ -123,7 +126,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
 
 fn print(offers: &[Offer]) -> io::Result<()> {
     if offers.is_empty() {
-        return writeln!(answer::people(), "Nobody has actions for it.");
+        return say!(answer::people(), "Nobody has actions for it.");
     }
     let mut table =
         Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_apps::view::text;
+use taffrail_apps::view::{self, text};
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -91,8 +91,8 @@ impl Overview {
             None => "taffrail get apps --all-contexts".to_owned(),
             Some(Concern { kind: Kind::Lost, .. }) => "taffrail get clusters --all-contexts".to_owned(),
             Some(concern) => {
-                let app = concern.apps.first().map(String::as_str).unwrap_or_default();
-                let cluster = concern.clusters.first().map(String::as_str).unwrap_or_default();
+                let app = view::quoted(concern.apps.first().map(String::as_str).unwrap_or_default());
+                let cluster = view::quoted(concern.clusters.first().map(String::as_str).unwrap_or_default());
                 match (concern.kind, concern.is_remote) {
                     (_, true) => format!("taffrail explain {app} --all-contexts"),
                     (Kind::Unsynced, _) => format!("taffrail explain {app} --context {cluster}"),
@@ -118,9 +118,7 @@ pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
 
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let path = path.to_string_lossy();
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+,@".contains(character);
-    if path.chars().all(is_plain) { path.into_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+    view::quoted(&path.to_string_lossy())
 }
 
 /// A line that is to be copied as a whole: it is broken, never cut.

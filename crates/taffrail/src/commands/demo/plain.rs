@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::news::{Concern, News};
 use super::overview::{exports, summary};
 use crate::output::{answer, printable};
+use crate::say;
 
 /// Lines that are added as things happen.
 pub(super) struct Lines {
@@ -23,12 +24,12 @@ impl Lines {
     pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
         let mut out = answer::people();
         if self.told.is_none() {
-            writeln!(out, "{}", anstream::adapter::strip_str(&summary(news, None)))?;
-            exports(&self.kubeconfig).iter().try_for_each(|export| writeln!(out, "{export}"))?;
+            say!(out, "{}", printable(&anstream::adapter::strip_str(&summary(news, None)).to_string()))?;
+            exports(&self.kubeconfig).iter().try_for_each(|export| say!(out, "{}", printable(export)))?;
             for concern in &news.concerns {
                 let Concern { clusters, apps, state, message, .. } = concern;
                 let line = format!("{} {} is {state}: {message}", clusters.join(" "), apps.join(" "));
-                writeln!(out, "{}", printable(&line))?;
+                say!(out, "{}", printable(&line))?;
             }
         }
         let told = self.told.replace(news.changed).unwrap_or_default();
@@ -41,7 +42,7 @@ impl Lines {
             let at = change.at.strftime("%Y-%m-%dT%H:%M:%SZ");
             let (before, after) = (&change.before, &change.after);
             let line = format!("{at} {}{apps} {before} -> {after}{message}", change.clusters.join(" "));
-            writeln!(out, "{}", printable(&line))?;
+            say!(out, "{}", printable(&line))?;
         }
         out.flush()
     }

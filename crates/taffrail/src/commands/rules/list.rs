@@ -9,7 +9,8 @@ use crate::cli::ListOutput;
 use crate::commands::get;
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen};
+use crate::output::{answer, printable, screen};
+use crate::{phrase, say};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,12 +80,12 @@ fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
             let mut out = answer::programs();
             items.iter().try_for_each(|item| {
                 let dot = if item.group.is_empty() { "" } else { "." };
-                writeln!(out, "{}{dot}{}", item.kind, item.group)
+                say!(out, "{}", printable(&format!("{}{dot}{}", item.kind, item.group)))
             })
         }
         ListOutput::Table | ListOutput::Wide => {
             if items.is_empty() {
-                answer::tell("No kind of such a name has rules.\n".to_owned());
+                answer::tell(phrase!("No kind of such a name has rules.\n"));
                 return Ok(());
             }
             let wide = form == ListOutput::Wide;

@@ -6,6 +6,7 @@ use taffrail_rules::Found;
 
 use super::{ShowArguments, is_called};
 use crate::complaint::{Complaint, Exit, written};
+use crate::emit;
 use crate::output::answer;
 
 pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
@@ -54,13 +55,13 @@ fn print(shown: &[Found<'_>], notes: &[String]) -> io::Result<()> {
     let mut is_first = true;
     for found in shown {
         if !std::mem::take(&mut is_first) {
-            writeln!(out)?;
+            emit!(out, "")?;
         }
-        writeln!(out, "# {}, after {}", found.name(), found.rules.source())?;
+        emit!(out, "# {}, after {}", found.name(), found.rules.source())?;
         match found.text() {
-            Some(text) => writeln!(out, "{}", text.trim_end())?,
-            None => writeln!(out, "# (not in lines of its own)")?,
+            Some(text) => emit!(out, "{}", text.trim_end())?,
+            None => emit!(out, "# (not in lines of its own)")?,
         }
     }
-    notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+    notes.iter().try_for_each(|note| emit!(out, "{note}"))
 }

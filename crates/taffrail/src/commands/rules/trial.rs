@@ -13,6 +13,7 @@ use crate::commands::get;
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
 use crate::ruling::{self, Wanted};
+use crate::say;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,12 +118,12 @@ fn print(kind: &str, passed: usize, items: &[Item]) -> io::Result<()> {
             _ => String::new(),
         };
         let hint = hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        writeln!(out, "{}", printable(&format!("{place}{message}{hint}")))?;
+        say!(out, "{}", printable(&format!("{place}{message}{hint}")))?;
     }
     match (kind, items.len()) {
-        ("RuleTest", failed) => writeln!(out, "{passed} passed, {failed} failed"),
-        (_, 0) => writeln!(out, "nothing to put right"),
-        (_, 1) => writeln!(out, "1 thing to put right"),
-        (_, number) => writeln!(out, "{number} things to put right"),
+        ("RuleTest", failed) => say!(out, "{} passed, {} failed", passed, failed),
+        (_, 0) => say!(out, "nothing to put right"),
+        (_, 1) => say!(out, "1 thing to put right"),
+        (_, number) => say!(out, "{} things to put right", number),
     }
 }

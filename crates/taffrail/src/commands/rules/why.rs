@@ -1,7 +1,5 @@
 //! `taffrail rules why`: which rules are asked about an object, and which one decides.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use taffrail_rules::RuleSet;
 use taffrail_status::{Object, Verdict};
@@ -9,7 +7,8 @@ use taffrail_status::{Object, Verdict};
 use super::{WhyArguments, WhyOutput};
 use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use crate::complaint::{Complaint, Exit};
-use crate::output::printable;
+use crate::output::{Phrase, printable};
+use crate::phrase;
 
 pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
     status::run(&StatusArguments {
@@ -101,7 +100,7 @@ pub(crate) fn tell(form: Why, set: &RuleSet, object: &Object<'_>, verdict: &Verd
     match form {
         Why::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
         Why::Text => {
-            out.extend_from_slice(text(&item, verdict).as_bytes());
+            out.extend_from_slice(text(&item, verdict).as_str().as_bytes());
             out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
         }
     }
@@ -125,26 +124,32 @@ fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     )
 }
 
-fn text(item: &Item<'_>, verdict: &Verdict) -> String {
+fn lines(lines: &[Phrase]) -> Phrase {
+    lines.iter().fold(phrase!(""), |before, line| phrase!("{}{}\n", before, line))
+}
+
+fn text(item: &Item<'_>, verdict: &Verdict) -> Phrase {
     let slash = if item.namespace.is_empty() { "" } else { "/" };
     let suspended = if item.suspended { " (suspended)" } else { "" };
-    let mut out = format!(
-        "{} {}{slash}{} is {}{suspended}, by {}\n",
-        item.kind,
+    let mut out = vec![phrase!(
+        "{} {}{}{} is {}{}, by {}",
+        printable(item.kind),
         printable(&item.namespace),
+        slash,
         printable(&item.name),
         verdict.status.word(),
-        item.rule
-    );
+        suspended,
+        printable(item.rule),
+    )];
     if !item.message.is_empty() {
-        let _ = writeln!(out, "  {}", printable(item.message));
+        out.push(phrase!("  {}", printable(item.message)));
     }
     if item.asked.is_empty() {
-        out.push_str("  Nobody has rules for this kind.\n");
+        out.push(phrase!("  Nobody has rules for this kind."));
     }
     let mut is_decided = false;
     for asked in &item.asked {
-        let _ = writeln!(out, "\n  {}, after {}", asked.rule, asked.source);
+        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(&asked.source.to_string())));
         for branch in &asked.branches {
             let suspended = if branch.suspended { " (suspended)" } else { "" };
             let what = match (branch.decides, branch.holds) {
@@ -157,7 +162,7 @@ fn text(item: &Item<'_>, verdict: &Verdict) -> String {
             let what = if branch.holds && !branch.decides && !is_decided { "holds" } else { what };
             let status = if branch.status == "Current" { "Ready" } else { branch.status };
             let status = format!("{status}{suspended}");
-            let _ = writeln!(out, "    #{:<3}{status:<22}{what}", branch.number);
+            out.push(phrase!("    #{:<3}{:<22}{}", branch.number, printable(&status), what));
         }
     }
     let before = match item.rule {
@@ -168,8 +173,8 @@ fn text(item: &Item<'_>, verdict: &Verdict) -> String {
         "generic/adverse" => "what it says of itself speaks against it, whatever its kind",
         "fallback" => "nothing speaks against it, so it counts as ready",
         rule if rule.starts_with("builtin/") => "what is built in for the kind decides",
-        _ => return out,
+        _ => return lines(&out),
     };
-    let _ = writeln!(out, "\n  {}: {before}", item.rule);
-    out
+    out.push(phrase!("\n  {}: {}", printable(item.rule), before));
+    lines(&out)
 }

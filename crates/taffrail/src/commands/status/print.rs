@@ -6,7 +6,8 @@ use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, style};
+use crate::output::{answer, printable, style};
+use crate::{emit, phrase, say};
 
 /// How many misses are told one by one; the rest is counted.
 const TOLD: usize = 20;
@@ -123,7 +124,7 @@ impl Printer {
         };
         if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
             // As kubectl: silence on an empty answer would look like a failure.
-            let _ = writeln!(io::stderr(), "No objects found.");
+            answer::tell(phrase!("No objects found.\n"));
         }
         if !self.closed {
             written(self.form.finish())?;
@@ -147,7 +148,8 @@ impl Form {
             }),
             Form::Names(out) => answers.rows.iter().try_for_each(|row| {
                 let dot = if row.group.is_empty() { "" } else { "." };
-                writeln!(out, "{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
+                let name = format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name);
+                say!(out, "{}", printable(&name))
             }),
             Form::Lines(out) => out.write_all(&answers.lines),
             Form::Items(out, style, count) => {
@@ -214,10 +216,10 @@ impl ItemStyle {
             self.start(out)?;
         }
         match self {
-            ItemStyle::Json { .. } if count == 0 => writeln!(out, "]\n}}"),
-            ItemStyle::Json { .. } => writeln!(out, "\n  ]\n}}"),
-            ItemStyle::Yaml { .. } if count == 0 => writeln!(out, " []"),
-            ItemStyle::Yaml { .. } => writeln!(out),
+            ItemStyle::Json { .. } if count == 0 => emit!(out, "]\n}}"),
+            ItemStyle::Json { .. } => emit!(out, "\n  ]\n}}"),
+            ItemStyle::Yaml { .. } if count == 0 => emit!(out, " []"),
+            ItemStyle::Yaml { .. } => emit!(out, ""),
         }
     }
 }

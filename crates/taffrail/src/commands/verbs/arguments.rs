@@ -130,7 +130,7 @@ pub(crate) struct ActingArguments {
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all: bool,
 
-    /// Do it although several apps are meant that were not named
+    /// Do it, without a question, although several clusters are meant, or apps that were not named
     #[arg(short, long)]
     pub(crate) yes: bool,
 

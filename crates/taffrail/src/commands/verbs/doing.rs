@@ -1,5 +1,6 @@
 //! What is done with each app, step by step: write, wait until the tool has handled it, wait until the app is ready.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
-use taffrail_apps::view::{ActionList, ActionRow, PatchRow};
+use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
 use taffrail_apps::{
     App, AppList, AppRef, Delivery, FreshnessState, GroupKind, ObjectKey, Objects, Snapshot, SyncState,
     full_name,
@@ -23,6 +24,7 @@ use crate::output::progress::Progress;
 use crate::output::{answer, indented, printable};
 use crate::program;
 use crate::source::{Fleet, Follow, More};
+use crate::{emit, phrase, say};
 
 /// How often an object is read again that somebody else has changed meanwhile.
 const TRIES: usize = 5;
@@ -166,6 +168,12 @@ impl<'a> Doing<'a> {
         }
     }
 
+    /// The clusters that are written to.
+    pub(super) fn clusters(&self) -> Vec<String> {
+        let homes: BTreeSet<&String> = self.tasks.iter().map(|task| &task.app.home).collect();
+        homes.into_iter().cloned().collect()
+    }
+
     /// The apps that something is done with.
     pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
         list.apps.iter().filter(|app| self.tasks.iter().any(|task| task.app == app.app)).collect()
@@ -213,7 +221,7 @@ impl<'a> Doing<'a> {
             }
         }
         if self.is_text() && self.tasks.iter().any(|task| !task.plan.steps.is_empty()) {
-            written(writeln!(answer::people(), "nothing was sent (dry run)"))?;
+            written(say!(answer::people(), "nothing was sent (dry run)"))?;
         }
         self.finish()
     }
@@ -229,7 +237,7 @@ impl<'a> Doing<'a> {
             let list = ActionList::new(self.verb, self.arguments.dry_run.as_str(), rows);
             let mut out = answer::programs();
             let text = serde_json::to_writer_pretty(&mut out, &list).map_err(io::Error::from);
-            written(text.and_then(|()| writeln!(out)).and_then(|()| out.flush()))?;
+            written(text.and_then(|()| emit!(out, "")).and_then(|()| out.flush()))?;
         }
         Ok(self.exit)
     }
@@ -390,7 +398,7 @@ impl<'a> Doing<'a> {
         let task = &mut self.tasks[at];
         (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
         let text = "the tool does not know this field yet; instead:";
-        if self.is_text() { written(writeln!(answer::people(), "{text}")) } else { Ok(()) }
+        if self.is_text() { written(say!(answer::people(), "{}", text)) } else { Ok(()) }
     }
 
     fn fail(&mut self, at: usize, complaint: &Complaint) {
@@ -521,7 +529,7 @@ impl<'a> Doing<'a> {
     }
 
     fn hint(&self, at: usize) {
-        let name = full_name(&self.tasks[at].app);
+        let name = quoted(&full_name(&self.tasks[at].app));
         advise(&format!("'{} explain {name}' tells more", program::name()));
     }
 
@@ -536,9 +544,9 @@ impl<'a> Doing<'a> {
         };
         let mut out = answer::people();
         written(
-            write!(out, "{style}")
+            out.write_all(phrase!("{}", style).as_str().as_bytes())
                 .and_then(|()| indented(&mut out, &lead, text))
-                .and_then(|()| write!(out, "{style:#}")),
+                .and_then(|()| out.write_all(phrase!("{:#}", style).as_str().as_bytes())),
         )
     }
 }
@@ -554,11 +562,20 @@ fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
     let mut out = answer::people();
     let ObjectKey { kind, .. } = &step.object;
     let elsewhere = if task.app.target == task.app.home {
-        String::new()
+        phrase!("")
     } else {
-        format!(", for {}", printable(&task.app.target))
+        phrase!(", for {}", printable(&task.app.target))
     };
-    writeln!(out, "{bold}{kind} {}{bold:#} in {}{elsewhere}", step.object.path(), printable(&task.app.home))?;
+    say!(
+        out,
+        "{}{} {}{:#} in {}{}",
+        bold,
+        printable(kind),
+        printable(&step.object.path()),
+        bold,
+        printable(&task.app.home),
+        elsewhere
+    )?;
     lines(&mut out, &patch.lines())?;
     out.flush()
 }
@@ -567,11 +584,11 @@ fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
 pub(crate) fn lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     for line in lines {
         let (sign, style, text) = match line {
-            Line::Same(text) => (' ', Style::new(), text),
-            Line::Less(text) => ('-', AnsiColor::Red.on_default(), text),
-            Line::More(text) => ('+', AnsiColor::Green.on_default(), text),
+            Line::Same(text) => (" ", Style::new(), text),
+            Line::Less(text) => ("-", AnsiColor::Red.on_default(), text),
+            Line::More(text) => ("+", AnsiColor::Green.on_default(), text),
         };
-        writeln!(out, "{style}{sign} {}{style:#}", printable(text))?;
+        say!(out, "{}{} {}{:#}", style, sign, printable(text), style)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, full_name};
 
 use super::get::{check_clusters, tell};
-use super::named;
+use super::{guard, named};
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
@@ -23,9 +23,6 @@ pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeAr
 pub(crate) use doing::lines;
 
 use doing::Doing;
-
-/// Of how many apps that nobody has named the names are told.
-const TOLD: usize = 10;
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
     if !arguments.source.from.is_empty() {
@@ -91,6 +88,8 @@ fn chosen<'a>(
         }
     }
     if !arguments.name.is_empty() {
+        let what = format!("{} in", verb.as_str());
+        guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
         return Ok(doing);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
@@ -110,19 +109,14 @@ fn chosen<'a>(
         let complaint = Complaint::usage("no app of Flux or Argo CD is meant");
         return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
     }
-    if names.len() > 1 && !arguments.yes && arguments.dry_run == DryRun::None {
-        let mut told: Vec<&str> = names.iter().map(String::as_str).take(TOLD).collect();
-        let rest = format!("and {} more", names.len().saturating_sub(TOLD));
-        if names.len() > TOLD {
-            told.push(&rest);
-        }
-        let word = verb.as_str();
-        let complaint =
-            Complaint::usage(format!("this would {word} {} apps: {}", names.len(), told.join(", ")));
-        return Err(complaint.hint("say --yes if all of them are meant, or look first with --dry-run=client"));
-    }
+    let names: Vec<String> = names.into_iter().collect();
+    guard::confirm(verb.as_str(), "apps", &names, arguments.yes, arguments.dry_run)?;
     for app in apps {
         doing.add(app, fleet, list);
+    }
+    if names.len() <= 1 {
+        let what = format!("{} in", verb.as_str());
+        guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
     }
     Ok(doing)
 }

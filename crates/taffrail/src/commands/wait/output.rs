@@ -14,7 +14,8 @@ use super::junit;
 use crate::complaint::{Complaint, written};
 use crate::output::screen::Screen;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, answer, indented};
+use crate::output::{self, Phrase, answer, indented, printable};
+use crate::say;
 
 /// What is not seen for so long is worth a line: to connect takes a moment.
 const UNSEEN: Duration = Duration::from_secs(1);
@@ -97,7 +98,7 @@ impl Output {
             let mut lines = table(wait, self.several, Some((at, options)));
             lines.push(String::new());
             lines.push(progress(wait, at, options));
-            lines.extend(self.notes.iter().map(|note| output::printable(note).into_owned()));
+            lines.extend(self.notes.iter().map(|note| printable(note).to_string()));
             return written(screen.draw(&lines)).map(|()| true);
         }
         let mut fresh: Vec<Row> = Vec::new();
@@ -122,7 +123,8 @@ impl Output {
                 Form::Lines => {
                     let mut out = answer::people();
                     let time = now.strftime("%H:%M:%S");
-                    writeln!(out, "{time} {line}").and_then(|()| out.flush())
+                    say!(out, "{} {}", printable(&time.to_string()), Phrase::drawn(&line))
+                        .and_then(|()| out.flush())
                 }
                 Form::Jsonl => {
                     let change = WaitChange::new(&row, now, self.context(&row));
@@ -149,10 +151,10 @@ impl Output {
         let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
         let (word, style) = word(until, row);
         let why = why(row);
-        let message = if why.is_empty() { String::new() } else { format!(": {}", output::printable(&why)) };
+        let message = if why.is_empty() { String::new() } else { format!(": {}", printable(&why)) };
         let name = name(&judgement.subject, placed);
-        let name = output::printable(&name);
-        format!("{}{name} {style}{word}{style:#}{message}", output::printable(&cluster))
+        let name = printable(&name);
+        format!("{}{name} {style}{word}{style:#}{message}", printable(&cluster))
     }
 
     /// Tells how it ended.
@@ -176,9 +178,9 @@ impl Output {
         written((|| {
             if is_table {
                 for line in table(wait, several, None) {
-                    writeln!(out, "{line}")?;
+                    say!(out, "{}", Phrase::drawn(&line))?;
                 }
-                writeln!(out)?;
+                say!(out)?;
             }
             last_words(&mut out, wait, &summary, end, at, several)?;
             out.flush()
@@ -320,22 +322,37 @@ fn last_words(
 ) -> io::Result<()> {
     let (met, all) = counted(wait);
     let (phrase, took) = (phrase(wait.until()), span(at));
+    let (phrase, took) = (printable(&phrase), printable(&took));
     let bold = anstyle::Style::new().bold();
     match end {
-        End::Met => return writeln!(out, "{bold}{met} of {all} {phrase} after {took}{bold:#}"),
+        End::Met => {
+            return say!(out, "{}{} of {} {} after {}{:#}", bold, met, all, phrase, &took, bold);
+        }
         End::Failed => {
-            writeln!(
+            say!(
                 out,
-                "{bold}Given up after {took}: {met} of {all} {phrase}, and what is left has failed{bold:#}"
+                "{}Given up after {}: {} of {} {}, and what is left has failed{:#}",
+                bold,
+                &took,
+                met,
+                all,
+                phrase,
+                bold
             )?;
         }
         End::Deadline { .. } => {
-            writeln!(out, "{bold}Time is up after {took}: {met} of {all} {phrase}{bold:#}")?
+            say!(out, "{}Time is up after {}: {} of {} {}{:#}", bold, &took, met, all, phrase, bold)?
         }
         End::Unobservable => {
-            writeln!(
+            say!(
                 out,
-                "{bold}Given up after {took}: {met} of {all} {phrase}, and what is left cannot be seen{bold:#}"
+                "{}Given up after {}: {} of {} {}, and what is left cannot be seen{:#}",
+                bold,
+                &took,
+                met,
+                all,
+                phrase,
+                bold
             )?;
         }
     }
@@ -361,7 +378,7 @@ fn last_words(
             indented(out, "    because of ", &told)?;
         }
         for command in &item.next {
-            writeln!(out, "    {}", output::printable(command))?;
+            say!(out, "    {}", printable(command))?;
         }
     }
     Ok(())

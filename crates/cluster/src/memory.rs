@@ -1,0 +1,228 @@
+//! How much of what servers send is kept at once: a budget for the process, and of it a share for each cluster.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::error::ReadError;
+
+/// The budget where nothing says how much memory the machine has.
+const UNKNOWN_MACHINE: u64 = 4 << 30;
+
+/// What is kept of a text besides itself: where its parts are.
+const KEPT: u64 = 2;
+
+static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::of(half_of_the_machine()));
+
+/// A budget of memory that clusters share.
+///
+/// Half of it is divided evenly: so much each cluster has for certain, whatever the others send. The other half is lent
+/// to those who need more, to each at most half of that where there are several.
+#[derive(Debug, Clone)]
+pub struct Memory(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    budget: u64,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    next: u64,
+    clusters: HashMap<u64, u64>,
+}
+
+impl Memory {
+    /// A budget of so many bytes.
+    pub fn of(budget: u64) -> Memory {
+        Memory(Arc::new(Pool { budget, used: Mutex::default() }))
+    }
+
+    /// The budget of this process: half of the machine's memory, or of what its cgroup allows.
+    pub fn process() -> Memory {
+        PROCESS.clone()
+    }
+
+    /// The number of clusters that share it now.
+    pub fn clusters(&self) -> usize {
+        self.0.used().clusters.len()
+    }
+
+    /// Gives one more cluster its share.
+    pub(crate) fn share(&self) -> Share {
+        let mut used = self.0.used();
+        let number = used.next;
+        used.next += 1;
+        used.clusters.insert(number, 0);
+        Share { pool: self.0.clone(), number }
+    }
+}
+
+impl Pool {
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one cluster may take of a budget; given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pool: Arc<Pool>,
+    number: u64,
+}
+
+impl Share {
+    /// Takes so many bytes; returns what the cluster may have where that is less.
+    fn take(&self, bytes: u64) -> Result<(), u64> {
+        let mut used = self.pool.used();
+        let clusters = used.clusters.len().max(1) as u64;
+        let lent = self.pool.budget / 2;
+        let share = (self.pool.budget - lent) / clusters;
+        let most = share + if clusters == 1 { lent } else { lent / 2 };
+        let own = used.clusters.get(&self.number).copied().unwrap_or_default();
+        let wanted = own.saturating_add(bytes);
+        if wanted > share {
+            let others = used.clusters.iter().filter(|(number, _)| **number != self.number);
+            let others: u64 = others.map(|(_, used)| used.saturating_sub(share)).sum();
+            if wanted > most || others.saturating_add(wanted - share) > lent {
+                return Err(most.min(share + lent.saturating_sub(others)));
+            }
+        }
+        used.clusters.insert(self.number, wanted);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        if let Some(own) = self.pool.used().clusters.get_mut(&self.number) {
+            *own = own.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.pool.used().clusters.remove(&self.number);
+    }
+}
+
+/// What one look at a cluster has taken; given back when nothing of the look is left.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    share: Arc<Share>,
+    taken: AtomicU64,
+}
+
+impl Charge {
+    pub(crate) fn new(share: Arc<Share>) -> Charge {
+        Charge { share, taken: AtomicU64::new(0) }
+    }
+
+    /// The same share for another look.
+    pub(crate) fn another(&self) -> Charge {
+        Charge::new(self.share.clone())
+    }
+
+    /// Charges what is kept of so many bytes of text, read to do `what`.
+    pub(crate) fn take(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
+        let bytes = bytes.saturating_mul(KEPT);
+        match self.share.take(bytes) {
+            Ok(()) => {
+                self.taken.fetch_add(bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(most) => Err(ReadError::OverLimit {
+                what: what.to_owned(),
+                limit: format!(
+                    "what the cluster sends takes more than its share of memory, {} MiB",
+                    most >> 20
+                ),
+            }),
+        }
+    }
+
+    /// Gives back what was charged for a text that is not kept.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        let bytes = bytes.saturating_mul(KEPT);
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.share.give_back(bytes);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.share.give_back(*self.taken.get_mut());
+    }
+}
+
+fn half_of_the_machine() -> u64 {
+    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let group =
+        std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group(&text).map(str::to_owned));
+    let folder = std::path::PathBuf::from("/sys/fs/cgroup");
+    let folder = group.map_or(folder.clone(), |group| folder.join(group));
+    // The narrowest of those around it counts.
+    let limits = folder.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup"));
+    let limits = limits.filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok());
+    let limits = limits.filter_map(|text| text.trim().parse::<u64>().ok());
+    total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
+}
+
+/// The machine's memory in bytes, as `/proc/meminfo` says.
+fn total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The process' cgroup of version 2, as `/proc/self/cgroup` says.
+fn group(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix("0::")).map(|path| path.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cluster_has_its_share_whatever_the_others_take() {
+        let memory = Memory::of(1000);
+        let clusters: Vec<Share> = (0..5).map(|_| memory.share()).collect();
+        // 100 of its own, and at most 250 lent.
+        assert_eq!(clusters[0].take(350), Ok(()));
+        assert_eq!(clusters[0].take(1), Err(350));
+        assert_eq!(clusters[1].take(350), Ok(()));
+        assert_eq!(clusters[2].take(101), Err(100));
+        assert!(clusters[2..].iter().all(|cluster| cluster.take(100).is_ok()));
+        clusters[0].give_back(200);
+        assert_eq!(clusters[2].take(200), Ok(()));
+    }
+
+    #[test]
+    fn a_cluster_alone_has_all_of_it() {
+        let memory = Memory::of(1000);
+        let share = memory.share();
+        assert_eq!((share.take(1000), share.take(1)), (Ok(()), Err(1000)));
+    }
+
+    #[test]
+    fn a_look_gives_back_what_it_took() {
+        let memory = Memory::of(1000);
+        let share = Arc::new(memory.share());
+        let look = Charge::new(share.clone());
+        assert!(look.take("list", 500).is_ok());
+        let next = look.another();
+        assert!(next.take("list", 1).unwrap_err().to_string().contains("share of memory"));
+        drop(look);
+        assert!(next.take("list", 500).is_ok());
+        next.give_back(100);
+        assert!(next.take("list", 100).is_ok());
+    }
+
+    #[test]
+    fn the_machine_says_how_much_it_has() {
+        assert_eq!(total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16 << 20));
+        assert_eq!(total("nothing"), None);
+        assert_eq!(group("12:cpu:/a\n0::/user.slice/a\n"), Some("user.slice/a"));
+        assert!(half_of_the_machine() > 1 << 20);
+    }
+}

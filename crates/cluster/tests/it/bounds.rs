@@ -1,0 +1,204 @@
+//! What a server may cost that sends more than anybody asked for.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_cluster::{ApiResource, Cluster, Deadline, ListRequest, Memory, Phase, ReadError, Reason};
+
+use crate::server::{LONG, Reply, Seen, Server, context};
+
+fn things() -> ApiResource {
+    ApiResource {
+        group: "example".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Thing".to_owned(),
+        plural: "things".to_owned(),
+        namespaced: true,
+    }
+}
+
+fn gzip(write: impl FnOnce(&mut dyn Write)) -> Reply {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    write(&mut gzip);
+    let headers =
+        vec![("content-type", "application/json".to_owned()), ("content-encoding", "gzip".to_owned())];
+    Reply::Whole(200, headers, gzip.finish().unwrap())
+}
+
+async fn connected(server: &Server, memory: &Memory, timeout: Duration) -> Cluster {
+    let context = context(&format!("server: {}", server.url()), "").with_memory(memory);
+    Cluster::connect(&context, Deadline::after(timeout)).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_is_bounded_by_what_it_is_when_unpacked() {
+    let server = Server::start(|_| {
+        gzip(|to| {
+            to.write_all(br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#)
+                .unwrap();
+            let spaces = vec![b' '; 1 << 20];
+            (0..400).for_each(|_| to.write_all(&spaces).unwrap());
+            to.write_all(b"]}").unwrap();
+        })
+    })
+    .await;
+    let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
+    let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::OverLimit);
+    assert_eq!(error.to_string(), "list things.example: the answer is larger than 256 MiB");
+}
+
+/// A list that has always one more page, of objects with so many bytes.
+fn endless(size: usize) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
+    let pages = AtomicUsize::new(0);
+    move |_| {
+        let page = pages.fetch_add(1, Ordering::Relaxed);
+        let item = json!({ "metadata": { "name": format!("a{page}") }, "filler": "x".repeat(size) });
+        let list = json!({
+            "kind": "ThingList", "apiVersion": "example/v1",
+            "metadata": { "resourceVersion": "7", "continue": format!("p{page}") }, "items": [item],
+        });
+        Reply::json(200, list.to_string())
+    }
+}
+
+#[tokio::test]
+async fn a_list_without_end_ends_at_the_clusters_share_and_takes_nobody_elses() {
+    let memory = Memory::of(64 << 20);
+    let (hostile, honest) = (
+        Server::start(endless(1 << 20)).await,
+        Server::start(|_| {
+            let list = json!({
+                "kind": "ThingList", "apiVersion": "example/v1", "metadata": { "resourceVersion": "7" },
+                "items": [{ "metadata": { "name": "a" }, "filler": "x".repeat(6 << 20) }],
+            });
+            Reply::json(200, list.to_string())
+        })
+        .await,
+    );
+    let hostile = connected(&hostile, &memory, LONG).await;
+    let honest = connected(&honest, &memory, LONG).await;
+    let error = hostile.list(&ListRequest::all(&things())).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::OverLimit);
+    assert!(error.to_string().contains("its share of memory"), "{error}");
+    // What the first has taken is still kept.
+    assert_eq!(honest.list(&ListRequest::all(&things())).await.unwrap().objects.len(), 1);
+    // Who is done gives back.
+    drop(hostile);
+    assert_eq!(memory.clusters(), 1);
+}
+
+#[tokio::test]
+async fn a_list_of_empty_pages_without_end_is_given_up() {
+    let pages = AtomicUsize::new(0);
+    let server = Server::start(move |_| {
+        let page = pages.fetch_add(1, Ordering::Relaxed);
+        let list = json!({ "kind": "ThingList", "apiVersion": "example/v1",
+            "metadata": { "continue": format!("p{page}") }, "items": [] });
+        Reply::json(200, list.to_string())
+    })
+    .await;
+    let cluster = server.cluster(Duration::from_secs(100)).await;
+    let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::OverLimit);
+    assert!(error.to_string().contains("pages"), "{error}");
+}
+
+fn many_kinds(seen: &Seen) -> Reply {
+    let items: Vec<Value> = match seen.path.as_str() {
+        "/api" => vec![json!({ "metadata": {}, "versions": [{ "version": "v1", "resources": [] }] })],
+        _ => {
+            let resources: Vec<Value> = (0..100_000)
+                .map(|at| {
+                    json!({ "resource": format!("things{at}"), "responseKind": { "kind": format!("Thing{at}") },
+                        "scope": "Namespaced", "verbs": ["list"] })
+                })
+                .collect();
+            vec![json!({ "metadata": { "name": "example" },
+                "versions": [{ "version": "v1", "resources": resources }] })]
+        }
+    };
+    let list =
+        json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items });
+    Reply::json(200, list.to_string())
+}
+
+#[tokio::test]
+async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
+    let server = Server::start(many_kinds).await;
+    let cluster = server.cluster(Duration::from_secs(100)).await;
+    let begun = Instant::now();
+    let discovery = cluster.discover().await.unwrap();
+    assert_eq!(discovery.resources().len(), 5_000);
+    let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
+    assert_eq!(broken.reason, "of the cluster's kinds 5000 are read, and 95000 more are not");
+    // What else there is belongs to a group that is not known.
+    assert!(broken.concerns("example") && broken.concerns("other.example"));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+fn many_groups(seen: &Seen) -> Reply {
+    let body = match seen.path.as_str() {
+        "/api" => json!({ "kind": "APIVersions", "versions": ["v1"] }),
+        "/apis" => {
+            let groups: Vec<Value> = (0..20_000)
+                .map(|at| json!({ "name": format!("g{at}"), "versions": [{ "version": "v1" }] }))
+                .collect();
+            json!({ "kind": "APIGroupList", "groups": groups })
+        }
+        _ => json!({ "kind": "APIResourceList", "resources": [] }),
+    };
+    Reply::json(200, body.to_string())
+}
+
+#[tokio::test]
+async fn not_each_of_20_000_groups_is_asked_for() {
+    let server = Server::start(many_groups).await;
+    let cluster = server.cluster(Duration::from_secs(100)).await;
+    let discovery = cluster.discover().await.unwrap();
+    assert!(server.seen().len() <= 1_002, "{}", server.seen().len());
+    let reasons: Vec<&str> = discovery.broken().iter().map(|broken| broken.reason.as_str()).collect();
+    assert_eq!(reasons, ["of the cluster's API versions 1000 are read, and 19001 more are not"]);
+}
+
+#[tokio::test]
+async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
+    let server = Server::start(|_| {
+        gzip(|to| {
+            to.write_all(br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#)
+                .unwrap();
+            let mut items = Vec::new();
+            (0..50_000).for_each(|_| items.extend_from_slice(b"{\"metadata\":{\"name\":\"a\"}},"));
+            (0..100).for_each(|_| to.write_all(&items).unwrap());
+            to.write_all(b"{}]}").unwrap();
+        })
+    })
+    .await;
+    let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
+    let begun = Instant::now();
+    let timeout = Duration::from_millis(1500);
+    let error = cluster.with_timeout(timeout).list(&ListRequest::all(&things())).await.unwrap_err();
+    assert!(
+        matches!(error, ReadError::Timeout { phase: Phase::Headers | Phase::Body | Phase::Reading, .. }),
+        "{error:?}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn honest_clusters_of_100_000_objects_stay_below() {
+    // Twenty clusters, one of them large, on a machine of 8 GB.
+    let memory = Memory::of(4 << 30);
+    let servers = Server::start(|_| Reply::json(200, "{}")).await;
+    let mut clusters = Vec::new();
+    for _ in 0..20 {
+        clusters.push(connected(&servers, &memory, LONG).await);
+    }
+    // As text, 5 KB each.
+    assert!(clusters[0].charge("list", 100_000 * 5_000).is_ok());
+    for cluster in &clusters[1..] {
+        assert!(cluster.charge("list", 10_000 * 5_000).is_ok());
+    }
+}

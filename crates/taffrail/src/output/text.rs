@@ -1,0 +1,303 @@
+//! Text that may be printed.
+//!
+//! Whatever comes from outside, from clusters, dumps, kubeconfigs and the network, may hold what moves the cursor, ends a line or
+//! turns the order of letters. It is printed as [`Printable`] only, and [`say!`](crate::say) takes nothing else but words of
+//! ours, numbers and colours: the compiler asks. `cargo xtask tidy` sees to it that no other macro prints.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter};
+use std::ops::Deref;
+
+use anstyle::Style;
+use taffrail_status::is_unseen;
+
+/// Text on one line, without characters that do something instead of being seen.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Printable<'a>(Cow<'a, str>);
+
+impl Printable<'_> {
+    pub(crate) fn into_owned(self) -> Printable<'static> {
+        Printable(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl Deref for Printable<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Printable<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for Printable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Makes text from outside printable: on one line, with a sign in the place of each character that is not seen.
+pub(crate) fn printable(text: &str) -> Printable<'_> {
+    if !text.contains(is_unseen) {
+        return Printable(Cow::Borrowed(text));
+    }
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.extend(line.chars().map(|character| match character {
+            '\t' => ' ',
+            character if is_unseen(character) => char::REPLACEMENT_CHARACTER,
+            character => character,
+        }));
+    }
+    Printable(Cow::Owned(out))
+}
+
+/// Lines made by [`phrase!`](crate::phrase): nothing in them is raw, and they may have colours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phrase(String);
+
+impl Phrase {
+    /// Takes the text of a macro that has checked its arguments.
+    pub(crate) fn checked(text: fmt::Arguments<'_>) -> Phrase {
+        Phrase(text.to_string())
+    }
+
+    /// Takes lines that were made of checked parts, as by a table, and have colours: nothing but those gets through.
+    pub(crate) fn drawn(text: &str) -> Phrase {
+        Phrase(Sieve::clean(text, true))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for Phrase {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What may be printed as it is. Of plain text those are words of this program alone: what lives for ever.
+pub(crate) trait Shown: Display {}
+
+impl Shown for Printable<'_> {}
+impl Shown for &Printable<'_> {}
+impl Shown for Phrase {}
+impl Shown for &Phrase {}
+impl Shown for &'static str {}
+impl Shown for Style {}
+impl Shown for u16 {}
+impl Shown for u64 {}
+impl Shown for u128 {}
+impl Shown for usize {}
+
+/// Lets through what may be printed.
+pub(crate) fn shown<T: Shown>(value: &T) -> &T {
+    value
+}
+
+/// Formats words, numbers, colours and [`Printable`] text. Names cannot stand inside the braces: they would not be asked for.
+#[macro_export]
+macro_rules! phrase {
+    ($format:literal $(, $argument:expr)* $(,)?) => {
+        $crate::output::text::Phrase::checked(format_args!(concat!($format) $(, $crate::output::text::shown(&$argument))*))
+    };
+}
+
+/// Writes a line for people; the arguments are those of [`phrase!`].
+#[macro_export]
+macro_rules! say {
+    ($out:expr) => {
+        $out.write_all(b"\n")
+    };
+    ($out:expr, $format:literal $(, $argument:expr)* $(,)?) => {
+        $out.write_all($crate::phrase!($format $(, $argument)*).as_str().as_bytes()).and_then(|()| $out.write_all(b"\n"))
+    };
+}
+
+/// Writes a line for programs, which is JSON, YAML or another form with quotes of its own: nothing in it is cut or replaced.
+#[macro_export]
+macro_rules! emit {
+    ($out:expr, $($argument:tt)*) => {
+        writeln!($out, $($argument)*)
+    };
+}
+
+/// Lets through to a terminal what is seen, ends of lines and colours. It is the last that text meets: what should have been
+/// made [`Printable`] and was not does no harm.
+#[derive(Debug)]
+pub(crate) struct Sieve {
+    colours: bool,
+    tabs: bool,
+    /// The beginning of a character or of a colour whose end has not come.
+    rest: Vec<u8>,
+}
+
+/// No colour is longer.
+const LONGEST_COLOUR: usize = 32;
+
+impl Sieve {
+    /// For people, perhaps with colours.
+    pub(crate) fn of_people(colours: bool) -> Sieve {
+        Sieve { colours, tabs: false, rest: Vec::new() }
+    }
+
+    /// For what is meant for programs and goes to a terminal.
+    pub(crate) fn of_programs() -> Sieve {
+        Sieve { colours: false, tabs: true, rest: Vec::new() }
+    }
+
+    /// Cleans a whole text.
+    pub(crate) fn clean(text: &str, colours: bool) -> String {
+        let cleaned = Sieve::of_people(colours).pass(text.as_bytes());
+        String::from_utf8_lossy(&cleaned).into_owned()
+    }
+
+    /// Passes on what may be shown of the next bytes.
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
+        const SIGN: &[u8] = "\u{fffd}".as_bytes();
+
+        let mut text = std::mem::take(&mut self.rest);
+        text.extend_from_slice(bytes);
+        let mut out = Vec::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            let left = &text[at..];
+            let plain = left.iter().take_while(|byte| matches!(byte, b' '..=b'~' | b'\n')).count();
+            if plain > 0 {
+                out.extend_from_slice(&left[..plain]);
+                at += plain;
+                continue;
+            }
+            let length = match byte {
+                b'\t' => {
+                    out.push(if self.tabs { b'\t' } else { b' ' });
+                    1
+                }
+                0x1b => match colour(left) {
+                    Found::Whole(length) => {
+                        out.extend_from_slice(if self.colours { &left[..length] } else { &[] });
+                        length
+                    }
+                    Found::Begun => break,
+                    Found::Nothing => {
+                        out.extend_from_slice(SIGN);
+                        1
+                    }
+                },
+                _ => match character(left) {
+                    Found::Whole(length) => {
+                        out.extend_from_slice(&left[..length]);
+                        length
+                    }
+                    Found::Begun => break,
+                    Found::Nothing => {
+                        out.extend_from_slice(SIGN);
+                        let decoded = std::str::from_utf8(&left[..left.len().min(4)]);
+                        let valid = decoded.map_or_else(|error| error.valid_up_to(), str::len);
+                        let first =
+                            std::str::from_utf8(&left[..valid]).ok().and_then(|text| text.chars().next());
+                        first.map_or(1, char::len_utf8)
+                    }
+                },
+            };
+            at += length;
+        }
+        self.rest = text.split_off(at);
+        out
+    }
+}
+
+/// What bytes begin with.
+enum Found {
+    Whole(usize),
+    /// Its end has not come.
+    Begun,
+    Nothing,
+}
+
+/// A colour: `ESC [ numbers m`.
+fn colour(bytes: &[u8]) -> Found {
+    match bytes.get(1) {
+        None => return Found::Begun,
+        Some(b'[') => {}
+        Some(_) => return Found::Nothing,
+    }
+    let numbers = bytes[2..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+    match bytes.get(2 + numbers) {
+        _ if numbers > LONGEST_COLOUR => Found::Nothing,
+        None => Found::Begun,
+        Some(b'm') => Found::Whole(3 + numbers),
+        Some(_) => Found::Nothing,
+    }
+}
+
+/// A character that is seen.
+fn character(bytes: &[u8]) -> Found {
+    let some = &bytes[..bytes.len().min(4)];
+    let valid = match std::str::from_utf8(some) {
+        Ok(text) => text,
+        Err(error) if error.valid_up_to() > 0 => {
+            std::str::from_utf8(&some[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(error) if error.error_len().is_none() => return Found::Begun,
+        Err(_) => return Found::Nothing,
+    };
+    match valid.chars().next() {
+        Some(character) if !is_unseen(character) => Found::Whole(character.len_utf8()),
+        _ => Found::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_becomes_a_sign() {
+        assert_eq!(&*printable("größer 漢"), "größer 漢");
+        assert_eq!(&*printable("one\n\x1b[2Jtwo\tthree"), "one \u{fffd}[2Jtwo three");
+        assert_eq!(&*printable("a\u{202e}b\u{200b}c\u{9b}d\u{feff}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(&*printable("a\u{2028}b\u{2029}c"), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn a_phrase_has_colours_and_widths() {
+        let bold = Style::new().bold();
+        let text = phrase!("{}{:<5}{:#}{}|{}", bold, printable("a\nb"), bold, "word", 7_usize);
+        assert_eq!(text.as_str(), "\x1b[1ma b  \x1b[0mword|7");
+    }
+
+    #[test]
+    fn only_colours_and_ends_of_lines_reach_a_terminal() {
+        let text = "\x1b[1;31mred\x1b[0m\n\x1b[2J\x1b]0;title\x07\ttab\r\u{9b}5n\u{202e}漢\x1bM";
+        let people = "\x1b[1;31mred\x1b[0m\n\u{fffd}[2J\u{fffd}]0;title\u{fffd} tab\u{fffd}\u{fffd}5n\u{fffd}漢\u{fffd}M";
+        assert_eq!(Sieve::clean(text, true), people);
+        assert_eq!(Sieve::clean(text, false), people.replace("\x1b[1;31m", "").replace("\x1b[0m", ""));
+        let programs = String::from_utf8(Sieve::of_programs().pass(b"a\tb\x1b[0m\n")).unwrap();
+        assert_eq!(programs, "a\tb\n");
+    }
+
+    #[test]
+    fn text_that_comes_in_pieces_is_the_same() {
+        let text = "a\x1b[38;5;200mb漢ö\x1b[6n\u{202e}🦀\n".as_bytes();
+        let whole = Sieve::of_people(true).pass(text);
+        for size in 1..6 {
+            let mut sieve = Sieve::of_people(true);
+            let pieces: Vec<u8> = text.chunks(size).flat_map(|piece| sieve.pass(piece)).collect();
+            assert_eq!(pieces, whole, "{size}");
+        }
+        let endless = format!("\x1b[{}m", "1;".repeat(1000));
+        assert!(!Sieve::clean(&endless, true).contains('\x1b'));
+        assert_eq!(Sieve::of_people(true).pass(b"\xff\xc3(a"), "\u{fffd}\u{fffd}(a".as_bytes());
+    }
+}
