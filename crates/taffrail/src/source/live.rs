@@ -332,6 +332,11 @@ impl Live {
         Live { member, timeout }
     }
 
+    /// Returns how long it may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Connects; the deadline begins here.
     pub(crate) async fn connect(&self) -> Result<Cluster, Failure> {
         let context = self.member.context.as_ref().map_err(Clone::clone)?;
@@ -400,7 +405,7 @@ fn is_lost(error: &ReadError) -> bool {
 }
 
 /// What discovery says, in the words of the plan of reads.
-pub(super) fn catalog(discovery: &Discovery) -> KindCatalog {
+pub(crate) fn catalog(discovery: &Discovery) -> KindCatalog {
     let kinds = discovery.resources().iter().map(|served| ServedKind {
         group: served.group.clone(),
         version: served.versions.first().cloned().unwrap_or_default(),

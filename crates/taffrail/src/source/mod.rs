@@ -7,6 +7,7 @@ mod follow;
 mod held;
 mod live;
 mod reading;
+pub(crate) mod recording;
 mod requests;
 mod stopwatch;
 
@@ -22,7 +23,7 @@ use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
 pub(crate) use held::Held;
-pub(crate) use live::{Asking, Failure, Live, Members, More, contexts, each, members};
+pub(crate) use live::{Asking, Failure, Live, Members, More, catalog, contexts, each, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
@@ -91,7 +92,8 @@ impl Fleet {
         let rules = arguments.rules();
         let arguments = &arguments.source;
         if !arguments.from.is_empty() {
-            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..dumps(arguments)? });
+            let fleet = dumps_for(arguments, asked, &rules)?;
+            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..fleet });
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
@@ -141,9 +143,14 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    dumps_for(arguments, &Asked::default(), &Ruling::default().judging(Budgets::default()))
+}
+
+/// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
+fn dumps_for(arguments: &SourceArguments, asked: &Asked, judging: &Judging) -> Result<Fleet, Complaint> {
     let started = Instant::now();
-    let (snapshots, complaints) = dump::read(&arguments.from, now, arguments.now.is_some())?;
+    let dump::Dumps { snapshots, complaints, now } =
+        dump::read(&arguments.from, arguments.now, asked, judging)?;
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }

@@ -7,6 +7,7 @@ mod bad_clusters;
 mod budgets;
 mod completion;
 mod demo;
+mod dump;
 mod events;
 mod examples;
 mod explain;
