@@ -56,10 +56,8 @@ pub(super) fn read(
     }
     let current = Timestamp::now();
     let mut files: Vec<File> = sources.iter().map(|source| file(source, fixed, current)).collect();
-    let times: Option<Vec<Timestamp>> = files
-        .iter()
-        .map(|file| file.recording.as_ref().and(file.snapshot.freshness().observed_at))
-        .collect();
+    let times: Option<Vec<Timestamp>> =
+        files.iter().map(|file| file.recording.as_ref().and(file.snapshot.freshness().observed_at)).collect();
     let recorded = times.and_then(|times| times.into_iter().max());
     let is_fleet = files.len() > 1;
     let names: Vec<String> = files.iter().map(|file| file.snapshot.name().to_owned()).collect();
@@ -81,7 +79,9 @@ pub(super) fn read(
         let clusters: Vec<_> = files.iter().map(|file| &file.snapshot as &dyn Objects).collect();
         let mut wanted: BTreeMap<_, _> = wanted_elsewhere(&clusters);
         for File { snapshot, recording } in &mut files {
-            let (Some(recording), Some(objects)) = (recording, wanted.remove(snapshot.name())) else { continue };
+            let (Some(recording), Some(objects)) = (recording, wanted.remove(snapshot.name())) else {
+                continue;
+            };
             let namespace = asked.namespace.clone().or_else(|| recording.opening.namespace.clone());
             let asked = Asked { namespace, follow: true, objects, ..asked.clone() };
             recording.answer(snapshot, &asked, rules);
@@ -168,7 +168,8 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
     match &closing {
         Some(closing) if closing.lines == lines => {}
         Some(closing) => {
-            let message = format!("{file}: it holds {lines} objects of the {} that were written", closing.lines);
+            let message =
+                format!("{file}: it holds {lines} objects of the {} that were written", closing.lines);
             snapshot.report_unreadable(&file, message);
             is_whole = false;
         }
@@ -244,10 +245,8 @@ impl Recording {
             let message = "the dump is cut, or not all of it could be read".to_owned();
             return Answer::Failed { reason: "Unreadable".to_owned(), message };
         };
-        let not_held = |message: &str| Answer::Failed {
-            reason: "NotInDump".to_owned(),
-            message: message.to_owned(),
-        };
+        let not_held =
+            |message: &str| Answer::Failed { reason: "NotInDump".to_owned(), message: message.to_owned() };
         if let Target::Object(name) = &read.target {
             let namespace = read.namespace.as_deref().unwrap_or_default();
             let unread = closing.unread.iter().find(|unread| {
@@ -287,9 +286,8 @@ fn failed(is_forbidden: bool, reason: &str, message: &str) -> Answer {
 
 fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Result<(), String> {
     // Of Secrets that are not Helm's only the metadata is written down.
-    let is_masked = is_recorded
-        && (object.group(), object.kind()) == ("", "Secret")
-        && object.at(&["data"]).is_none();
+    let is_masked =
+        is_recorded && (object.group(), object.kind()) == ("", "Secret") && object.at(&["data"]).is_none();
     let document = input::json(object)?;
     let document = OwnedDocument::parse(document).map_err(|error| error.to_string())?;
     let body = if is_masked { Body::Metadata } else { Body::Whole };

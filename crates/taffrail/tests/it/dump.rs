@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use tempfile::TempDir;
 
 use super::{Answer, taffrail};
@@ -97,7 +97,10 @@ fn objects() -> Vec<Value> {
 
 impl Served {
     fn ask(&self, arguments: &[&str]) -> Answer {
-        taffrail(&[arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig, "--timeout", "60s"]].concat(), "")
+        taffrail(
+            &[arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig, "--timeout", "60s"]].concat(),
+            "",
+        )
     }
 
     fn path(&self, name: &str) -> String {
@@ -149,9 +152,20 @@ fn a_dump_read_back_answers_as_the_clusters_did() {
         assert_eq!((back.code, &back.stderr), (live.code, &live.stderr), "{view:?}");
     }
     let apps = taffrail(&["get", "apps", "-o", "json", "--from", &dumps], "").json();
-    let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap().clone();
-    assert_eq!((&shop["cluster"], &shop["counts"]["NotFound"], &shop["counts"]["InProgress"]), (&json!("one"), &json!(1), &json!(1)), "{shop}");
-    assert!(apps["items"].as_array().unwrap().iter().any(|app| app["delivery"] == "helm" && app["health"] == "Current"), "{apps}");
+    let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap();
+    assert_eq!(
+        (&shop["cluster"], &shop["counts"]["NotFound"], &shop["counts"]["InProgress"]),
+        (&json!("one"), &json!(1), &json!(1)),
+        "{shop}"
+    );
+    assert!(
+        apps["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|app| app["delivery"] == "helm" && app["health"] == "Current"),
+        "{apps}"
+    );
 }
 
 #[test]
@@ -174,7 +188,7 @@ fn a_dump_has_no_values_of_secrets_and_only_its_owner_may_read_it() {
 #[test]
 fn what_a_dump_could_not_read_is_unknown_when_it_is_read_back() {
     let served = served(&["one"]);
-    served.clusters[0].fault(Fault::Forbidden { kind: "configmaps".to_owned() });
+    served.clusters[0].fault(Fault::new(Trouble::ServerError("no etcd".to_owned())).resource("configmaps"));
     let path = served.path("one.jsonl");
     let answer = served.ask(&["dump", "-o", &path]);
     assert_eq!(answer.code, 3);
@@ -184,7 +198,7 @@ fn what_a_dump_could_not_read_is_unknown_when_it_is_read_back() {
     assert_eq!(timeless(back.json()), timeless(live.json()));
     assert_eq!(back.code, 3);
     let apps = back.json();
-    let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap().clone();
+    let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap();
     assert_eq!((&shop["counts"]["NotFound"], &shop["counts"]["Unknown"]), (&json!(0), &json!(1)), "{shop}");
 }
 
@@ -196,7 +210,11 @@ fn a_dump_of_one_namespace_says_nothing_of_the_others() {
     assert_eq!((answer.code, &*answer.stderr), (0, ""));
     let apps = taffrail(&["get", "apps", "-o", "json", "--from", &path], "").json();
     let shop = &apps["items"][0];
-    assert_eq!((&shop["name"], &shop["counts"]["NotFound"], &shop["counts"]["Unknown"]), (&json!("shop"), &json!(0), &json!(3)), "{apps}");
+    assert_eq!(
+        (&shop["name"], &shop["counts"]["NotFound"], &shop["counts"]["Unknown"]),
+        (&json!("shop"), &json!(0), &json!(3)),
+        "{apps}"
+    );
 }
 
 #[test]
@@ -213,9 +231,11 @@ fn a_dump_that_was_cut_proves_nothing_absent() {
         let answer = taffrail(&["get", "apps", "-o", "json", "--from", &path], "");
         assert_eq!(answer.code, 3, "{why}");
         let apps = answer.json();
-        assert!(apps["errors"][0]["message"].as_str().unwrap().contains(why), "{apps}");
-        assert_eq!(apps["errors"].as_array().unwrap().len(), 1, "told once: {apps}");
-        let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap().clone();
+        assert!(apps["errors"].to_string().contains(why), "{apps}");
+        let told = apps["errors"].as_array().unwrap().iter().filter(|it| it["scope"].as_str().unwrap().contains(".jsonl"));
+        assert_eq!(told.count(), 1, "told once: {apps}");
+        let shop =
+            apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap();
         assert_eq!(shop["counts"]["NotFound"], 0, "{shop}");
     }
 }
@@ -226,7 +246,11 @@ fn a_dump_says_what_its_bound_left_out() {
     let path = served.path("one.jsonl");
     let answer = served.ask(&["dump", "-o", &path, "--max-size", "0"]);
     assert_eq!(answer.code, 3);
-    assert!(answer.stderr.contains("--max-size") && answer.stderr.contains("more kinds could not be read"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("--max-size") && answer.stderr.contains("more kinds could not be read"),
+        "{}",
+        answer.stderr
+    );
     let apps = taffrail(&["get", "apps", "--from", &path], "");
     assert_eq!(apps.code, 3);
     assert!(!apps.stdout.contains("Ready"), "{}", apps.stdout);

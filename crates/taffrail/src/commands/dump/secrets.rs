@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-/// Returns a Secret with those of its values that are kept; `None` if there are none.
+/// Returns a Secret with those of its values that are kept, perhaps none.
 pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
     let secret = object.root().to_tree().ok()?;
     let value = |key: &str| secret["data"][key].as_str().map(str::to_owned);
@@ -105,9 +105,8 @@ pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
             keys.iter().filter_map(address).collect()
         }
     };
-    (!data.is_empty()).then(|| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret["metadata"], "type": secret["type"], "data": data})
-    })
+    let (metadata, of_type) = (&secret["metadata"], &secret["type"]);
+    Some(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": of_type, "data": data}))
 }
 
 #[derive(Deserialize)]
@@ -125,7 +124,8 @@ struct Kubeconfig {
 fn address(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read(std::str::from_utf8(&config).ok()?).ok()?;
-    let context = config.contexts.iter().find(|context| context["name"] == config.current_context.as_str())?;
+    let context =
+        config.contexts.iter().find(|context| context["name"] == config.current_context.as_str())?;
     let cluster = config.clusters.iter().find(|cluster| cluster["name"] == context["context"]["cluster"])?;
     let name = &config.current_context;
     let masked = json!({"apiVersion": "v1", "kind": "Config", "current-context": name,
@@ -145,6 +145,9 @@ mod tests {
             users: [{name: c, user: {token: hush}}]\n";
         let masked = address(&BASE64.encode(config)).unwrap();
         let masked = String::from_utf8(BASE64.decode(masked).unwrap()).unwrap();
-        assert!(masked.contains("https://b") && !masked.contains("hush") && !masked.contains("xyz"), "{masked}");
+        assert!(
+            masked.contains("https://b") && !masked.contains("hush") && !masked.contains("xyz"),
+            "{masked}"
+        );
     }
 }
