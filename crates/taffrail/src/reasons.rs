@@ -3,11 +3,16 @@
 use taffrail_cluster::Reason;
 
 /// Reasons that no server gives.
-const OWN: [(&str, &str, &str); 7] = [
+const OWN: [(&str, &str, &str); 8] = [
     (
         "DiscoveryFailed",
         "The server could not say which kinds a group has.",
         "`kubectl get apiservices` shows which API service is down; its kinds are Unknown until then",
+    ),
+    (
+        "Empty",
+        "A dump holds no objects.",
+        "is it the file that was meant? `taffrail dump` writes one with all that you may read",
     ),
     (
         "Malformed",

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_apps::{Answer, Asked, Body, Objects, Read, Snapshot, Target, next_reads, wanted_elsewhere};
+use taffrail_apps::{
+    Answer, Asked, Body, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads, wanted_elsewhere,
+};
 use taffrail_status::json::{OwnedDocument, Parser};
 use taffrail_status::{Object, Rules};
 
@@ -163,6 +165,14 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
     if is_cut {
         // kubectl ends what it prints with the end of a line. What a cut object says last may be half of a word.
         snapshot.report_unreadable(&file, format!("{file}: it ends in the middle of a line: it may be cut"));
+    }
+    if snapshot.all().next().is_none() && snapshot.errors().is_empty() {
+        let message = format!("{file}: it holds no objects");
+        snapshot.report(ScopeError {
+            scope: Scope::Input(file.clone()),
+            reason: "Empty".to_owned(),
+            message,
+        });
     }
     let Some(opening) = opening else { return File { snapshot, recording: None } };
     match &closing {

@@ -312,7 +312,7 @@ pub(super) fn fleet(
 }
 
 /// Reads what the plan says is still to be read.
-pub(super) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
         let reads = next_reads(snapshot, asked, rules);

@@ -232,10 +232,13 @@ fn a_dump_that_was_cut_proves_nothing_absent() {
         assert_eq!(answer.code, 3, "{why}");
         let apps = answer.json();
         assert!(apps["errors"].to_string().contains(why), "{apps}");
-        let told = apps["errors"].as_array().unwrap().iter().filter(|it| it["scope"].as_str().unwrap().contains(".jsonl"));
+        let told = apps["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it["scope"].as_str().unwrap().contains(".jsonl"));
         assert_eq!(told.count(), 1, "told once: {apps}");
-        let shop =
-            apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap();
+        let shop = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap();
         assert_eq!(shop["counts"]["NotFound"], 0, "{shop}");
     }
 }
