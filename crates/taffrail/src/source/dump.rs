@@ -167,7 +167,7 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
         snapshot.report_unreadable(&file, format!("{file}: it ends in the middle of a line: it may be cut"));
     }
     if snapshot.all().next().is_none() && snapshot.errors().is_empty() {
-        let message = format!("{file}: it holds no objects");
+        let message = "it holds no objects".to_owned();
         snapshot.report(ScopeError {
             scope: Scope::Input(file.clone()),
             reason: "Empty".to_owned(),

@@ -15,6 +15,7 @@ mod filters;
 mod get;
 mod golden;
 mod manifests;
+mod one_status;
 mod output_docs;
 mod rules;
 mod settings;
