@@ -34,6 +34,11 @@ pub(crate) trait Source {
     fn read(&mut self, arguments: &ViewArguments, asked: &Asked, more: More<'_>)
     -> Result<&Fleet, Complaint>;
 
+    /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
+    fn shows_all(&self) -> bool {
+        false
+    }
+
     /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
     /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
     fn followed(
