@@ -191,6 +191,11 @@ impl Snapshot {
         snapshot
     }
 
+    /// Sets the name by which people ask for it.
+    pub fn set_name(&mut self, name: impl Into<String>) {
+        self.name = name.into();
+    }
+
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.servers.push(server.into());

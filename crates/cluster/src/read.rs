@@ -125,6 +125,17 @@ pub struct Listing {
     pub restarted: bool,
 }
 
+/// One page of a list.
+#[derive(Debug, Clone, Default)]
+pub struct ListPage {
+    /// The objects, in the server's order.
+    pub objects: Vec<ObjectBytes>,
+    /// Items that are not objects of Kubernetes; their places are counted from the start of the page.
+    pub malformed: Vec<MalformedItem>,
+    /// The token that leads to the next page; `None` on the last one.
+    pub next: Option<String>,
+}
+
 /// An item of a list that cannot be taken for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedItem {
@@ -201,6 +212,31 @@ impl Cluster {
                 None => return Ok(listing),
             }
         }
+    }
+
+    /// Reads one page of a list: the first, or the one that `continued`, the token of the page before, leads to. Who
+    /// writes objects down as they come need not hold the whole list.
+    ///
+    /// # Errors
+    /// When the page cannot be read: [`Reason::Gone`] where the server no longer keeps the list that the token is of.
+    pub async fn list_page(
+        &self,
+        request: &ListRequest<'_>,
+        continued: Option<&str>,
+    ) -> Result<ListPage, ReadError> {
+        let what = request.what();
+        let form = request.form();
+        let accept = if form == Form::Metadata { METADATA_LIST } else { JSON };
+        let ask = Ask { what: what.clone(), path: request.path(continued), accept };
+        let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
+        let mut listing = Listing::default();
+        let next = listing
+            .take(&mut Parser::new(), &answer.body, request.resource, form)
+            .map_err(|problem| answer.unreadable(&what, problem))?;
+        if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
+            return Err(answer.unreadable(&what, "the server repeats a page, or sends an empty one"));
+        }
+        Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next })
     }
 
     /// The version at which the server's state is, by the first page of a list. Asked once, whatever comes of it.

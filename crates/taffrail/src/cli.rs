@@ -13,6 +13,7 @@ use crate::commands::actions::{ActionArguments, ActionsArguments};
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::demo::DemoArguments;
+use crate::commands::dump::DumpArguments;
 use crate::commands::rules::RulesArguments;
 use crate::commands::status::{StatusArguments, StatusOutput};
 use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -76,6 +77,7 @@ pub(crate) enum Command {
     Resume(ResumeArguments),
     Actions(ActionsArguments),
     Action(ActionArguments),
+    Dump(DumpArguments),
     Rules(RulesArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
@@ -99,6 +101,7 @@ impl Command {
             Command::Resume(arguments) => &mut arguments.acting.source,
             Command::Actions(arguments) => &mut arguments.which.source,
             Command::Action(arguments) => &mut arguments.which.source,
+            Command::Dump(arguments) => return Some(&mut arguments.clusters.context),
             Command::Rules(arguments) => return arguments.contexts_mut(),
             Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
         };
@@ -121,6 +124,7 @@ impl Command {
             | Command::Resume(_)
             | Command::Actions(_)
             | Command::Action(_)
+            | Command::Dump(_)
             | Command::Rules(_)
             | Command::Config(_)
             | Command::Completion(_) => false,
@@ -132,6 +136,7 @@ impl Command {
         match self {
             // What is being done is told while it is done.
             Command::Completion(_)
+            | Command::Dump(_)
             | Command::Wait(_)
             | Command::Demo(_)
             | Command::Reconcile(_)

@@ -78,6 +78,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
         Command::Actions(arguments) => commands::actions::list(arguments),
         Command::Action(arguments) => commands::actions::run(arguments),
+        Command::Dump(arguments) => commands::dump::run(arguments),
         Command::Rules(arguments) => commands::rules::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),

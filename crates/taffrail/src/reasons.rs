@@ -3,18 +3,34 @@
 use taffrail_cluster::Reason;
 
 /// Reasons that no server gives.
-const OWN: [(&str, &str, &str); 4] = [
+const OWN: [(&str, &str, &str); 8] = [
     (
         "DiscoveryFailed",
         "The server could not say which kinds a group has.",
         "`kubectl get apiservices` shows which API service is down; its kinds are Unknown until then",
     ),
     (
+        "Empty",
+        "A dump holds no objects.",
+        "is it the file that was meant? `taffrail dump` writes one with all that you may read",
+    ),
+    (
         "Malformed",
         "An object is not of the form that its kind has; it was read as far as possible.",
         "look at the object with `kubectl get -o yaml`, and at what writes it",
     ),
+    (
+        "NotInDump",
+        "A dump does not hold it: it was not read when the dump was written.",
+        "write the dump again with the rights, and without the -n, that it takes to read it",
+    ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
+    ("TooLarge", "A dump is as large as it may be.", "`taffrail dump --max-size` sets how large it may be"),
+    (
+        "TooMany",
+        "A dump holds only so many kinds, and so many releases of Helm.",
+        "`taffrail dump -n` writes one namespace",
+    ),
     (
         "Unreadable",
         "A dump could not be read, or not all of it.",

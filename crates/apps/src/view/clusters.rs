@@ -6,6 +6,7 @@ use taffrail_status::{Status, rollup};
 use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
 use crate::apps::{App, AppList};
 use crate::fleet::{Fleet, Member};
+use crate::freshness::FreshnessState;
 use crate::objects::{Objects, Scope, ScopeError};
 use crate::problem;
 use crate::reading::{NotLive, Reading};
@@ -189,6 +190,17 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
     if status == Status::Current && objects.is_dump() && objects.all().next().is_none() {
         status = Status::Unknown;
         message = "it holds no objects".to_owned();
+    }
+    let freshness = objects.freshness();
+    if freshness.state != FreshnessState::Live
+        && let Some(at) = freshness.observed_at
+    {
+        let well = apps.iter().filter(|app| app.health == Status::Current).count();
+        let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+        let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
+        status = Status::Unknown;
+        speaker = None;
+        message = format!("last seen {}, with {well} of {} apps Ready{why}", time(at), apps.len());
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(

@@ -21,7 +21,11 @@ use crate::source::{Fleet, NOTHING_MORE, Source, asked};
 use crate::{phrase, say};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
-    let filter = filter(&arguments.filters);
+    let mut filter = filter(&arguments.filters);
+    // A row that left the list because its state changed is shown once more, as it is now.
+    if source.shows_all() {
+        filter.status = None;
+    }
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
     let fleet = source.read(&arguments.view, &asked, NOTHING_MORE)?;

@@ -5,6 +5,7 @@ pub(crate) mod app;
 pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;

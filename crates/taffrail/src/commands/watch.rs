@@ -46,9 +46,15 @@ struct Following {
     follow: Option<Follow>,
     /// Whether what is known is read as it is: two answers are to be of the same state.
     held: bool,
+    /// Whether rows are wanted whatever their state.
+    shows_all: bool,
 }
 
 impl Source for Following {
+    fn shows_all(&self) -> bool {
+        self.shows_all
+    }
+
     fn read(
         &mut self,
         arguments: &ViewArguments,
@@ -186,7 +192,15 @@ fn append(
             (Ok(still), Ok(current)) => {
                 let still = without_times(form, still.text);
                 if before.as_ref() != Some(&still) {
-                    let fresh = news(form, before.as_deref(), &still, &current.text);
+                    let mut fresh = news(form, before.as_deref(), &still, &current.text);
+                    let left = before.as_deref().map(|before| gone(form, before, &still)).unwrap_or_default();
+                    if !left.is_empty() {
+                        (source.held, source.shows_all) = (true, true);
+                        let all = judged_at(now, now, &mut source, run);
+                        (source.held, source.shows_all) = (false, false);
+                        let all = all.map(|all| all.text).unwrap_or_default();
+                        fresh.extend(left.iter().map(|subject| now_of(form, subject, &all) + "\n"));
+                    }
                     if written_or_gone(out.write_all(fresh.as_bytes()).and_then(|()| out.flush()))? {
                         return Ok(());
                     }
@@ -269,10 +283,6 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
                     }
                 }
             }
-            for gone in gone(form, before, still) {
-                fresh.push_str(&gone);
-                fresh.push('\n');
-            }
             fresh
         }
     }
@@ -281,13 +291,31 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
 /// Before which column stands what a row is about.
 const STATUS: &str = "STATUS";
 
-/// Of each thing that had a row and has none any more, a row that says so.
+/// The things that had a row and have none any more.
 fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     let left: BTreeSet<String> = subjects(form, still).iter().map(|subject| plain(subject)).collect();
     let mut told = BTreeSet::new();
     let mut gone = subjects(form, before);
     gone.retain(|subject| !left.contains(&plain(subject)) && told.insert(plain(subject)));
-    gone.into_iter().map(|subject| format!("{subject}  Gone")).collect()
+    gone
+}
+
+/// The row of something that left the list: as it is now if a filter left it out, else that it is gone. `all` is the
+/// answer without the filters that a change of state passes.
+fn now_of(form: Form, subject: &str, all: &str) -> String {
+    let rows = match form {
+        Form::Rows => all.lines().skip(1),
+        _ => all.lines().skip(0),
+    };
+    let subjects = subjects(form, all);
+    let row =
+        rows.zip(&subjects).find(|(_, own)| plain(own) == plain(subject)).map(|(row, _)| row.to_owned());
+    match (row, form) {
+        // Its name alone would read as if it had come.
+        (Some(_), Form::Names) => format!("{subject}  Left"),
+        (Some(row), _) => row,
+        (None, _) => format!("{subject}  Gone"),
+    }
 }
 
 /// What each row is about, as far as that can be told from its status.
@@ -404,13 +432,14 @@ mod tests {
     fn what_is_gone_is_said_once() {
         let before = "NAMESPACE  NAME  STATUS   MESSAGE\nshop       web   Ready    3/3\nshop       api   Ready    1/1\n";
         let after = "NAMESPACE  NAME       STATUS      MESSAGE\nshop       api-longer InProgress  0/1\nshop       web        Failed      3/3\n";
-        assert_eq!(gone(Form::Rows, before, after), ["shop       api  Gone"]);
-        let fresh = news(Form::Rows, Some(before), after, after);
-        assert!(fresh.ends_with("Failed      3/3\nshop       api  Gone\n"), "{fresh}");
+        assert_eq!(gone(Form::Rows, before, after), ["shop       api"]);
+        assert_eq!(now_of(Form::Rows, "shop       api", after), "shop       api  Gone");
         assert!(!news(Form::Lines, Some(before), after, after).contains("Gone"));
-        assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api  Gone"]);
+        assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api"]);
         assert_eq!(gone(Form::Rows, after, after), Vec::<String>::new());
-        assert_eq!(gone(Form::Rows, before, ""), ["shop       web  Gone", "shop       api  Gone"]);
+        assert_eq!(gone(Form::Rows, before, ""), ["shop       web", "shop       api"]);
+        assert_eq!(now_of(Form::Rows, "shop  api", before), "shop       api   Ready    1/1");
+        assert_eq!(now_of(Form::Names, "app/web", "app/web\n"), "app/web  Left");
         let columns = ["NAME  AGE\nweb   1m\n", "NAME  AGE\nweb   2m\n"];
         assert_eq!(
             gone(Form::Rows, columns[0], columns[1]),

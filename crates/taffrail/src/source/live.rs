@@ -332,7 +332,7 @@ pub(super) fn fleet(
 }
 
 /// Reads what the plan says is still to be read.
-pub(super) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
         let reads = next_reads(snapshot, asked, rules);
@@ -350,6 +350,11 @@ impl Live {
     /// A member that may take so long.
     pub(super) fn new(member: Member, timeout: Duration) -> Live {
         Live { member, timeout }
+    }
+
+    /// Returns how long it may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Connects; the deadline begins here.
@@ -423,7 +428,7 @@ fn is_lost(error: &ReadError) -> bool {
 }
 
 /// What discovery says, in the words of the plan of reads.
-pub(super) fn catalog(discovery: &Discovery) -> KindCatalog {
+pub(crate) fn catalog(discovery: &Discovery) -> KindCatalog {
     let kinds = discovery.resources().iter().map(|served| ServedKind {
         group: served.group.clone(),
         version: served.versions.first().cloned().unwrap_or_default(),

@@ -7,6 +7,7 @@ mod follow;
 mod held;
 mod live;
 mod reading;
+pub(crate) mod recording;
 mod requests;
 mod sameness;
 mod stopwatch;
@@ -23,7 +24,7 @@ use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
 pub(crate) use held::Held;
-pub(crate) use live::{Asking, Failure, Live, Members, More, contexts, each, members};
+pub(crate) use live::{Asking, Failure, Live, Members, More, catalog, contexts, each, go_on, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
@@ -33,6 +34,11 @@ pub(crate) trait Source {
     /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
     fn read(&mut self, arguments: &ViewArguments, asked: &Asked, more: More<'_>)
     -> Result<&Fleet, Complaint>;
+
+    /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
+    fn shows_all(&self) -> bool {
+        false
+    }
 
     /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
     /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
@@ -92,7 +98,8 @@ impl Fleet {
         let rules = arguments.rules();
         let arguments = &arguments.source;
         if !arguments.from.is_empty() {
-            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..dumps(arguments)? });
+            let fleet = dumps_for(arguments, asked, &rules)?;
+            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..fleet });
         }
         let now = arguments.now.unwrap_or_else(Timestamp::now);
         let Members { members, complaints } = members(arguments)?;
@@ -142,9 +149,14 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    dumps_for(arguments, &Asked::default(), &Ruling::default().judging(Budgets::default()))
+}
+
+/// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
+fn dumps_for(arguments: &SourceArguments, asked: &Asked, judging: &Judging) -> Result<Fleet, Complaint> {
     let started = Instant::now();
-    let (snapshots, complaints) = dump::read(&arguments.from, now, arguments.now.is_some())?;
+    let dump::Dumps { snapshots, complaints, now } =
+        dump::read(&arguments.from, arguments.now, asked, judging)?;
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }

@@ -338,3 +338,62 @@ fn a_reader_that_goes_away_ends_it() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn what_recovers_is_shown_as_it_is_and_only_what_is_gone_is_gone() {
+    let served = served();
+    served.clusters[1].apply(app(1, 1)).unwrap();
+    let mut going = Going::start(&served, &["get", "apps", "-w", "--status", "!Ready"]);
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"]));
+    served.clusters[1].apply(app(1, 2)).unwrap();
+    let line = going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label"]));
+    assert!(words(&line)[4] == "Ready", "{line}");
+    served.clusters[1].apply(app(1, 1)).unwrap();
+    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"]));
+    served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
+    going.until(|line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
+}
+
+#[test]
+fn a_dark_cluster_says_since_when_and_what_was_last_known() {
+    let served = served();
+    let mut going = Going::start(&served, &["get", "clusters", "-w"]);
+    going.until(|line| words(line).starts_with(&["two", "Ready"]));
+    served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Blackhole) });
+    let line = going.until(|line| words(line).starts_with(&["two", "Unknown"]));
+    assert!(line.contains("last seen 20") && line.contains("with 1 of 1 apps Ready"), "{line}");
+}
+
+#[test]
+fn a_dark_cluster_that_was_asked_keeps_its_rows_once_and_followed() {
+    let served = served();
+    let [hub, target] = [&served.clusters[0], &served.clusters[1]];
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    hub.apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "applications.argoproj.io"},
+        "spec": {"group": "argoproj.io", "scope": "Namespaced",
+            "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
+        .unwrap();
+    hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).unwrap();
+    hub.apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "far"},
+        "spec": {"destination": {"server": target.url(), "namespace": "shop"}, "source": {"repoURL": "https://git.example.com/far", "path": "far", "targetRevision": "main"}},
+        "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"},
+            "resources": [{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "status": "Synced"}]}}))
+        .unwrap();
+    // It never answers: neither to a look nor to who follows it.
+    served.runtime.block_on(async { target.trouble(Trouble::Unreachable) });
+    let list = ["get", "apps", "-o", "json", "--all-contexts", "--kubeconfig", &served.kubeconfig];
+    let once = taffrail(&list, "").json();
+    let far = |list: &Value| {
+        list["items"].as_array().unwrap().iter().find(|app| app["name"] == "far").unwrap().clone()
+    };
+    let followed =
+        Going::start(&served, &["get", "apps", "-w", "-o", "json"]).until(|line| line.contains("\"far\""));
+    let followed: Value = serde_json::from_str(&followed).unwrap();
+    for row in [far(&once), far(&followed)] {
+        assert_eq!((&row["cluster"], &row["effective"]), (&json!("two"), &json!("Unknown")), "{row}");
+        assert!(!row["message"].to_string().contains("none of the clusters"), "{row}");
+    }
+}

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
-use taffrail_apps::{Observed, Snapshot};
-use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Status, Verdict};
+use jiff::Timestamp;
+use taffrail_apps::wait::Selection;
+use taffrail_apps::{ClusterEvidence, GroupKind, KindCatalog, Lookup, ObjectKey, Objects, Scope, Snapshot};
+use taffrail_cluster::{ApiResource, Cluster, Discovery};
+use taffrail_status::assess::Budgets;
+use taffrail_status::{Status, Verdict};
 
 use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
+use super::kinds;
 use super::print::Printer;
 use crate::complaint::{Complaint, Exit, chain};
 use crate::reasons;
+use crate::ruling::Judging;
 use crate::source::{self, Failure, Live, Members};
 
 /// A kind, and the name of one object of it or of none: all.
@@ -30,12 +33,24 @@ pub(super) struct Asked {
     pub(super) selector: Option<String>,
 }
 
+/// What one word of the command line stands for in a cluster.
+#[derive(Clone)]
+pub(super) enum Meant {
+    One(ApiResource, ObjectKey),
+    All(ApiResource, Option<String>),
+    /// The server has no such kind, which it would have said if it could.
+    NoKind(String),
+    /// Why it stands for nothing.
+    Nothing(String),
+}
+
 /// What one cluster answered.
-#[derive(Default)]
 struct Found {
-    objects: Vec<OwnedDocument>,
-    absent: Vec<Row>,
-    failures: Vec<Failure>,
+    snapshot: Snapshot,
+    meant: Vec<Meant>,
+    /// Names of kinds that it serves, for a hint.
+    kinds: Vec<String>,
+    cluster: Option<Cluster>,
 }
 
 impl Asked {
@@ -63,27 +78,89 @@ impl Asked {
         }
     }
 
-    /// The kind that one word stands for in a cluster, and where its objects are meant; else why it stands for nothing.
-    pub(super) fn meant<'a>(
-        &'a self,
-        wanted: &Wanted,
-        discovery: &Discovery,
-        own: &'a str,
-    ) -> Result<(ApiResource, Option<&'a str>), String> {
-        let Wanted { kind, name } = wanted;
-        let Some(resource) = discovery.resolve(kind) else {
-            return Err(format!("the server has no kind called {kind}"));
-        };
-        match name {
-            Some(name) if self.all_namespaces && resource.namespaced => {
-                Err(format!("{kind} {name}: an object of a name is in one namespace: say which with -n"))
+    /// Returns what each word stands for in a cluster whose context has the namespace `own`.
+    pub(super) fn meant(&self, discovery: &Discovery, own: &str) -> Vec<Meant> {
+        let meant = |Wanted { kind, name }: &Wanted| {
+            let Some(resource) = discovery.resolve(kind) else {
+                return match discovery.broken().is_empty() {
+                    true => Meant::NoKind(kind.clone()),
+                    false => Meant::Nothing(format!("the server has no kind called {kind}")),
+                };
+            };
+            let place = self.place(&resource, own);
+            match name {
+                None => Meant::All(resource.clone(), place.map(str::to_owned)),
+                Some(name) if self.all_namespaces && resource.namespaced => Meant::Nothing(format!(
+                    "{kind} {name}: an object of a name is in one namespace: say which with -n"
+                )),
+                Some(name) => {
+                    let place = place.unwrap_or_default();
+                    let key = ObjectKey::new(&*resource.group, &*resource.kind, place, &**name);
+                    Meant::One(resource.clone(), key)
+                }
             }
-            _ => {
-                let place = self.place(&resource, own);
-                Ok((resource, place))
+        };
+        self.wanted.iter().map(meant).collect()
+    }
+
+    /// Returns the objects and lists that are to be read.
+    pub(super) fn reads(&self, meant: &[Meant]) -> (Vec<ObjectKey>, Vec<Selection>) {
+        let mut reads = (Vec::new(), Vec::new());
+        for meant in meant {
+            match meant {
+                Meant::One(_, key) => reads.0.push(key.clone()),
+                Meant::All(resource, namespace) => reads.1.push(Selection {
+                    kind: GroupKind::new(&*resource.group, &*resource.kind),
+                    namespace: namespace.clone(),
+                    labels: self.selector.clone(),
+                }),
+                Meant::NoKind(_) | Meant::Nothing(_) => {}
             }
         }
+        reads
     }
+
+    /// Returns the complaint about a kind that no cluster has; none of them may be in doubt.
+    pub(super) fn wrong_kind<'m>(
+        meant: impl Iterator<Item = &'m [Meant]>,
+        known: impl IntoIterator<Item = String>,
+    ) -> Option<Complaint> {
+        let mut places: Option<Vec<Option<&String>>> = None;
+        for meant in meant {
+            let wrong = meant.iter().map(|meant| match meant {
+                Meant::NoKind(kind) => Some(kind),
+                Meant::One(..) | Meant::All(..) | Meant::Nothing(_) => None,
+            });
+            places = Some(match places {
+                None => wrong.collect(),
+                Some(places) => places.into_iter().zip(wrong).map(|(one, other)| one.and(other)).collect(),
+            });
+        }
+        let word = places?.into_iter().flatten().next()?;
+        Some(kinds::unknown(word, known))
+    }
+}
+
+/// What is read for statuses: the objects, and the evidence that stands behind them.
+pub(super) fn plan(judge: &Judge) -> taffrail_apps::Asked {
+    taffrail_apps::Asked {
+        declarations: false,
+        label_groups: false,
+        evidence: !judge.is_pure,
+        by_name: true,
+        whole: true,
+        ..taffrail_apps::Asked::default()
+    }
+}
+
+/// The objects of a kind that a cluster is known to have.
+pub(super) fn keys(
+    snapshot: &Snapshot,
+    resource: &ApiResource,
+    namespace: Option<&String>,
+) -> Vec<ObjectKey> {
+    let all = snapshot.of_kind(&resource.group, &resource.kind).map(|observed| observed.key);
+    all.filter(|key| namespace.is_none_or(|place| *place == key.namespace)).cloned().collect()
 }
 
 pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
@@ -93,23 +170,29 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     }
 
     let Members { members, complaints } = source::members(&arguments.source)?;
-    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let asked = Arc::new(asked);
+    let now = super::now(arguments.source.now);
+    let (plan, rules) = (plan(judge), arguments.rules.judging(Budgets::default()));
     let found = source::each(members, arguments.source.timeout, move |live| {
-        let asked = asked.clone();
-        async move { of_cluster(&live, &asked).await }
+        let (asked, plan) = (asked.clone(), plan.clone());
+        async move { of_cluster(&live, &asked, plan, now, rules).await }
     })?;
-    source::print_requests(
-        arguments.source.verbose,
-        found.iter().filter_map(|(_, cluster)| cluster.as_ref()),
-    );
+    source::print_requests(arguments.source.verbose, found.iter().filter_map(|found| found.cluster.as_ref()));
 
-    let mut printer = Printer::new(arguments, names.len() > 1);
+    // A kind that no server has is a word that is wrong; where one does not answer, it may be the one that has it.
+    let are_all_there = found.iter().all(|found| !found.meant.is_empty());
+    let known = found.iter().flat_map(|found| found.kinds.iter().cloned());
+    if are_all_there
+        && let Some(complaint) = Asked::wrong_kind(found.iter().map(|found| &*found.meant), known)
+    {
+        return Err(complaint);
+    }
+    let mut printer = Printer::new(arguments, found.len() > 1);
     for complaint in complaints {
         printer.complain(complaint);
     }
-    for (name, (found, _)) in names.iter().zip(found) {
-        if !print(&mut printer, judge, name, found)? {
+    for Found { snapshot, meant, .. } in &found {
+        if !print(&mut printer, judge, snapshot, meant)? {
             break;
         }
     }
@@ -117,23 +200,74 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
 }
 
 /// Prints what was found in a cluster; false when nobody reads it any more.
-fn print(printer: &mut Printer, judge: &Judge, cluster: &str, found: Found) -> Result<bool, Complaint> {
-    for failure in found.failures {
-        let complaint = Complaint::unreadable(format!("{cluster}: {}", failure.message));
-        printer.complain(complaint.maybe_hint(reasons::hint(&failure.reason).map(str::to_owned)));
-    }
-    let judged = |document: &OwnedDocument| match Object::new(document.root()) {
-        Ok(object) => Some(judge.object(cluster, object)),
-        Err(_) => None,
+fn print(
+    printer: &mut Printer,
+    judge: &Judge,
+    snapshot: &Snapshot,
+    meant: &[Meant],
+) -> Result<bool, Complaint> {
+    let cluster = snapshot.name();
+    let complain = |printer: &mut Printer, reason: &str, message: &str| {
+        let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+        printer.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
     };
-    let answers: Vec<Answers> = found.objects.iter().filter_map(judged).collect();
-    let absent = found.absent.into_iter().map(|row| judge.absent(Row { cluster: cluster.to_owned(), ..row }));
-    for answers in answers.into_iter().chain(absent) {
-        if !printer.print(answers)? {
-            return Ok(false);
+    for error in snapshot.errors() {
+        complain(printer, &error.reason, &error.message);
+    }
+    let evidence = ClusterEvidence::new(snapshot);
+    for meant in meant {
+        let (resource, keys) = match meant {
+            Meant::NoKind(kind) => {
+                complain(printer, "", &format!("the server has no kind called {kind}"));
+                continue;
+            }
+            Meant::Nothing(why) => {
+                complain(printer, "", why);
+                continue;
+            }
+            Meant::One(resource, key) => (resource, vec![key.clone()]),
+            Meant::All(resource, namespace) => (resource, keys(snapshot, resource, namespace.as_ref())),
+        };
+        for key in keys {
+            if !printer.print(of_key(judge, snapshot, &evidence, resource, &key))? {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
+}
+
+/// Returns the answer for an object, whether it is there or not.
+pub(super) fn of_key(
+    judge: &Judge,
+    snapshot: &Snapshot,
+    evidence: &ClusterEvidence<'_>,
+    resource: &ApiResource,
+    key: &ObjectKey,
+) -> Answers {
+    let absent = |status, message: String, rule| Row {
+        cluster: snapshot.name().to_owned(),
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        kind: resource.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        verdict: Verdict::new(status, message, rule),
+    };
+    match snapshot.get(key) {
+        Lookup::Found(observed) => judge.object(snapshot.name(), observed.object, evidence),
+        Lookup::Absent => {
+            let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
+            let message = match lacks_kind {
+                true => {
+                    format!("Resource not found: the dump holds no {}, so the kind may be left out", key.kind)
+                }
+                false => "Resource not found".to_owned(),
+            };
+            judge.absent(absent(Status::NotFound, message, "reader"))
+        }
+        Lookup::Unobserved(why) => judge.absent(absent(Status::Unknown, why, "")),
+    }
 }
 
 /// Reads `KIND/NAME …`, `KIND NAME …` or `KIND,…`.
@@ -166,83 +300,52 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
     Ok(kinds.into_iter().flat_map(of_kind).collect())
 }
 
-async fn of_cluster(live: &Live, asked: &Asked) -> (Found, Option<Cluster>) {
-    let mut found = Found::default();
+async fn of_cluster(
+    live: &Live,
+    asked: &Asked,
+    plan: taffrail_apps::Asked,
+    now: Timestamp,
+    rules: Judging,
+) -> Found {
+    let name = &*live.member.name;
+    let lost = |failure: Failure, cluster| Found {
+        snapshot: Snapshot::lost(name, failure.reason, failure.message),
+        meant: Vec::new(),
+        kinds: Vec::new(),
+        cluster,
+    };
     let cluster = match live.connect().await {
         Ok(cluster) => cluster,
-        Err(failure) => {
-            found.failures.push(failure);
-            return (found, None);
-        }
+        Err(failure) => return lost(failure, None),
     };
     let discovery = match cluster.discover().await {
         Ok(discovery) => discovery,
         Err(error) => {
-            found.failures.push(of_read(&error));
-            return (found, Some(cluster));
+            let failure = Failure { reason: error.reason().as_str().to_owned(), message: chain(&error) };
+            return lost(failure, Some(cluster));
         }
     };
-    let answers = join_all(asked.wanted.iter().map(|wanted| one(&cluster, &discovery, asked, wanted))).await;
-    for answer in answers {
-        match answer {
-            Ok((objects, absent)) => {
-                found.absent.extend(absent);
-                for text in objects {
-                    match OwnedDocument::parse(text) {
-                        Ok(document) => found.objects.push(document),
-                        Err(error) => found.failures.push(other(error.to_string())),
-                    }
-                }
-            }
-            Err(failure) => found.failures.push(failure),
+    let mut snapshot = Snapshot::live(name, now);
+    snapshot.add_server(cluster.server());
+    snapshot.set_kinds(source::catalog(&discovery));
+    // That a group cannot be discovered is of concern where a kind of it was asked for.
+    for group in discovery.broken().iter().filter_map(|group| group.group()) {
+        snapshot.retract(&Scope::Group(group.to_owned()));
+    }
+    snapshot.retract(&Scope::Group(KindCatalog::ALL_GROUPS.to_owned()));
+    let meant = asked.meant(&discovery, cluster.namespace());
+    let (mut objects, selections) = asked.reads(&meant);
+    let first = taffrail_apps::Asked { objects: objects.clone(), selections, ..plan };
+    source::go_on(&mut snapshot, &cluster, &first, &rules).await;
+    for meant in &meant {
+        if let Meant::All(resource, namespace) = meant {
+            objects.extend(keys(&snapshot, resource, namespace.as_ref()));
         }
     }
-    (found, Some(cluster))
-}
-
-/// The objects that one word asks for, or the row of the one that is not there.
-async fn one(
-    cluster: &Cluster,
-    discovery: &Discovery,
-    asked: &Asked,
-    wanted: &Wanted,
-) -> Result<(Vec<Box<[u8]>>, Option<Row>), Failure> {
-    let (resource, namespace) = asked.meant(wanted, discovery, cluster.namespace()).map_err(other)?;
-    let Some(name) = &wanted.name else {
-        let request = ListRequest {
-            namespace,
-            label_selector: asked.selector.as_deref(),
-            ..ListRequest::all(&resource)
-        };
-        let listing = cluster.list(&request).await.map_err(|error| of_read(&error))?;
-        return Ok((listing.objects, None));
-    };
-    let object = cluster.get(&resource, namespace, name, Form::Body).await;
-    match object.map_err(|error| of_read(&error))? {
-        Some(object) => Ok((vec![object], None)),
-        None => Ok((Vec::new(), Some(not_found(&resource, namespace, name)))),
-    }
-}
-
-fn of_read(error: &ReadError) -> Failure {
-    Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
-}
-
-/// A failure that says itself what to do.
-fn other(message: String) -> Failure {
-    Failure { reason: String::new(), message }
-}
-
-pub(super) fn not_found(resource: &ApiResource, namespace: Option<&str>, name: &str) -> Row {
-    Row {
-        cluster: String::new(),
-        group: resource.group.clone(),
-        version: resource.version.clone(),
-        kind: resource.kind.clone(),
-        namespace: namespace.unwrap_or_default().to_owned(),
-        name: name.to_owned(),
-        verdict: Verdict::new(Status::NotFound, "Resource not found", "reader"),
-    }
+    let second = taffrail_apps::Asked { objects, ..first };
+    source::go_on(&mut snapshot, &cluster, &second, &rules).await;
+    let kinds = discovery.resources().iter().map(|served| served.kind.clone()).collect();
+    Found { snapshot, meant, kinds, cluster: Some(cluster) }
 }
 
 /// The same on dumps, whose kinds are known by the objects in them.
@@ -251,81 +354,68 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
         return Err(Complaint::usage("-l asks a server, and dumps have none"));
     }
     let fleet = source::dumps(&arguments.source)?;
+    let judge = &Judge { now: Some(fleet.now), ..*judge };
+    let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
+    let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));
+    if let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), known) {
+        return Err(complaint);
+    }
     let mut printer = Printer::new(arguments, fleet.snapshots.len() > 1);
     for complaint in fleet.complaints {
         printer.complain(complaint);
     }
-    for snapshot in &fleet.snapshots {
-        let found = in_dump(snapshot, asked);
-        if !print(&mut printer, judge, taffrail_apps::Objects::name(snapshot), found)? {
+    for (snapshot, meant) in fleet.snapshots.iter().zip(&meant) {
+        let known: Vec<Meant> = meant.iter().filter(|it| !matches!(it, Meant::NoKind(_))).cloned().collect();
+        if !print(&mut printer, judge, snapshot, &known)? {
             break;
         }
     }
     printer.finish(arguments.exit_status)
 }
 
-fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Found {
-    use taffrail_apps::Objects;
-
-    let mut found = Found::default();
-    found.failures.extend(
-        snapshot
-            .errors()
-            .iter()
-            .map(|error| Failure { reason: error.reason.clone(), message: error.message.clone() }),
-    );
-    for wanted in &asked.wanted {
-        let before = found.objects.len();
-        let chosen = snapshot.all().filter(|observed| {
-            is_called(observed, &wanted.kind)
-                && wanted.name.as_ref().is_none_or(|name| *name == observed.key.name)
-                && asked.namespace.as_ref().is_none_or(|namespace| {
-                    observed.key.namespace.is_empty() || *namespace == observed.key.namespace
-                })
-        });
-        for observed in chosen {
-            let text = observed.object.root().text().unwrap_or_default();
-            found.objects.extend(OwnedDocument::parse(text));
+/// What each word stands for in a dump. A name without a namespace means every object of that name.
+fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
+    let mut meant = Vec::new();
+    for Wanted { kind: word, name } in &asked.wanted {
+        let kinds = kinds::called(snapshot, word);
+        if kinds.is_empty() {
+            meant.push(Meant::NoKind(word.clone()));
         }
-        if found.objects.len() == before
-            && let Some(name) = &wanted.name
-        {
-            found.failures.push(other(format!("{}/{name} is not in the dump", wanted.kind)));
+        let before = meant.len();
+        for kind in &kinds {
+            let version = snapshot.of_kind(&kind.group, &kind.kind).next();
+            let resource = ApiResource {
+                group: kind.group.clone(),
+                version: version.map_or_else(String::new, |observed| observed.object.version().to_owned()),
+                kind: kind.kind.clone(),
+                plural: String::new(),
+                namespaced: snapshot.is_namespaced(&kind.group, &kind.kind).unwrap_or(true),
+            };
+            let namespace = asked.namespace.clone().filter(|_| resource.namespaced);
+            let Some(name) = name else {
+                meant.push(Meant::All(resource, namespace));
+                continue;
+            };
+            let there =
+                keys(snapshot, &resource, namespace.as_ref()).into_iter().filter(|key| key.name == *name);
+            meant.extend(there.map(|key| Meant::One(resource.clone(), key)));
+        }
+        // One that is not there is of the kind that comes first.
+        if let (Some(name), Some(kind), true) = (name, kinds.first(), meant.len() == before) {
+            let is_namespaced = snapshot.is_namespaced(&kind.group, &kind.kind).unwrap_or(true);
+            let place = asked.namespace.clone().filter(|_| is_namespaced).unwrap_or_default();
+            let resource = ApiResource {
+                group: kind.group.clone(),
+                version: String::new(),
+                kind: kind.kind.clone(),
+                plural: String::new(),
+                namespaced: is_namespaced,
+            };
+            let key = ObjectKey::new(&*kind.group, &*kind.kind, place, &**name);
+            meant.push(Meant::One(resource, key));
         }
     }
-    found
-}
-
-/// Whether an object is of the kind that people call so: its kind or plural, with its group or without.
-fn is_called(observed: &Observed<'_>, word: &str) -> bool {
-    /// What people write for the kinds they ask for most.
-    const SHORT: [(&str, &str); 12] = [
-        ("cm", "ConfigMap"),
-        ("cj", "CronJob"),
-        ("deploy", "Deployment"),
-        ("ds", "DaemonSet"),
-        ("hr", "HelmRelease"),
-        ("ing", "Ingress"),
-        ("ks", "Kustomization"),
-        ("ns", "Namespace"),
-        ("po", "Pod"),
-        ("pvc", "PersistentVolumeClaim"),
-        ("sts", "StatefulSet"),
-        ("svc", "Service"),
-    ];
-
-    let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
-    if group.is_some_and(|group| group != observed.key.group) {
-        return false;
-    }
-    let kind = observed.key.kind.to_lowercase();
-    let name = name.to_lowercase();
-    let plural = match kind.strip_suffix('y') {
-        Some(stem) if !kind.ends_with("ay") => format!("{stem}ies"),
-        _ if kind.ends_with('s') => format!("{kind}es"),
-        _ => format!("{kind}s"),
-    };
-    name == kind || name == plural || SHORT.contains(&(&*name, &*observed.key.kind))
+    meant
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use taffrail_apps::wait::Selection;
-use taffrail_apps::{FreshnessState, GroupKind, Lookup, ObjectKey, Objects, Scope, Snapshot};
-use taffrail_cluster::{ApiResource, Discovery};
+use taffrail_apps::{ClusterEvidence, FreshnessState, GroupKind, ObjectKey, Objects, Scope, Snapshot};
+use taffrail_cluster::ApiResource;
 use taffrail_status::{Status, Verdict};
 
-use super::clusters::{Asked, not_found};
+use super::clusters::{Asked, Meant, keys, of_key, plan};
 use super::judge::{Judge, Row};
 use super::print::Printer;
 use super::{StatusArguments, StatusOutput};
@@ -21,14 +20,6 @@ use crate::source::{Follow, NOTHING_MORE, Source, Wanted};
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// What one word of the command line stands for in a cluster.
-enum Meant {
-    One(ApiResource, ObjectKey),
-    All(ApiResource, Option<String>),
-    /// Why it stands for nothing.
-    Nothing(String),
-}
-
 /// The statuses now.
 pub(super) fn look(
     arguments: &StatusArguments,
@@ -38,14 +29,7 @@ pub(super) fn look(
     from: &mut dyn Source,
 ) -> Result<Exit, Complaint> {
     let asked = Asked::read(arguments)?;
-    let reads = taffrail_apps::Asked {
-        declarations: false,
-        label_groups: false,
-        evidence: false,
-        by_name: true,
-        whole: true,
-        ..taffrail_apps::Asked::default()
-    };
+    let reads = plan(judge);
     let Some((follow, is_held)) = from.followed(view, &reads)? else {
         return Err(Complaint::unreadable("nothing is followed"));
     };
@@ -55,13 +39,30 @@ pub(super) fn look(
     }
     let meant: Vec<Vec<Meant>> = (0..members)
         .map(|at| match follow.discovery(at) {
-            Some(discovery) => meant(&asked, discovery, follow.namespace(at)),
+            Some(discovery) => asked.meant(discovery, follow.namespace(at)),
             None => Vec::new(),
         })
         .collect();
+    if (0..members).all(|at| follow.discovery(at).is_some())
+        && let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), Vec::new())
+    {
+        return Err(complaint);
+    }
     if !is_held {
         for (at, meant) in meant.iter().enumerate() {
-            follow.want(at, wanted(&asked, meant));
+            let (objects, selections) = asked.reads(meant);
+            follow.want(at, Wanted { objects, selections, kinds: false });
+        }
+        follow.settle(NOTHING_MORE);
+        // What stands behind those that a list brought is known only when they are.
+        for (at, meant) in meant.iter().enumerate() {
+            let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
+            let listed = meant.iter().flat_map(|meant| match meant {
+                Meant::All(resource, namespace) => keys(snapshot, resource, namespace.as_ref()),
+                Meant::One(..) | Meant::NoKind(_) | Meant::Nothing(_) => Vec::new(),
+            });
+            let objects = listed.collect();
+            follow.want(at, Wanted { objects, ..Wanted::default() });
         }
         follow.settle(NOTHING_MORE);
     }
@@ -91,40 +92,6 @@ fn connect(follow: &mut Follow, members: usize, patience: Duration) {
     }
 }
 
-fn meant(asked: &Asked, discovery: &Discovery, own: &str) -> Vec<Meant> {
-    let all = asked.wanted.iter().map(|wanted| {
-        let (resource, place) = match asked.meant(wanted, discovery, own) {
-            Ok(meant) => meant,
-            Err(why) => return Meant::Nothing(why),
-        };
-        match &wanted.name {
-            None => Meant::All(resource, place.map(str::to_owned)),
-            Some(name) => {
-                let place = place.unwrap_or_default();
-                let key = ObjectKey::new(&*resource.group, &*resource.kind, place, &**name);
-                Meant::One(resource, key)
-            }
-        }
-    });
-    all.collect()
-}
-
-fn wanted(asked: &Asked, meant: &[Meant]) -> Wanted {
-    let mut wanted = Wanted::default();
-    for meant in meant {
-        match meant {
-            Meant::One(_, key) => wanted.objects.push(key.clone()),
-            Meant::All(resource, namespace) => wanted.selections.push(Selection {
-                kind: GroupKind::new(&*resource.group, &*resource.kind),
-                namespace: namespace.clone(),
-                labels: asked.selector.clone(),
-            }),
-            Meant::Nothing(_) => {}
-        }
-    }
-    wanted
-}
-
 fn show(
     printer: &mut Printer,
     judge: &Judge,
@@ -143,21 +110,27 @@ fn show(
     if !is_live || (meant.is_empty() && own.is_some()) {
         complain(printer, own.map_or("", |error| &error.reason), silence);
     }
+    let evidence = ClusterEvidence::new(snapshot);
     let print = |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), Complaint> {
-        let place = Some(key.namespace.as_str());
-        let absent = || Row { cluster: name.to_owned(), ..not_found(resource, place, &key.name) };
-        let unknown =
-            |why: &str| Row { verdict: Verdict::new(Status::Unknown, why.to_owned(), ""), ..absent() };
-        let answers = match snapshot.get(key) {
-            _ if !is_live => judge.absent(unknown(silence)),
-            Lookup::Found(observed) => judge.object(name, observed.object),
-            Lookup::Absent => judge.absent(absent()),
-            Lookup::Unobserved(why) => judge.absent(unknown(&why)),
+        let answers = match is_live {
+            true => of_key(judge, snapshot, &evidence, resource, key),
+            false => judge.absent(Row {
+                cluster: name.to_owned(),
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                kind: resource.kind.clone(),
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+                verdict: Verdict::new(Status::Unknown, silence.to_owned(), ""),
+            }),
         };
         printer.print(answers).map(drop)
     };
     for meant in meant {
         match meant {
+            Meant::NoKind(kind) => {
+                complain(printer, "", &format!("the server has no kind called {kind}"));
+            }
             Meant::Nothing(why) => complain(printer, "", why),
             Meant::One(resource, key) => print(printer, resource, key)?,
             Meant::All(resource, namespace) => {
@@ -166,9 +139,8 @@ fn show(
                 if let Some(error) = snapshot.errors().iter().find(|error| error.scope == scope) {
                     complain(printer, &error.reason, &error.message);
                 }
-                let all = snapshot.of_kind(&resource.group, &resource.kind).map(|observed| observed.key);
                 let here = |key: &&ObjectKey| namespace.as_ref().is_none_or(|place| *place == key.namespace);
-                let mut keys: Vec<ObjectKey> = all.filter(here).cloned().collect();
+                let mut keys = keys(snapshot, resource, namespace.as_ref());
                 if let Some((at, Seen(seen))) = &mut seen {
                     seen.extend(keys.iter().map(|key| ((*at, key.clone()), resource.clone())));
                     let of_it = seen

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_rules::RuleSet;
+use taffrail_status::assess::{Evidence, assess};
 use taffrail_status::json::Parser;
-use taffrail_status::{Object, Rules, Status, Verdict, augment};
+use taffrail_status::{ComputeError, Object, Rules, Status, Verdict, augment};
 
+use super::alone::{Alone, may_change};
 use super::arguments::{StatusArguments, StatusOutput, Why};
 use super::line::write_line;
 use super::now;
@@ -71,6 +73,28 @@ pub(super) struct Judge {
     pub(super) why: Option<(Why, &'static RuleSet)>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
+    /// Whether these rules alone decide, and no evidence is looked at: kstatus to the letter.
+    pub(super) is_pure: bool,
+}
+
+/// What is known beside an object.
+#[derive(Clone, Copy)]
+struct Known<'e> {
+    evidence: &'e dyn Evidence,
+    /// Nothing.
+    is_alone: bool,
+}
+
+/// Alone, as manifests are judged.
+const ALONE: Known<'static> = Known { evidence: &Alone, is_alone: true };
+
+/// A verdict, as rules that have it.
+struct Fixed(Verdict);
+
+impl Rules for Fixed {
+    fn judge(&self, _: &Object<'_>, _: Timestamp) -> Result<Verdict, ComputeError> {
+        Ok(self.0.clone())
+    }
 }
 
 impl Answers {
@@ -87,10 +111,11 @@ impl Answers {
 }
 
 impl Judge {
-    /// The answer for an object of a cluster.
-    pub(super) fn object(&self, cluster: &str, object: Object<'_>) -> Answers {
+    /// The answer for an object of a cluster, in view of what else is known of that.
+    pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: &dyn Evidence) -> Answers {
         let mut answers = Answers::new(cluster.into());
-        self.one(Parsed { line: 0, object: Ok(object) }, now(self.now), true, &mut answers);
+        let known = Known { evidence, is_alone: false };
+        self.one(Parsed { line: 0, object: Ok(object) }, now(self.now), true, known, &mut answers);
         for row in &mut answers.rows {
             row.cluster = cluster.to_owned();
         }
@@ -126,11 +151,32 @@ impl Judge {
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
         let exact = matches!(chunk.shape, Shape::Lines { .. });
         answers.told = exact && self.form == Form::Lines;
-        input::each(chunk, parser, |parsed| self.one(parsed, now, exact, &mut answers));
+        input::each(chunk, parser, |parsed| self.one(parsed, now, exact, ALONE, &mut answers));
         answers
     }
 
-    fn one(&self, parsed: Parsed<'_>, now: Timestamp, exact: bool, answers: &mut Answers) {
+    /// Judges an object as all views do: by its rules, and by what is known beside it.
+    fn verdict(
+        &self,
+        object: &Object<'_>,
+        now: Timestamp,
+        known: Known<'_>,
+    ) -> Result<Verdict, ComputeError> {
+        let verdict = self.rules.judge(object, now)?;
+        if self.is_pure || self.why.is_some() || (known.is_alone && !may_change(object, &verdict)) {
+            return Ok(verdict);
+        }
+        let assessment = assess(object, known.evidence, self.rules, now, &self.rules.options());
+        let is_same = assessment.verdict.status == verdict.status;
+        if is_same && (known.is_alone || verdict.status == Status::Current) {
+            let suspended = verdict.suspended || assessment.flags.suspended;
+            return Ok(Verdict { suspended, ..verdict });
+        }
+        let suspended = assessment.flags.suspended;
+        Ok(Verdict { suspended, message: assessment.message.into(), ..assessment.verdict })
+    }
+
+    fn one(&self, parsed: Parsed<'_>, now: Timestamp, exact: bool, known: Known<'_>, answers: &mut Answers) {
         let line = parsed.line;
         let miss = |text: String, answers: &mut Answers| {
             answers.all_current = false;
@@ -147,7 +193,7 @@ impl Judge {
             }
         };
         if self.form == Form::Augmented {
-            match self.augmented(&object, now) {
+            match self.augmented(&object, now, known) {
                 Ok(text) => {
                     answers.lines.extend_from_slice(text.as_bytes());
                     answers.lines.push(b'\n');
@@ -156,7 +202,7 @@ impl Judge {
             }
             return;
         }
-        let verdict = self.rules.judge(&object, now);
+        let verdict = self.verdict(&object, now, known);
         if let (Some((form, set)), Ok(verdict)) = (self.why, &verdict) {
             return why::tell(form, set, &object, verdict, &mut answers.lines);
         }
@@ -187,9 +233,10 @@ impl Judge {
         });
     }
 
-    fn augmented(&self, object: &Object<'_>, now: Timestamp) -> Result<String, String> {
+    fn augmented(&self, object: &Object<'_>, now: Timestamp, known: Known<'_>) -> Result<String, String> {
         let mut tree = input::tree(object)?;
-        augment(&mut tree, self.rules, now).map_err(|error| error.to_string())?;
+        let verdict = self.verdict(object, now, known).map_err(|error| error.to_string())?;
+        augment(&mut tree, &Fixed(verdict), now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())
     }
 }

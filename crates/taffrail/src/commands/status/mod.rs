@@ -4,10 +4,12 @@
 //! the answers come in the order of the input. However long the input is, only a few chunks are in
 //! memory at a time.
 
+mod alone;
 mod arguments;
 mod clusters;
 mod follow;
 mod judge;
+mod kinds;
 mod line;
 mod print;
 
@@ -21,6 +23,7 @@ use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
+use crate::ruling::Ruling;
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
 use print::Printer;
@@ -38,7 +41,13 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
     let why = arguments.why.map(|form| (form, arguments.rules.set()));
-    let judge = Judge { rules: rules(arguments), why, now: arguments.source.now, form: arguments.into() };
+    let judge = Judge {
+        rules: rules(arguments),
+        why,
+        now: arguments.source.now,
+        form: arguments.into(),
+        is_pure: matches!(arguments.rules, Ruling::Kstatus),
+    };
     if arguments.watch {
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules, watch: true, source };

@@ -71,8 +71,9 @@ impl Follow {
         following.connecting = false;
         let Connected { cluster, version, discovery } = match outcome {
             Ok(connected) => connected,
-            Err(Failure { reason, message }) => {
-                self.fleet.snapshots[at] = Snapshot::lost(&*following.member.name, reason, message);
+            Err(failure) => {
+                // Where it is stays known, so that apps that others deliver there are found to be its own.
+                self.fleet.snapshots[at] = following.member.lost(failure);
                 if following.member.context.is_ok() {
                     self.connect(at, RETRY);
                 }

@@ -200,8 +200,8 @@ impl Follow {
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let runtime = runtime()?;
         let now = Timestamp::now();
-        let snapshots =
-            members.iter().map(|member| Snapshot::lost(&*member.name, "Connecting", "not connected yet"));
+        let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
+        let snapshots = members.iter().map(|member| member.lost(waiting.clone()));
         let fleet = Fleet {
             _answering: None,
             snapshots: snapshots.collect(),

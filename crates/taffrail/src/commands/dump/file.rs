@@ -1,0 +1,73 @@
+//! Where a dump is written.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::getpid;
+
+use crate::output::answer;
+
+/// The place of a dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Stdout,
+    File(PathBuf),
+}
+
+/// Makes a folder that only its owner can enter, unless it is there.
+pub(super) fn folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A dump that is being written. A file has its name only when it is complete; before, it is beside it.
+pub(super) enum Output {
+    Stdout(Box<dyn Write>),
+    File { file: BufWriter<File>, beside: PathBuf, path: PathBuf, is_done: bool },
+}
+
+impl Output {
+    pub(super) fn open(target: &Target) -> io::Result<Output> {
+        match target {
+            Target::Stdout => Ok(Output::Stdout(Box::new(answer::programs()))),
+            Target::File(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let beside = path.with_file_name(format!(".{name}.{}.part", getpid().as_raw_nonzero()));
+                // One that was left by a process of the same number.
+                let _ = fs::remove_file(&beside);
+                let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+                Ok(Output::File { file: BufWriter::new(file), beside, path: path.clone(), is_done: false })
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Output::Stdout(out) => out.write_all(text),
+            Output::File { file, .. } => file.write_all(text),
+        }
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        match &mut self {
+            Output::Stdout(out) => out.flush(),
+            Output::File { file, beside, path, is_done } => {
+                file.flush()?;
+                file.get_ref().sync_all()?;
+                fs::rename(&*beside, &*path)?;
+                *is_done = true;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Output::File { beside, is_done: false, .. } = self {
+            let _ = fs::remove_file(beside);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `taffrail dump`: writes down what clusters hold, for later and for others.
+
+mod file;
+mod objects;
+mod secrets;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use self::file::Target;
+use self::objects::Limits;
+use crate::cli::duration;
+use crate::commands::wait::ClusterArguments;
+use crate::complaint::{Complaint, Exit};
+use crate::reasons;
+use crate::source::recording::{RecordedScope, State};
+use crate::source::{self, Members};
+
+/// Write the objects of clusters to files that --from reads.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail dump -o prod.jsonl                    the cluster of the current context
+  taffrail dump --all-contexts -o dumps/         every cluster, a file for each
+  taffrail dump -n shop -o shop.jsonl            of one namespace, and what is in no namespace
+  taffrail get apps --from dumps/                what all views show of them
+
+A dump holds every object that you may list, whole: specs with the values of environment variables, ConfigMaps with
+their data, events. Of Secrets it holds names, labels and annotations, and no values, but for Helm's releases, whose
+manifests may hold passwords that a chart was given, and for the addresses in kubeconfigs and in Argo CD's Secrets of
+clusters. It says which kinds were read and which were refused, so that --from shows as Unknown what was not read.
+Only its owner may read the file (mode 0600), and it appears under its name when it is complete.
+
+Exit codes: 0 written; 2 wrong usage; 3 when something could not be read (the rest is still written).")]
+pub(crate) struct DumpArguments {
+    /// File, or folder for a file of each cluster; - for stdout [default: - for one cluster]
+    #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    output: Option<PathBuf>,
+
+    /// Only this namespace, and what is in no namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// How many MiB of objects a dump may hold; what is left out is recorded as not read
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    max_size: u64,
+
+    /// How long a cluster may take for one answer, such as 5s, 500ms or 1m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) clusters: ClusterArguments,
+}
+
+/// The end of the name of a file that is written.
+const EXTENSION: &str = "jsonl";
+
+/// Failed scopes that are told one by one; the dump names all.
+const MAX_TOLD: usize = 5;
+
+pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
+    let source = arguments.clusters.source(arguments.timeout);
+    let Members { members, complaints } = source::members(&source)?;
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let targets = targets(arguments.output.as_deref(), &names)?;
+    let mut waiting = targets.iter().cloned();
+    let namespace = arguments.namespace.clone();
+    let limits = Limits { bytes: arguments.max_size.saturating_mul(1 << 20), ..Limits::default() };
+    // Tasks are made in the order of the members, each with its own target.
+    let waiting = std::sync::Mutex::new(&mut waiting);
+    let results = source::each(members, arguments.timeout, |live| {
+        let target = waiting.lock().ok().and_then(|mut targets| targets.next());
+        let namespace = namespace.clone();
+        async move {
+            let target = target.unwrap_or(Target::Stdout);
+            objects::write(&live, target, namespace, limits).await
+        }
+    })?;
+    source::print_requests(
+        arguments.clusters.verbose,
+        results.iter().filter_map(|(_, cluster)| cluster.as_ref()),
+    );
+    let mut exit = Exit::Yes;
+    for complaint in complaints {
+        complaint.print();
+        exit = exit.max(complaint.exit);
+    }
+    for (name, (result, _)) in names.iter().zip(&results) {
+        let told = match result {
+            Ok(written) => tell(name, &written.scopes, written.unread),
+            Err(failure) => {
+                let hint = reasons::hint(&failure.reason).map(str::to_owned);
+                Complaint::unreadable(format!("{name}: {}", failure.message)).maybe_hint(hint).print();
+                Exit::Incomplete
+            }
+        };
+        exit = exit.max(told);
+    }
+    Ok(exit)
+}
+
+/// Tells what a dump lacks.
+fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
+    let failed: Vec<&RecordedScope> =
+        scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
+    for scope in failed.iter().take(MAX_TOLD) {
+        let hint = reasons::hint(&scope.reason).map(str::to_owned);
+        Complaint::unreadable(format!("{cluster}: {}", scope.message)).maybe_hint(hint).print();
+    }
+    if failed.len() > MAX_TOLD {
+        let more = failed.len() - MAX_TOLD;
+        Complaint::unreadable(format!("{cluster}: {more} more kinds could not be read; the dump names them"))
+            .print();
+    }
+    if unread > 0 {
+        Complaint::unreadable(format!("{cluster}: {unread} objects could not be read whole")).print();
+    }
+    if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
+}
+
+/// The place of each cluster's dump.
+fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Complaint> {
+    let several = names.len() > 1;
+    let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
+        return match several {
+            false => Ok(vec![Target::Stdout]),
+            true => Err(Complaint::usage("each cluster has a dump of its own, and stdout takes one")
+                .hint("-o DIR writes a file for each")),
+        };
+    };
+    let is_folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with('/');
+    if !several && !is_folder {
+        return Ok(vec![Target::File(output.to_owned())]);
+    }
+    if output.exists() && !output.is_dir() {
+        let complaint = Complaint::usage(format!("{} is a file", output.display()));
+        return Err(complaint.hint("several clusters are written into a folder, a file for each"));
+    }
+    file::folder(output).map_err(|error| {
+        Complaint::unreadable(format!("cannot make the folder {}", output.display())).because(&error)
+    })?;
+    let mut taken = BTreeSet::new();
+    let place = |name: &String| {
+        let plain = file_name(name);
+        let numbered = (2..).map(|number| format!("{plain}-{number}"));
+        let stem = std::iter::once(plain.clone()).chain(numbered).find(|stem| taken.insert(stem.clone()));
+        Target::File(output.join(format!("{}.{EXTENSION}", stem.unwrap_or(plain))))
+    };
+    Ok(names.iter().map(place).collect())
+}
+
+/// The name of a file for a cluster: contexts may have names that lead out of a folder.
+fn file_name(context: &str) -> String {
+    let plain = |character: char| match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,
+        _ => '_',
+    };
+    let name: String = context.chars().take(200).map(plain).collect();
+    match name.starts_with('.') || name.is_empty() {
+        true => format!("_{name}"),
+        false => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_stay_in_the_folder() {
+        assert_eq!(file_name("arn:aws:eks:eu/prod"), "arn_aws_eks_eu_prod");
+        assert_eq!(file_name("../../etc/passwd"), "_.._.._etc_passwd");
+        assert_eq!(file_name(""), "_");
+    }
+}

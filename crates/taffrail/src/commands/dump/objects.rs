@@ -1,0 +1,398 @@
+//! Reads a cluster for its dump: page after page, each written before the next ones are read.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures::future::{join, join_all};
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_apps::KindCatalog;
+use taffrail_cluster::{ApiResource, Cluster, Form, ListRequest, ReadError, Reason};
+use taffrail_status::Object;
+use taffrail_status::json::Parser;
+use tokio::sync::mpsc;
+
+use super::file::{Output, Target};
+use super::secrets::{self, Kept, Wanted};
+use crate::complaint::chain;
+use crate::source::recording::{
+    Broken, CLOSING, Closing, GROUP, Kind, Name, OPENING, Opening, RecordedScope, State, Unread, VERSION,
+};
+use crate::source::{Failure, Live, catalog};
+
+/// Bounds of a dump.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) bytes: u64,
+    pub(super) kinds: usize,
+    /// Secrets that are read one by one.
+    pub(super) secrets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { bytes: 4 << 30, kinds: 5_000, secrets: 10_000 }
+    }
+}
+
+/// How many lists, and single objects, are read at the same time.
+const MAX_PARALLEL: usize = 4;
+
+/// How many pages wait to be written.
+const MAX_WAITING: usize = 4;
+
+/// The length of a message that is written down, in characters.
+const MAX_MESSAGE: usize = 4 << 10;
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) scopes: Vec<RecordedScope>,
+    /// Objects that could not be read whole.
+    pub(super) unread: usize,
+}
+
+/// One cluster that is being written down.
+struct Dump<'d> {
+    cluster: &'d Cluster,
+    live: &'d Live,
+    namespace: Option<&'d str>,
+    limits: Limits,
+    lines: mpsc::Sender<Vec<u8>>,
+    bytes: AtomicU64,
+    count: AtomicU64,
+    wanted: Mutex<Wanted>,
+}
+
+/// Writes the dump of a cluster.
+pub(super) async fn write(
+    live: &Live,
+    target: Target,
+    namespace: Option<String>,
+    limits: Limits,
+) -> (Result<Written, Failure>, Option<Cluster>) {
+    match live.connect().await {
+        Ok(cluster) => {
+            let written = written(live, &cluster, target, namespace, limits).await;
+            (written, Some(cluster))
+        }
+        Err(failure) => (Err(failure), None),
+    }
+}
+
+async fn written(
+    live: &Live,
+    cluster: &Cluster,
+    target: Target,
+    namespace: Option<String>,
+    limits: Limits,
+) -> Result<Written, Failure> {
+    let observed_at = Timestamp::now();
+    let (discovery, version) = join(cluster.discover(), cluster.version()).await;
+    let discovery = discovery.map_err(|error| failure(&error))?;
+    let kinds = catalog(&discovery);
+    let name = Name { name: live.member.name.clone() };
+    let opening = Opening {
+        api_version: VERSION.to_owned(),
+        kind: OPENING.to_owned(),
+        metadata: name.clone(),
+        server: cluster.server().to_owned(),
+        version: version.ok(),
+        observed_at: observed_at.to_string(),
+        clock_ahead_seconds: cluster.clock_ahead().map(|ahead| ahead.as_secs()),
+        namespace: namespace.clone(),
+        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(Kind::from).collect(),
+        broken: kinds
+            .broken_groups()
+            .map(|(group, reason)| Broken { group: group.to_owned(), reason: cut(reason) })
+            .collect(),
+    };
+
+    let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
+    let unwritable = |error: std::io::Error| {
+        let place = match &target {
+            Target::Stdout => "stdout".to_owned(),
+            Target::File(path) => path.display().to_string(),
+        };
+        Failure { reason: String::new(), message: format!("cannot write {place}: {error}") }
+    };
+    let place = target.clone();
+    let writer = tokio::task::spawn_blocking(move || {
+        let mut output = Output::open(&place)?;
+        let mut last = false;
+        while let Some(text) = waiting.blocking_recv() {
+            last = text.is_empty();
+            output.write(&text)?;
+        }
+        // A dump of which the last line was not sent is none.
+        match last {
+            true => output.finish(),
+            false => Err(std::io::Error::other("it was not read to its end")),
+        }
+    });
+    let dump = Dump {
+        cluster,
+        live,
+        namespace: namespace.as_deref(),
+        limits,
+        lines,
+        bytes: AtomicU64::new(0),
+        count: AtomicU64::new(0),
+        wanted: Mutex::new(Wanted::default()),
+    };
+    let closing = dump.all(&opening, &kinds).await;
+    drop(dump);
+    let end = writer.await.map_err(|error| Failure { reason: String::new(), message: error.to_string() })?;
+    end.map_err(unwritable)?;
+    Ok(Written { unread: closing.unread.len(), scopes: closing.scopes })
+}
+
+/// Whether a dump holds objects of a group: what is measured at every moment, and events a second time, are left out.
+fn is_kept(group: &str) -> bool {
+    group != GROUP
+        && group != "events.k8s.io"
+        && group != "metrics.k8s.io"
+        && !group.ends_with(".metrics.k8s.io")
+}
+
+impl Dump<'_> {
+    /// Reads and sends everything.
+    async fn all(&self, opening: &Opening, kinds: &KindCatalog) -> Closing {
+        self.line(opening).await;
+        let listable = kinds.iter().filter(|kind| kind.is_listable() && is_kept(&kind.group));
+        let resources: Vec<ApiResource> = listable
+            .map(|kind| ApiResource {
+                group: kind.group.clone(),
+                version: kind.version.clone(),
+                kind: kind.kind.clone(),
+                plural: kind.plural.clone(),
+                namespaced: kind.namespaced,
+            })
+            .collect();
+        let next = AtomicUsize::new(0);
+        let workers = (0..MAX_PARALLEL).map(|_| self.lists(&resources, &next));
+        let mut scopes: Vec<(usize, RecordedScope)> = join_all(workers).await.concat();
+        scopes.sort_unstable_by_key(|(at, _)| *at);
+        let scopes: Vec<RecordedScope> = scopes.into_iter().map(|(_, scope)| scope).collect();
+        let unread = self.identity(&scopes).await;
+        let unread = unread.into_iter().chain(self.secrets().await).collect();
+        let closing = Closing {
+            api_version: VERSION.to_owned(),
+            kind: CLOSING.to_owned(),
+            metadata: opening.metadata.clone(),
+            lines: self.count.load(Ordering::Relaxed),
+            scopes,
+            unread,
+        };
+        self.line(&closing).await;
+        // Nothing follows: only what was sent to here is a dump.
+        let _ = self.lines.send(Vec::new()).await;
+        closing
+    }
+
+    async fn line(&self, line: &impl Serialize) {
+        let mut text = serde_json::to_vec(line).unwrap_or_default();
+        text.push(b'\n');
+        // Who cannot write says so itself.
+        let _ = self.lines.send(text).await;
+    }
+
+    /// The cluster, with the time that one answer may take.
+    fn asked(&self) -> Cluster {
+        self.cluster.with_timeout(self.live.timeout())
+    }
+
+    fn scope(&self, resource: &ApiResource) -> RecordedScope {
+        RecordedScope {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            namespace: self.namespace.filter(|_| resource.namespaced).map(str::to_owned),
+            state: State::Read,
+            reason: String::new(),
+            message: String::new(),
+            objects: 0,
+        }
+    }
+
+    fn left_out(&self, resource: &ApiResource, reason: &str, message: &str) -> RecordedScope {
+        let message = format!("{} were not read: {message}", resource.full_name());
+        RecordedScope { state: State::Failed, reason: reason.to_owned(), message, ..self.scope(resource) }
+    }
+
+    /// Lists kinds until none is left; each takes the next one.
+    async fn lists(&self, resources: &[ApiResource], next: &AtomicUsize) -> Vec<(usize, RecordedScope)> {
+        let mut scopes = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(resource) = resources.get(at) else { return scopes };
+            let scope = match at < self.limits.kinds {
+                true => self.list(resource).await,
+                false => {
+                    self.left_out(resource, "TooMany", "the cluster serves more kinds than a dump holds")
+                }
+            };
+            scopes.push((at, scope));
+        }
+    }
+
+    /// Lists a kind, and sends each page.
+    async fn list(&self, resource: &ApiResource) -> RecordedScope {
+        let request = ListRequest { namespace: self.namespace, ..ListRequest::all(resource) };
+        let mut scope = self.scope(resource);
+        let mut token: Option<String> = None;
+        loop {
+            if self.bytes.load(Ordering::Relaxed) >= self.limits.bytes || self.lines.is_closed() {
+                let left = self.left_out(resource, "TooLarge", "the dump has reached its --max-size");
+                return RecordedScope { objects: scope.objects, ..left };
+            }
+            let page = match self.asked().list_page(&request, token.as_deref()).await {
+                Ok(page) => page,
+                Err(error) => return of_error(scope, &error),
+            };
+            if let Some(item) = page.malformed.first() {
+                scope.state = State::Failed;
+                scope.reason = "Malformed".to_owned();
+                let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
+                scope.message = cut(&format!("{}: {name}: {}", resource.full_name(), item.reason));
+            }
+            scope.objects += page.objects.len() as u64;
+            self.send(&page.objects).await;
+            token = page.next;
+            if token.is_none() {
+                return scope;
+            }
+        }
+    }
+
+    async fn send<B: AsRef<[u8]>>(&self, objects: &[B]) {
+        let mut parser = Parser::new();
+        let mut text = Vec::with_capacity(objects.iter().map(|object| object.as_ref().len() + 1).sum());
+        for object in objects {
+            // In valid JSON the end of a line is a space between two words.
+            text.extend(object.as_ref().iter().map(|&byte| match byte {
+                b'\n' | b'\r' => b' ',
+                byte => byte,
+            }));
+            text.push(b'\n');
+            if let Ok(document) = parser.parse(object.as_ref())
+                && let Ok(object) = Object::new(document.root())
+            {
+                self.wanted.lock().unwrap_or_else(PoisonError::into_inner).see(&object);
+            }
+        }
+        self.count.fetch_add(objects.len() as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
+        let _ = self.lines.send(text).await;
+    }
+
+    /// Reads the Namespace whose UID is the cluster's where Namespaces cannot be listed.
+    async fn identity(&self, scopes: &[RecordedScope]) -> Option<Unread> {
+        let scope = scopes.iter().find(|scope| scope.group.is_empty() && scope.kind == "Namespace")?;
+        if scope.state == State::Read {
+            return None;
+        }
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        };
+        match self.asked().get(&resource, None, "kube-system", Form::Metadata).await {
+            Ok(Some(object)) => self.send(&[object]).await,
+            Ok(None) => {}
+            Err(error) => return Some(unread("Namespace", "", "kube-system", &error)),
+        }
+        None
+    }
+
+    /// Reads the Secrets of which more than metadata is kept.
+    async fn secrets(&self) -> Vec<Unread> {
+        let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner)).list();
+        let next = AtomicUsize::new(0);
+        let workers = (0..MAX_PARALLEL).map(|_| self.each_secret(&wanted, &next));
+        let read: Vec<Vec<Unread>> = join_all(workers).await;
+        let left = wanted.iter().skip(self.limits.secrets).map(|(namespace, name, _)| Unread {
+            group: String::new(),
+            kind: "Secret".to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            reason: "TooMany".to_owned(),
+            message: format!("Secret {namespace}/{name}: there are more than a dump holds"),
+        });
+        read.into_iter().flatten().chain(left).collect()
+    }
+
+    /// Reads Secrets until none is left; each takes the next one.
+    async fn each_secret(&self, wanted: &[(String, String, Kept)], next: &AtomicUsize) -> Vec<Unread> {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            plural: "secrets".to_owned(),
+            namespaced: true,
+        };
+        let mut unread = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((namespace, name, kept)) = wanted.get(at).filter(|_| at < self.limits.secrets) else {
+                return unread;
+            };
+            unread.extend(self.secret(&resource, namespace, name, kept).await);
+        }
+    }
+
+    async fn secret(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+        kept: &Kept,
+    ) -> Option<Unread> {
+        if self.namespace.is_some_and(|own| own != namespace) || self.lines.is_closed() {
+            return None;
+        }
+        let object = match self.asked().get(resource, Some(namespace), name, Form::Body).await {
+            Ok(object) => object?,
+            Err(error) => return Some(unread("Secret", namespace, name, &error)),
+        };
+        let mut parser = Parser::new();
+        let document = parser.parse(&object).ok()?;
+        let secret = secrets::masked(&Object::new(document.root()).ok()?, kept)?;
+        self.send(&[secret.to_string()]).await;
+        None
+    }
+}
+
+fn unread(kind: &str, namespace: &str, name: &str, error: &ReadError) -> Unread {
+    Unread {
+        group: String::new(),
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        reason: error.reason().as_str().to_owned(),
+        message: cut(&chain(error)),
+    }
+}
+
+fn of_error(scope: RecordedScope, error: &ReadError) -> RecordedScope {
+    let state = match error.reason() {
+        Reason::Forbidden => State::Forbidden,
+        Reason::NotFound if scope.objects == 0 => State::NotServed,
+        _ => State::Failed,
+    };
+    RecordedScope { state, reason: error.reason().as_str().to_owned(), message: cut(&chain(error)), ..scope }
+}
+
+fn failure(error: &ReadError) -> Failure {
+    Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
+}
+
+/// Cuts a message of a server to the bound of messages.
+fn cut(message: &str) -> String {
+    match message.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
+}

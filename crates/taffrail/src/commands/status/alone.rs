@@ -1,0 +1,73 @@
+//! An object of which nothing else is known: a manifest.
+
+use std::borrow::Cow;
+
+use taffrail_status::assess::{Event, Evidence, Listing, Lookup};
+use taffrail_status::{Object, Status, Verdict};
+
+/// No evidence: nothing is known to be there, and nothing to be absent.
+pub(super) struct Alone;
+
+impl Evidence for Alone {
+    fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Lookup<'_> {
+        Lookup::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
+    }
+
+    fn owned(&self, _: &str) -> Listing<'_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn dependents(&self, _: &str) -> Listing<'_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn of_kind(&self, _: &str, _: &str, _: Option<&str>) -> Listing<'_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn users(&self, _: &str, _: &str) -> Listing<'_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn definition(&self, _: &str, _: &str) -> Option<Object<'_>> {
+        None
+    }
+
+    fn in_namespace(&self, _: &str) -> Listing<'_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn events(&self, _: &Object<'_>) -> Vec<Event<'_>> {
+        Vec::new()
+    }
+
+    fn is_observed(&self, _: &str, _: &str, _: Option<&str>) -> bool {
+        false
+    }
+
+    fn tells_absence(&self, _: &str, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+/// Whether what an object says of itself may make it another status than its rules do. Most objects of a manifest are of
+/// kinds that nothing can, and are not looked at twice.
+pub(super) fn may_change(object: &Object<'_>, verdict: &Verdict) -> bool {
+    if verdict.status != Status::Current {
+        return verdict.status == Status::InProgress;
+    }
+    match (object.group(), object.kind()) {
+        ("", kind) => matches!(kind, "Pod" | "Service" | "PersistentVolumeClaim" | "Node"),
+        ("apps" | "extensions", _) => false,
+        (
+            "rbac.authorization.k8s.io"
+            | "coordination.k8s.io"
+            | "discovery.k8s.io"
+            | "networking.k8s.io"
+            | "node.k8s.io"
+            | "scheduling.k8s.io",
+            _,
+        ) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,53 @@
+//! The kinds that people may ask for where no server says which there are.
+
+use std::collections::BTreeSet;
+
+use taffrail_apps::{GroupKind, ObjectKey, Objects, Snapshot, filter};
+
+use crate::complaint::Complaint;
+
+/// How many kinds a hint names.
+const MAX_NAMED: usize = 12;
+
+/// Returns the kinds that a word stands for in a dump: those of its objects, of its definitions, and of what the server
+/// served when it was written; of what is built in only where these know none.
+pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
+    let mut kinds: BTreeSet<GroupKind> = snapshot.all().map(|observed| observed.key.group_kind()).collect();
+    kinds.extend(
+        snapshot
+            .kinds()
+            .into_iter()
+            .flat_map(|catalog| catalog.iter().map(|served| GroupKind::new(&*served.group, &*served.kind))),
+    );
+    let definitions = snapshot.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
+    kinds.extend(definitions.map(|observed| {
+        let field = |path: &[&str]| observed.object.text(path).into_owned();
+        GroupKind::new(field(&["spec", "group"]), field(&["spec", "names", "kind"]))
+    }));
+    let is_meant =
+        |kind: &GroupKind| filter::is_kind(word, &ObjectKey::new(&*kind.group, &*kind.kind, "", ""));
+    let found: Vec<GroupKind> = kinds.into_iter().filter(is_meant).collect();
+    match found.is_empty() {
+        true => filter::built_in_kinds().filter(is_meant).collect(),
+        false => found,
+    }
+}
+
+/// Complains of a word that stands for no kind.
+pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> Complaint {
+    let known: BTreeSet<String> = known.into_iter().map(|kind| kind.to_lowercase()).collect();
+    let complaint = Complaint::usage(format!("there is no kind called '{word}'"));
+    let near = known.iter().filter(|kind| strsim::jaro_winkler(kind, &word.to_lowercase()) > 0.85);
+    let near: Vec<&str> = near.map(String::as_str).take(3).collect();
+    if !near.is_empty() {
+        return complaint.hint(format!("did you mean {}?", near.join(", ")));
+    }
+    if known.is_empty() {
+        return complaint
+            .hint("kinds are written as kubectl takes them: deploy, deployments.apps, Certificate");
+    }
+    let more = known.len().saturating_sub(MAX_NAMED);
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    let named: Vec<&str> = known.iter().map(String::as_str).take(MAX_NAMED).collect();
+    complaint.hint(format!("there are: {}{more}", named.join(", ")))
+}

@@ -1,0 +1,188 @@
+//! The form of the dumps that `taffrail dump` writes: lines of JSON. The first line says of which cluster they are and
+//! which kinds it serves, the last one which scopes were read; between them is a line for each object.
+
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{Body, KindCatalog, Read, ServedKind, Target, needs_body};
+
+/// The API version of the first and the last line.
+pub(crate) const VERSION: &str = "cli.taffrail.dev/v1alpha1";
+
+/// The group of [`VERSION`]: objects of it are the dump's own lines, and no others are in a dump.
+pub(crate) const GROUP: &str = "cli.taffrail.dev";
+
+/// The kind of the first line.
+pub(crate) const OPENING: &str = "Dump";
+
+/// The kind of the last line.
+pub(crate) const CLOSING: &str = "DumpEnd";
+
+/// The first line of a dump.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Opening {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) metadata: Name,
+    /// The address of the API server.
+    pub(crate) server: String,
+    /// The version of the API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// The time of the first request, by the clock of the machine that wrote the dump.
+    pub(crate) observed_at: String,
+    /// By how much the clock of the API server was ahead of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clock_ahead_seconds: Option<i64>,
+    /// The only namespace that was read; absent if all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) namespace: Option<String>,
+    pub(crate) kinds: Vec<Kind>,
+    /// Groups whose kinds could not be discovered.
+    #[serde(default)]
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// The name of the cluster, as its context has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Name {
+    pub(crate) name: String,
+}
+
+/// A kind that the API server serves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    #[serde(default)]
+    pub(crate) has_status_subresource: bool,
+}
+
+/// A group whose kinds could not be discovered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Broken {
+    pub(crate) group: String,
+    pub(crate) reason: String,
+}
+
+/// The last line of a dump.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Closing {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) metadata: Name,
+    /// The number of lines between the first and the last one.
+    pub(crate) lines: u64,
+    pub(crate) scopes: Vec<RecordedScope>,
+    /// Single objects whose bodies were wanted and could not be read.
+    #[serde(default)]
+    pub(crate) unread: Vec<Unread>,
+}
+
+/// A kind, in one namespace or in all, and what came of listing it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordedScope {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) namespace: Option<String>,
+    pub(crate) state: State,
+    /// One word in CamelCase, where it could not be read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+    /// The number of objects of it in the dump.
+    pub(crate) objects: u64,
+}
+
+/// What came of listing a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum State {
+    /// The dump holds all of its objects.
+    Read,
+    /// The API server does not serve it.
+    NotServed,
+    /// The API server refused.
+    Forbidden,
+    /// It could not be read, or not to its end.
+    Failed,
+}
+
+/// A single object that could not be read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Unread {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+impl Opening {
+    /// The first line of a dump, if `line` is one.
+    pub(crate) fn read(line: &[u8]) -> Option<Opening> {
+        let opening: Opening = serde_json::from_slice(line).ok()?;
+        (opening.api_version == VERSION && opening.kind == OPENING).then_some(opening)
+    }
+
+    /// Returns what discovery said.
+    pub(crate) fn catalog(&self) -> KindCatalog {
+        let kinds = self.kinds.iter().map(|kind| ServedKind {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            plural: kind.plural.clone(),
+            namespaced: kind.namespaced,
+            verbs: kind.verbs.clone(),
+            has_status_subresource: kind.has_status_subresource,
+        });
+        let broken = self.broken.iter().map(|broken| (broken.group.clone(), broken.reason.clone()));
+        KindCatalog::new(kinds, broken)
+    }
+}
+
+impl From<&ServedKind> for Kind {
+    fn from(served: &ServedKind) -> Kind {
+        Kind {
+            group: served.group.clone(),
+            version: served.version.clone(),
+            kind: served.kind.clone(),
+            plural: served.plural.clone(),
+            namespaced: served.namespaced,
+            verbs: served.verbs.clone(),
+            has_status_subresource: served.has_status_subresource,
+        }
+    }
+}
+
+impl RecordedScope {
+    /// Returns the list that it stands for.
+    pub(crate) fn read(&self) -> Read {
+        let body = if needs_body(&self.group, &self.kind) { Body::Whole } else { Body::Metadata };
+        Read {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+            namespace: self.namespace.clone(),
+            target: Target::List { labels: None, fields: None },
+            body,
+        }
+    }
+
+    /// Whether `read` asks for objects of it.
+    pub(crate) fn covers(&self, read: &Read) -> bool {
+        self.group == read.group
+            && self.kind == read.kind
+            && (self.namespace.is_none() || self.namespace == read.namespace)
+    }
+}
