@@ -196,7 +196,7 @@ fn may_ask(arguments: &ActionArguments) -> bool {
 
 /// Asks whether what was shown is meant.
 fn is_meant(arguments: &ActionArguments) -> Result<bool, Complaint> {
-    answer::tell(format!("Do {} as a script of the cluster says? [y/N] ", printable(&arguments.action)));
+    answer::tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&arguments.action)));
     let mut said = String::new();
     let read = io::stdin().read_line(&mut said);
     read.map_err(|error| Complaint::unreadable("cannot read the answer").because(&error))?;
