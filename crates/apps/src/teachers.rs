@@ -61,8 +61,7 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
             if workload.body != Body::Whole || object.text(&["metadata", "labels", label]) != value {
                 continue;
             }
-            let account = object.text(&["spec", "template", "spec", "serviceAccountName"]);
-            accounts.insert(if account.is_empty() { "default".to_owned() } else { account.into_owned() });
+            accounts.insert(object.text(&["spec", "template", "spec", "serviceAccountName"]).into_owned());
         }
     }
     if accounts.is_empty() {
@@ -75,6 +74,8 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
             let text = |key| subject.get(key).and_then(Value::as_str).unwrap_or_default();
             text("kind") == "ServiceAccount"
                 && text("namespace") == namespace
+                // What every Pod of a namespace runs as proves nothing by its rights: no Argo CD runs as that.
+                && !matches!(&*text("name"), "" | "default")
                 && accounts.contains(&*text("name"))
         })
     };

@@ -100,6 +100,11 @@ fn an_argo_cd_is_known_by_the_binding_of_its_controller_or_by_the_settings() {
         let bound = [&objects[..], &[binding(namespace, account)]].concat();
         assert_eq!(of(&bound, Trust::default()), seen, "{namespace} {account}");
     }
+    // Every Pod of a namespace may run as this.
+    let mut as_default = controller("argocd");
+    as_default["spec"]["template"]["spec"]["serviceAccountName"] = json!("default");
+    let bound = [&objects[..2], &[as_default, binding("argocd", "default")]].concat();
+    assert_eq!(of(&bound, Trust::default()), seen);
     objects.push(binding("argocd", "gitops"));
     assert_eq!(of(&objects, Trust::default()), known);
 }

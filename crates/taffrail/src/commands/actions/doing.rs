@@ -460,7 +460,7 @@ impl Task<'_> {
                 let outcome = match &self.steps[at] {
                     Step::Patch(patch) => {
                         let patch = patch.clone();
-                        self.patch(reach, patch, scripts, arguments, now, dry_run, &mut is_written).await
+                        self.patch(patch, scripts, arguments, now, dry_run, &mut is_written).await
                     }
                     Step::Create { key, object } => {
                         let made = create(self.site, reach, key, object, dry_run).await;
@@ -481,7 +481,6 @@ impl Task<'_> {
     /// Changes the object itself. When somebody else wrote meanwhile, the action is asked again.
     async fn patch(
         &self,
-        reach: &Reach,
         patch: Patch,
         scripts: &Scripts,
         arguments: &ActionArguments,
@@ -489,6 +488,7 @@ impl Task<'_> {
         dry_run: bool,
         is_written: &mut bool,
     ) -> Result<Option<String>, Complaint> {
+        let Some(reach) = &self.site.live else { return Ok(None) };
         let name = format!("{} {}", self.key.kind, self.key.path());
         let of_write = |error: &WriteError| {
             Complaint::unreadable(format!("cannot {} {name}", arguments.action))
