@@ -269,6 +269,11 @@ impl<'e> Case<'e> {
 
     /// The objects that one names, as many of them as are followed.
     pub(super) fn references(&self, object: &Object<'_>) -> Vec<ObjectName> {
+        // To find them costs as much as to follow them.
+        if self.left.get() == 0 {
+            self.is_cut_off.set(true);
+            return Vec::new();
+        }
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
