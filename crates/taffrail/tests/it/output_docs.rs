@@ -94,6 +94,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
         "helmrelease-well",
         "kpt-resource-groups",
         "label-groups",
+        "overlap",
     ] {
         for what in ["apps", "clusters", "resources"] {
             compare(of_case(&["get", what], case, &["-o", "json"]));
@@ -136,6 +137,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
         &[&["explain", "deploy/web", "-n", "shop"], &now[..]].concat(),
         super::explain::CHANGED,
     ));
+    compare(super::sameness::twins());
     super::verbs::samples().into_iter().for_each(&mut compare);
     super::actions::samples().into_iter().for_each(&mut compare);
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 
-use super::taffrail;
+use super::{Answer, taffrail};
 
 fn settings(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name,
@@ -18,6 +18,16 @@ fn lease(renewed: u64) -> Value {
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"namespace": "kube-system", "name": "kube-scheduler"},
         "spec": {"holderIdentity": "one", "leaseTransitions": renewed}})
+}
+
+/// The answer about two clusters that give one identity and have nothing else in common.
+pub(crate) fn twins() -> Answer {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["one", "two"] {
+        let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
+        std::fs::write(folder.path().join(name).with_extension("yaml"), own.to_string()).unwrap();
+    }
+    taffrail(&["get", "clusters", "-o", "json", "--from", folder.path().to_str().unwrap()], "")
 }
 
 /// Asks for the clusters of a kubeconfig while the Leases of `moving` are renewed.
