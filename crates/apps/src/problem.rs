@@ -100,6 +100,11 @@ impl Problem {
         self.severity != ProblemSeverity::Notice
     }
 
+    /// Returns true where the status of the app does not say it already: on every other axis, and for notices about its objects.
+    pub fn is_beside_health(&self) -> bool {
+        self.axis != Axis::Health || self.severity == ProblemSeverity::Notice
+    }
+
     /// Returns the words that follow a status that is Ready: `sync failed`, `source not found`.
     pub fn words(&self) -> String {
         words(self.axis.as_str(), &self.state)

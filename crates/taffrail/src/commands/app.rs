@@ -75,7 +75,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
         indented(&mut out, "", &message)?;
     }
-    let besides = app.problems.iter().filter(|it| it.axis != Axis::Health && !it.message.is_empty());
+    let besides = app.problems.iter().filter(|it| it.is_beside_health() && !it.message.is_empty());
     for problem in besides.filter(|it| it.message != app.message || app.effective() == Status::Current) {
         let since = problem.since.map(|since| format!(", {}", text::ago(since, now))).unwrap_or_default();
         let line = format!("{}{since}: {}", capitalised(problem.axis), text::revision(&problem.message));

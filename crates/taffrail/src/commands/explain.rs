@@ -378,7 +378,7 @@ fn explain(
     of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
         if !app.is_well() {
-            writeln!(out)?;
+            say!(out)?;
             problems(out, app, now)?;
             unsynced(out, app)?;
         } else if !explanation.message.is_empty() {
@@ -426,8 +426,8 @@ fn explain(
             )?;
         }
     }
-    if app.problems.iter().any(|problem| problem.axis != Axis::Health) {
-        writeln!(out)?;
+    if app.problems.iter().any(|problem| problem.is_beside_health()) {
+        say!(out)?;
         problems(out, app, now)?;
     }
     unsynced(out, app)?;
@@ -437,7 +437,7 @@ fn explain(
 /// What there is to look at besides the health.
 fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let besides: Vec<_> = app.problems.iter().filter(|problem| problem.axis != Axis::Health).collect();
+    let besides: Vec<_> = app.problems.iter().filter(|problem| problem.is_beside_health()).collect();
     let title = match besides.as_slice() {
         [] => return Ok(()),
         [only] if only.axis == Axis::Sync => "Sync",
@@ -445,7 +445,7 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
         [only] if only.axis == Axis::Freshness => "Freshness",
         _ => "Sync and source",
     };
-    writeln!(out, "{bold}{title}{bold:#}")?;
+    say!(out, "{}{}{:#}", bold, title, bold)?;
     for problem in besides {
         let about = problem.object.as_ref().map(|key| object(&ObjectName::from(key)));
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
@@ -472,8 +472,8 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     if unsynced.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
-    writeln!(out, "{bold}Not synced{bold:#}")?;
+    say!(out)?;
+    say!(out, "{}Not synced{:#}", bold, bold)?;
     for own in unsynced.iter().take(NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
         let name = object(&ObjectName::from(&own.key));
@@ -481,11 +481,10 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     }
     match unsynced.len().saturating_sub(NAMED) {
         0 => Ok(()),
-        more => writeln!(
-            out,
-            "  … and {more} more: {}",
-            program::typed(&format!("taffrail app {}", app.app.name))
-        ),
+        more => {
+            let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
+            say!(out, "  … and {} more: {}", more, printable(&command))
+        }
     }
 }
 

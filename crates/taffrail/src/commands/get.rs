@@ -337,7 +337,18 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
         ]
         .concat()
     } else {
-        vec!["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "SYNC", "APPLIED", "MESSAGE"]
+        vec![
+            "CLUSTER",
+            "HOME",
+            "NAMESPACE",
+            "NAME",
+            "DELIVERY",
+            "STATUS",
+            "SINCE",
+            "SYNC",
+            "APPLIED",
+            "MESSAGE",
+        ]
     }
 }
 

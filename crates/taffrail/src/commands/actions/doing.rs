@@ -26,7 +26,7 @@ use crate::commands::verbs::{DryRun, lines};
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
 use crate::source;
-use crate::{emit, say};
+use crate::{emit, phrase, say};
 
 /// How often an object is read again that somebody else has changed meanwhile.
 const TRIES: usize = 5;
@@ -398,11 +398,12 @@ impl Task<'_> {
         let place = printable(&self.site.cluster);
         let bold = Style::new().bold();
         if let (Some(of), false) = (&self.row.script_of, self.steps.is_empty()) {
-            written(writeln!(
+            written(say!(
                 out,
-                "{} is a script of the cluster: {} in {place}",
+                "{} is a script of the cluster: {} in {}",
                 printable(&arguments.action),
-                printable(of)
+                printable(of),
+                place
             ))?;
         }
         for step in &self.steps {
@@ -559,7 +560,7 @@ impl Task<'_> {
             return Ok(());
         }
         let text = format!("written before it failed: {}", done.join(", "));
-        written(writeln!(answer::people(), "{}", printable(&text)))
+        written(say!(answer::people(), "{}", printable(&text)))
     }
 
     /// Says what has become of it.
