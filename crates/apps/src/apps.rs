@@ -339,10 +339,7 @@ impl Judge<'_, '_> {
             Lookup::Absent => {
                 // Who wrote the dump may have left out what is no kind of `kubectl get all`.
                 let lacks_kind = objects.is_dump() && objects.of_kind(&key.group, &key.kind).next().is_none();
-                let doubt = match lacks_kind {
-                    true => format!(": the dump holds no {}, so the kind may be left out", key.kind),
-                    false => String::new(),
-                };
+                let doubt = if lacks_kind { " (the kind may be left out of the dump)" } else { "" };
                 let message = format!("{} {} not found{doubt}", key.kind, key.path());
                 return Resource::unjudged(key, Status::NotFound, message);
             }

@@ -16,7 +16,7 @@ use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading, Snapshot};
+use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading};
 use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, Lists, ReadError, ScopeId, ScopeState};
 use taffrail_status::json::Parser;
 use tokio::runtime::Runtime;
