@@ -258,7 +258,7 @@ pub(super) fn of_key(
         Lookup::Found(observed) => judge.object(snapshot.name(), observed.object, evidence),
         Lookup::Absent => {
             let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
-            let doubt = if lacks_kind { " (the kind may be left out of the dump)" } else { "" };
+            let doubt = if lacks_kind { source::LEFT_OUT } else { "" };
             let message = format!("Resource not found{doubt}");
             judge.absent(absent(Status::NotFound, message, "reader"))
         }
