@@ -327,7 +327,12 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
 fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
         if is_all {
-            answer::tell("Nothing found that is not ready.\n".to_owned());
+            // Where there are no apps, none was found to be well.
+            let text = match fleet.apps(&[]).apps.is_empty() {
+                true => "No apps found: there is nothing that could be ready.\n",
+                false => "Nothing found that is not ready.\n",
+            };
+            answer::tell(text.to_owned());
         }
         return Ok(());
     }
