@@ -413,14 +413,11 @@ impl Judge<'_, '_> {
         let observed = match objects.get(key) {
             Lookup::Found(observed) => observed,
             Lookup::Absent => {
-                // Who wrote the dump may have left out what is no kind of `kubectl get all`.
-                let lacks_kind = objects.is_dump() && objects.of_kind(&key.group, &key.kind).next().is_none();
-                let doubt = match lacks_kind {
-                    true => format!(": the dump holds no {}, so the kind may be left out", key.kind),
-                    false => String::new(),
-                };
-                let message = format!("{} {} not found{doubt}", key.kind, key.path());
-                return Resource::unjudged(key, Status::NotFound, message);
+                return Resource::unjudged(
+                    key,
+                    Status::NotFound,
+                    format!("{} {} not found", key.kind, key.path()),
+                );
             }
             Lookup::Unobserved(why) => {
                 let message = format!("{} {} was not observed: {why}", key.kind, key.path());

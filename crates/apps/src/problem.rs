@@ -178,8 +178,8 @@ pub(crate) fn of(
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
     found.extend(delivered(app, home, now));
-    found.extend(unconfirmed(resources));
     found.sort_by_key(|problem| (problem.severity, problem.axis));
+    found.extend(unconfirmed(resources));
     let mut told: Vec<(Axis, String)> = Vec::new();
     found.retain(|problem| {
         let own = (problem.axis, problem.state.clone());

@@ -53,7 +53,9 @@ fn application(status: Value) -> Value {
 }
 
 fn settings() -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "settings"}})
+    let mark = json!({"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:shop/settings"});
+    let metadata = json!({"namespace": "shop", "name": "settings", "annotations": mark});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
 fn argo_status(sync: &str, phase: &str) -> Value {

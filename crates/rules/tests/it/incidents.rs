@@ -61,7 +61,8 @@ fn wrong_by(rules: &dyn Rules) -> BTreeMap<String, Vec<String>> {
 
 /// Where the library has a rule for the kind, and says more than `generic/adverse` would: that is for what only `fallback` or
 /// `generic/ready` call Current.
-const SAID_BY_THE_LIBRARY: [(&str, &str); 3] = [
+const SAID_BY_THE_LIBRARY: [(&str, &str); 4] = [
+    ("broken-clusterversion-update-failing.yaml", "shipped/config.openshift.io/ClusterVersion"),
     ("broken-crossplane-managed-resource-not-synced.yaml", "shipped/*.upbound.io/*"),
     ("broken-external-secret-store-invalid.yaml", "shipped/external-secrets.io/ExternalSecret"),
     ("broken-velero-storage-location-unavailable.yaml", "shipped/velero.io/BackupStorageLocation"),

@@ -330,7 +330,11 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
 fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
     if explanations.is_empty() {
         if is_all {
-            answer::tell(phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"));
+            // Where there are no apps, none was found to be well.
+            answer::tell(match fleet.apps(&[]).apps.is_empty() {
+                true => phrase!("No apps found: there is nothing that could be ready.\n"),
+                false => phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"),
+            });
         }
         return Ok(());
     }

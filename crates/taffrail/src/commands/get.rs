@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     let mut filter = filter(&arguments.filters);
     // A row that left the list because its state changed is shown once more, as it is now.
     if source.shows_all() {
-        filter.status = None;
+        filter = Filter { status: None, problems: false, sync: Vec::new(), ..filter };
     }
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);

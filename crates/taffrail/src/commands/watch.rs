@@ -303,10 +303,7 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
 /// The row of something that left the list: as it is now if a filter left it out, else that it is gone. `all` is the
 /// answer without the filters that a change of state passes.
 fn now_of(form: Form, subject: &str, all: &str) -> String {
-    let rows = match form {
-        Form::Rows => all.lines().skip(1),
-        _ => all.lines().skip(0),
-    };
+    let rows = all.lines().skip(usize::from(form == Form::Rows));
     let subjects = subjects(form, all);
     let row =
         rows.zip(&subjects).find(|(_, own)| plain(own) == plain(subject)).map(|(row, _)| row.to_owned());

@@ -15,7 +15,8 @@ mod stopwatch;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taffrail_apps::{AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
+use taffrail_apps::{App, AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
+use taffrail_status::Status;
 use taffrail_status::assess::Budgets;
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
@@ -121,16 +122,45 @@ impl Fleet {
 
     /// Its apps; where objects are declared on the command line, the app that they make instead.
     pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
-        if objects.is_empty() {
+        let mut list = if objects.is_empty() {
             apps_by(&self.labels, &self.clusters(), &self.rules, self.now)
         } else {
             declared(&self.clusters(), objects, &self.rules, self.now)
+        };
+        for app in &mut list.apps {
+            let target = self.snapshots.iter().find(|snapshot| snapshot.name() == app.app.target);
+            if let Some(dump) = target.filter(|snapshot| snapshot.is_dump()) {
+                doubt_absence(app, dump);
+            }
         }
+        list
     }
 
     /// The clusters, as views take them.
     pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
+    }
+}
+
+/// What is said of an object that is not in a dump which has none of its kind.
+pub(crate) const LEFT_OUT: &str = " (the kind may be left out of the dump)";
+
+/// Adds to what is said of missing objects that a dump, which has none of their kind, may have left them out.
+fn doubt_absence(app: &mut App, dump: &Snapshot) {
+    let App { resources, speaker, message, worst, .. } = app;
+    let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);
+    for resource in missing {
+        let ObjectKey { group, kind, .. } = &resource.key;
+        if dump.of_kind(group, kind).next().is_some() {
+            continue;
+        }
+        if worst.as_ref() == Some(&resource.key) && *message == resource.message {
+            message.push_str(LEFT_OUT);
+        }
+        if let Some(last) = resource.chain.last_mut() {
+            last.message.push_str(LEFT_OUT);
+        }
+        resource.message.push_str(LEFT_OUT);
     }
 }
 

@@ -196,6 +196,19 @@ fn an_empty_dump_is_no_all_well() {
 }
 
 #[test]
+fn a_cluster_without_apps_is_no_all_well() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
+    let dump = written(&[namespace]);
+    let from = dump.path().to_str().unwrap();
+    for view in ["explain", "get apps"] {
+        let words: Vec<&str> = view.split(' ').collect();
+        let answer = taffrail(&[&words[..], &["--from", from]].concat(), "");
+        assert_eq!((answer.code, &*answer.stdout), (0, ""), "{view}");
+        assert!(answer.stderr.starts_with("No apps found"), "{view}: {}", answer.stderr);
+    }
+}
+
+#[test]
 fn a_yaml_dump_that_was_cut_is_told() {
     let (from, now) = super::get::case("flux-kustomization-well");
     let whole = std::fs::read_to_string(from).unwrap();

@@ -216,7 +216,11 @@ impl News {
                 let apps = list.apps.iter().filter(|app| app.app.target == cluster.name);
                 let was: rollup::Counts = apps.map(|app| app.health).collect();
                 let total = was.total();
-                let was = if total > 0 && was.get(Status::Current) == total { "was Ready: " } else { "" };
+                let was = match was.get(Status::Current) {
+                    _ if total == 0 => String::new(),
+                    well if well == total => "all were Ready: ".to_owned(),
+                    well => format!("{well} of {total} were Ready: "),
+                };
                 concerns.push(Concern {
                     status: Status::Unknown,
                     state: Status::Unknown.word().to_owned(),

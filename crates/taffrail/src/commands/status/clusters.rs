@@ -258,12 +258,8 @@ pub(super) fn of_key(
         Lookup::Found(observed) => judge.object(snapshot.name(), observed.object, evidence),
         Lookup::Absent => {
             let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
-            let message = match lacks_kind {
-                true => {
-                    format!("Resource not found: the dump holds no {}, so the kind may be left out", key.kind)
-                }
-                false => "Resource not found".to_owned(),
-            };
+            let doubt = if lacks_kind { source::LEFT_OUT } else { "" };
+            let message = format!("Resource not found{doubt}");
             judge.absent(absent(Status::NotFound, message, "reader"))
         }
         Lookup::Unobserved(why) => judge.absent(absent(Status::Unknown, why, "")),
