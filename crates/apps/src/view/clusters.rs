@@ -191,6 +191,9 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         status = Status::Unknown;
         message = "it holds no objects".to_owned();
     }
+    if status == Status::Current && apps.is_empty() {
+        message = "no apps were found in it".to_owned();
+    }
     let freshness = objects.freshness();
     if freshness.state != FreshnessState::Live
         && let Some(at) = freshness.observed_at
@@ -199,7 +202,6 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
         let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
         status = Status::Unknown;
-        speaker = None;
         message = format!("last seen {}, with {well} of {} apps Ready{why}", time(at), apps.len());
     }
     if let Some(twin) = &member.twin_of {

@@ -148,7 +148,10 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
     }
     if report.items.is_empty() {
         let scope = if arguments.category.is_empty() { "" } else { " in the categories asked for" };
-        say!(out, "Nothing was found that speaks against green{}.\n", scope)?;
+        match report.checked.iter().all(|cluster| cluster.apps == 0) {
+            true => say!(out, "No apps found: there is no green status to doubt.\n")?,
+            false => say!(out, "Found no reason to doubt a green status{}.\n", scope)?,
+        }
     }
     checked(&mut out, &report.checked, several)?;
     out.flush()

@@ -25,7 +25,7 @@ No leases were read: whether nodes and controllers live is not known.
 #[test]
 fn where_nothing_is_found_it_is_said_what_was_looked_at() {
     let answer = of_case(&["trust"], "helmrelease-well", &["--exit-status"]);
-    assert!(answer.stdout.starts_with("Nothing was found that speaks against green.\n"), "{}", answer.stdout);
+    assert!(answer.stdout.starts_with("Found no reason to doubt a green status.\n"), "{}", answer.stdout);
     assert!(answer.stdout.contains("2 apps (2 green), 6 objects, 3 Pods and 0 leases"), "{}", answer.stdout);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
