@@ -1,5 +1,7 @@
 //! What the server adds to objects and refuses of them before it keeps them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::error::Cause;
@@ -86,8 +88,12 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
     parts.into_iter().find(|part| members.get(*part).is_some_and(|value| !fits(part, value)))
 }
 
-/// What is wrong with an object's labels and finalizers.
-pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
+/// Finalizers that need no domain before them.
+const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+/// Lists the faults in an object's labels and finalizers. Only built-in kinds require a path in the name of a finalizer; of a custom
+/// resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
+pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
         let text = value.as_str().unwrap_or_default();
@@ -102,12 +108,34 @@ pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
     }
     for (index, value) in object["metadata"]["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = value.as_str().unwrap_or_default();
-        if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
+        if !resource.custom && !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
             let what = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(format!("metadata.finalizers[{index}]"), value, what));
         }
     }
     causes
+}
+
+/// Lists the warnings about finalizers that a write adds to a custom resource, in the order of their names. `before` is the object so far,
+/// or null.
+pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Value) -> Vec<String> {
+    if !resource.custom {
+        return Vec::new();
+    }
+    let of = |object: &Value| -> BTreeSet<String> {
+        let names = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let is_bare = |name: &&String| !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str());
+    let (before, after) = (of(before), of(after));
+    let added = after.difference(&before).filter(is_bare).map(|name| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts \
+             with other finalizer writers"
+        )
+    });
+    added.collect()
 }
 
 fn set(object: &mut Value, key: &str, default: Value) {

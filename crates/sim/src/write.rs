@@ -246,8 +246,8 @@ impl Inner {
         if target.has_status() && self.does.on(Behaviour::CreateDropsStatus) {
             admission::fresh_status(&resource, &mut body);
         }
-        let warnings = self.complete(&target, &mut body, wanted)?;
-        let faults = admission::metadata_faults(&body);
+        let warnings = self.complete(&target, &Value::Null, &mut body, wanted)?;
+        let faults = admission::metadata_faults(&resource, &body);
         if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
             return Err(target.invalid(&name, faults));
         }
@@ -307,10 +307,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Defaults and checks an object; gives what the client is to be warned of.
-    fn complete(&self, target: &Target, object: &mut Value, wanted: &Wanted) -> Answered<Vec<String>> {
+    /// Defaults and checks an object that was `before` (null for a new one); returns the warnings for the client.
+    fn complete(
+        &self,
+        target: &Target,
+        before: &Value,
+        object: &mut Value,
+        wanted: &Wanted,
+    ) -> Answered<Vec<String>> {
         let resource = &target.resource;
         let mut warnings = Vec::new();
+        if self.does.on(Behaviour::Warnings) {
+            warnings = admission::finalizer_warnings(resource, before, object);
+        }
         admission::default(resource, object);
         let name = texts_of(&object["metadata"]["name"]).to_owned();
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
@@ -379,12 +388,10 @@ impl Inner {
         if part == Part::Main {
             self.count_generation(target, &before, &mut after);
         }
-        let warnings = self.complete(target, &mut after, wanted)?;
-        if self.does.on(Behaviour::MetadataChecked) {
-            let faults = admission::metadata_faults(&after);
-            if !faults.is_empty() {
-                return Err(target.invalid(&target.name, faults));
-            }
+        let warnings = self.complete(target, &before, &mut after, wanted)?;
+        let faults = admission::metadata_faults(resource, &after);
+        if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
+            return Err(target.invalid(&target.name, faults));
         }
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
             check_finalizers(target, &before, &after)?;
