@@ -391,3 +391,20 @@ fn service(object: &mut Value) {
     }
     set(object, "status", json!({"loadBalancer": {}}));
 }
+
+/// A namespace goes only when what is in it has gone.
+pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
+    if resource.is("", "namespaces")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
+    }
+}
+
+/// Whether nothing keeps an object that is to go.
+pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
+    let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    none(&object["metadata"]["finalizers"])
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
+}

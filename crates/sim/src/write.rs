@@ -11,6 +11,7 @@ use crate::cluster::Inner;
 use crate::crd;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::{Resource, Version};
+use crate::managed::Writer;
 use crate::store::{Object, ShelfId, Store, Texts};
 
 /// What a request is about.
@@ -31,6 +32,7 @@ pub(crate) struct Wanted {
     pub(crate) dry_run: bool,
     /// What becomes of fields that the schema does not know.
     pub(crate) unknown_fields: UnknownFields,
+    pub(crate) writer: Writer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +96,7 @@ impl Target {
         self.resource.version(&self.version)
     }
 
-    fn has_status(&self) -> bool {
+    pub(crate) fn has_status(&self) -> bool {
         self.described().is_some_and(|version| version.status)
     }
 
@@ -251,8 +253,9 @@ impl Inner {
         if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
             return Err(target.invalid(&name, faults));
         }
-        keep_by_kubernetes(&resource, &mut body);
-        let texts = Texts::of(&body, &self.fleet.interner);
+        admission::keep_by_kubernetes(&resource, &mut body);
+        self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body);
+        let texts = self.texts(&body);
         let mut store = self.store();
         self.check_home(&store, &target)?;
         if store.get(target.shelf, &target.key()).is_some() && self.does.on(Behaviour::CreateRefusesTwice) {
@@ -396,11 +399,12 @@ impl Inner {
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
             check_finalizers(target, &before, &after)?;
         }
-        let texts = Texts::of(&after, &self.fleet.interner);
+        self.manage(target, &[part], &wanted.writer, &before, &mut after);
+        let texts = self.texts(&after);
         if wanted.dry_run && self.does.on(Behaviour::DryRunUpdate) {
             return Ok(Written { object: Arc::new(current.with(texts)), warnings });
         }
-        if deleting && is_free(resource, &after) && self.does.on(Behaviour::LastFinalizerRemoves) {
+        if deleting && admission::is_free(resource, &after) && self.does.on(Behaviour::LastFinalizerRemoves) {
             let last = current.with(texts.clone());
             let gone = store.remove(target.shelf, &target.key(), Some(texts));
             drop(store);
@@ -580,8 +584,8 @@ impl Inner {
         }
         let mut after = before.clone();
         self.mark(resource, &mut after, deletion);
-        let gone = is_free(resource, &after);
-        let texts = Texts::of(&after, &self.fleet.interner);
+        let gone = admission::is_free(resource, &after);
+        let texts = self.texts(&after);
         if deletion.dry_run && self.does.on(Behaviour::DryRunDelete) {
             return Ok(Deleted { object: Arc::new(current.with(texts)), gone });
         }
@@ -655,8 +659,8 @@ impl Inner {
     }
 
     /// Writes an object as it is, status and all: what a recorded state or a controller says is not questioned.
-    pub(crate) fn impose(&self, target: &Target, object: Value) -> Answered<Arc<Object>> {
-        self.impose_completed(target, object, |_| ())
+    pub(crate) fn impose(&self, target: &Target, object: Value, by: &Writer) -> Answered<Arc<Object>> {
+        self.impose_completed(target, object, by, |_| ())
     }
 
     /// As [`impose`](Inner::impose); `complete` sees it last, with all its metadata.
@@ -664,9 +668,10 @@ impl Inner {
         &self,
         target: &Target,
         object: Value,
+        by: &Writer,
         complete: impl FnOnce(&mut Value),
     ) -> Answered<Arc<Object>> {
-        self.impose_in(self.store(), target, object, complete)
+        self.impose_in(self.store(), target, object, by, complete)
     }
 
     /// As [`impose`](Inner::impose), of what `change` makes of the object as it is: nobody writes it between the two.
@@ -674,13 +679,14 @@ impl Inner {
     pub(crate) fn impose_change(
         &self,
         target: &Target,
+        by: &Writer,
         change: impl FnOnce(Value) -> Option<Value>,
         complete: impl FnOnce(&mut Value),
     ) {
         let store = self.store();
         let current = store.get(target.shelf, &target.key()).map(|current| target.tree(current));
         if let Some(object) = current.and_then(change) {
-            let _ = self.impose_in(store, target, object, complete);
+            let _ = self.impose_in(store, target, object, by, complete);
         }
     }
 
@@ -689,6 +695,7 @@ impl Inner {
         mut store: MutexGuard<'_, Store>,
         target: &Target,
         mut object: Value,
+        by: &Writer,
         complete: impl FnOnce(&mut Value),
     ) -> Answered<Arc<Object>> {
         self.check_kind(target, &mut object)?;
@@ -746,11 +753,21 @@ impl Inner {
         }
         if !verbatim {
             admission::default(&target.resource, &mut object);
-            keep_by_kubernetes(&target.resource, &mut object);
+            admission::keep_by_kubernetes(&target.resource, &mut object);
         }
         complete(&mut object);
-        let interner = &self.fleet.interner;
-        let texts = if verbatim { Texts::recorded(&object, interner) } else { Texts::of(&object, interner) };
+        let texts = if verbatim {
+            Texts::recorded(&object, &self.fleet.interner)
+        } else {
+            self.manage(
+                &target,
+                &[Part::Main, Part::Status],
+                by,
+                before.as_ref().unwrap_or(&Value::Null),
+                &mut object,
+            );
+            self.texts(&object)
+        };
         if let Some(current) = current.filter(|current| current.says(&texts)) {
             return Ok(current);
         }
@@ -767,23 +784,6 @@ impl Inner {
             self.changed(target, &gone, true);
         }
     }
-}
-
-/// A namespace goes only when what is in it has gone.
-fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
-    if resource.is("", "namespaces")
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
-    }
-}
-
-/// Whether nothing keeps an object that is to go.
-fn is_free(resource: &Resource, object: &Value) -> bool {
-    let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
-    none(&object["metadata"]["finalizers"])
-        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-        && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
 }
 
 fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {

@@ -81,7 +81,7 @@ struct Member {
     label: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
     apps: BTreeMap<String, App>,
@@ -117,6 +117,7 @@ impl World {
             .start_at(start)
             .held()
             .nodes(NODES)
+            .managers(true)
             .missing_images(troubles::missing_images())
             .start()
             .await?;
@@ -127,8 +128,8 @@ impl World {
         let servers = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
         let made = objects::all(&declared, seed, &servers, start)?;
         for cluster in &clusters {
-            for text in made.get(cluster.name()).into_iter().flatten() {
-                cluster.apply_yaml(text)?;
+            for made in made.get(cluster.name()).into_iter().flatten() {
+                made.apply(cluster)?;
             }
         }
         // Everything has rolled out long ago.
