@@ -125,14 +125,19 @@ impl AppQuery {
     /// # Errors
     /// When no app is meant, or several that nobody calls the same.
     pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
-        let named = |app: &&App| self.names(app.app.delivery, &app.app.namespace, &app.app.name);
-        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
-        if found.is_empty() {
-            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
-            if found.is_empty() {
-                return Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) });
-            }
-            return Ok(found);
+        self.find_in(list, &[])
+    }
+
+    /// As [`find`](AppQuery::find), in these clusters alone if any are named, so that an app of another cluster with the same name makes
+    /// it no less clear which is meant. An app that is elsewhere only is found there.
+    ///
+    /// # Errors
+    /// As [`find`](AppQuery::find).
+    pub fn find_in<'l>(&self, list: &'l AppList, clusters: &[String]) -> Result<Vec<&'l App>, FindError> {
+        let mut found = self.all(list)?;
+        let is_inside = |app: &&App| clusters.contains(&app.app.target);
+        if found.iter().any(|app| is_inside(app)) {
+            found.retain(|app| is_inside(app));
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
         let one_key = found.iter().all(|app| app.key == found[0].key);
@@ -143,6 +148,22 @@ impl AppQuery {
             });
         }
         Ok(found)
+    }
+
+    /// All apps that may be meant.
+    ///
+    /// # Errors
+    /// When no app is meant.
+    pub fn all<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
+        let named = |app: &&App| self.names(app.app.delivery, &app.app.namespace, &app.app.name);
+        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
+        if found.is_empty() {
+            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
+        }
+        match found.is_empty() {
+            true => Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) }),
+            false => Ok(found),
+        }
     }
 
     /// The names that are most like this one.

@@ -205,7 +205,9 @@ fn choose<'l>(
     for name in names {
         let apps = match name {
             Name::Key(_) => None,
-            Name::Words { query, .. } => Some(query.clone().within(namespace).find(list)),
+            Name::Words { query, .. } => {
+                Some(query.clone().within(namespace).find_in(list, &arguments.cluster))
+            }
         };
         let refusal = match apps {
             Some(Ok(apps)) => {

@@ -14,6 +14,7 @@ mod filters;
 mod get;
 mod golden;
 mod manifests;
+mod newcomer;
 mod output_docs;
 mod rules;
 mod settings;

@@ -11,6 +11,7 @@ use taffrail_apps::{ObjectKey, inventory, yaml};
 use taffrail_sim::{Cluster, SimError};
 
 use super::template::{Values, hash};
+use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
 /// Objects that a cluster applies.
@@ -28,6 +29,11 @@ type Texts = BTreeMap<String, Vec<Made>>;
 impl Made {
     fn new(text: String, manager: &'static str) -> Made {
         Made { text, manager, tracked_by: None }
+    }
+
+    /// The objects that controllers of Flux and Argo CD listen to.
+    pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
+        Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
     }
 
     /// Applies the objects. A namespace belongs to the app that made it first.

@@ -1,0 +1,148 @@
+//! What one meets who tries the demo: each verb and action on what each tool delivers, who changed what, and flags as one guesses them.
+
+use super::demo::Demo;
+
+/// A cluster, the contexts that have what is about it, and an app in it.
+type Place = (&'static str, &'static str, &'static str);
+
+fn ask(demo: &Demo, place: Place, words: &[&str]) -> super::Answer {
+    let (cluster, contexts, app) = place;
+    let mut all = [words, &[app, "--context", contexts, "--cluster", cluster]].concat();
+    // Those that write have a time of their own.
+    let timeout = match words[0] {
+        "reconcile" | "suspend" | "resume" => "--request-timeout",
+        _ => "--timeout",
+    };
+    all.extend([timeout, "60s"]);
+    demo.ask_plainly(&all)
+}
+
+fn is_suspended(demo: &Demo, place: Place) -> bool {
+    let answer = ask(demo, place, &["app", "-o", "json"]);
+    let app = answer.json();
+    let state = &app["items"][0]["sync"]["state"];
+    assert!(state.is_string(), "{}{}", answer.stdout, answer.stderr);
+    state == "Suspended"
+}
+
+#[test]
+fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
+    let demo = Demo::start(&["--skip", "60s", "--hold"]);
+    // A Kustomization, a HelmRelease, an Application for its own cluster and one for another.
+    for place in [
+        ("eu-1", "eu-1", "search"),
+        ("eu-1", "eu-1", "cache"),
+        ("eu-hub", "eu-hub", "dashboards"),
+        ("ap-1", "eu-hub,ap-1", "gateway-ap-1"),
+    ] {
+        let works = |words: &[&str]| {
+            let answer = ask(&demo, place, words);
+            assert_eq!(answer.code, 0, "{words:?} {place:?}: {}{}", answer.stdout, answer.stderr);
+        };
+        works(&["reconcile", "--dry-run"]);
+        works(&["reconcile", "--dry-run=server"]);
+        works(&["reconcile"]);
+        works(&["suspend", "--dry-run"]);
+        assert!(!is_suspended(&demo, place), "{place:?}");
+        works(&["suspend"]);
+        assert!(is_suspended(&demo, place), "{place:?}");
+        works(&["resume"]);
+        assert!(!is_suspended(&demo, place), "{place:?}");
+    }
+    // What has no controller that could be told says so.
+    for place in [
+        ("us-edge", "us-edge", "tills"),
+        ("us-edge", "us-edge", "telemetry"),
+        ("eu-1", "eu-1", "prometheus"),
+        ("eu-1", "eu-1", "feedback"),
+    ] {
+        for verb in ["reconcile", "suspend", "resume"] {
+            let answer = ask(&demo, place, &[verb]);
+            assert_eq!(answer.code, 2, "{verb} {place:?}: {}{}", answer.stdout, answer.stderr);
+            assert!(answer.stderr.contains("error:"), "{verb} {place:?}: {}", answer.stderr);
+        }
+    }
+}
+
+/// Does each action that is offered for an object; a parameter gets a value that fits all of them.
+fn do_all(demo: &Demo, context: &str, namespace: &str, object: &str, wanted: &[&str]) {
+    let where_from = ["-n", namespace, "--context", context, "--timeout", "60s"];
+    for action in wanted {
+        let params: &[&str] = if *action == "scale" { &["--param", "replicas=3"] } else { &[] };
+        for dry_run in [&["--dry-run"][..], &["--dry-run=server"], &[]] {
+            let words = [&["action", action, object], params, dry_run, &where_from].concat();
+            let answer = demo.ask_plainly(&words);
+            assert_eq!(answer.code, 0, "{words:?}: {}{}", answer.stdout, answer.stderr);
+        }
+    }
+}
+
+#[test]
+fn each_action_works_on_what_each_tool_of_the_demo_delivers() {
+    let demo = Demo::start(&["--skip", "60s", "--hold"]);
+    for (context, namespace, object) in [
+        ("eu-1", "search", "deploy/query"),
+        ("eu-1", "cache", "deploy/valkey"),
+        ("ap-1", "gateway", "deploy/envoy"),
+        ("us-edge", "tills", "deploy/till"),
+        ("us-edge", "telemetry", "deploy/collector"),
+        ("eu-1", "monitoring", "deploy/prometheus-server"),
+        ("eu-1", "feedback", "deploy/feedback"),
+    ] {
+        do_all(&demo, context, namespace, object, &["restart", "scale", "pause", "resume"]);
+    }
+    let verbs = ["reconcile", "suspend", "resume"];
+    do_all(&demo, "eu-1", "flux-system", "kustomization/search", &verbs);
+    do_all(&demo, "eu-1", "cache", "helmrelease/cache", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "gitrepository/search", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "helmrepository/charts", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "helmchart/cache-cache", &verbs);
+    let offered = demo.ask_plainly(&[
+        "actions",
+        "application/dashboards",
+        "-n",
+        "argocd",
+        "--context",
+        "eu-hub",
+        "-o",
+        "json",
+        "--timeout",
+        "60s",
+    ]);
+    let offered = offered.json();
+    let items = offered["items"].as_array().unwrap_or_else(|| panic!("{offered}"));
+    let names: Vec<&str> = items.iter().filter_map(|action| action["name"].as_str()).collect();
+    assert_eq!(names.len(), 2, "{offered}");
+    do_all(&demo, "eu-hub", "argocd", "application/dashboards", &names);
+}
+
+#[test]
+fn who_changed_an_object_of_the_demo_has_an_answer() {
+    // Somebody has scaled a controller of Flux to nothing by hand.
+    let demo = Demo::start(&["--skip", "225s", "--hold"]);
+    let trust = |context: &str| {
+        let answer = demo.ask_plainly(&["trust", "--context", context, "--timeout", "60s", "-o", "json"]);
+        assert!(answer.code < 2, "{}", answer.stderr);
+        answer.stdout
+    };
+    let doubts = trust("eu-3");
+    assert!(doubts.contains("kustomize-controller is scaled to 0") && doubts.contains("kubectl"), "{doubts}");
+    let doubts = trust("us-2");
+    assert!(doubts.contains("flux"), "{doubts}");
+    let scaled = demo.ask_plainly(&[
+        "action",
+        "scale",
+        "deploy/kustomize-controller",
+        "-n",
+        "flux-system",
+        "--context",
+        "eu-1",
+        "--param",
+        "replicas=0",
+        "--timeout",
+        "60s",
+    ]);
+    assert_eq!(scaled.code, 0, "{}", scaled.stderr);
+    let doubts = trust("eu-1");
+    assert!(doubts.contains("by taffrail"), "{doubts}");
+}
