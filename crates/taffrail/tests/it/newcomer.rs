@@ -20,7 +20,7 @@ fn ask(demo: &Demo, place: Place, words: &[&str]) -> super::Answer {
 fn is_suspended(demo: &Demo, place: Place) -> bool {
     let answer = ask(demo, place, &["app", "-o", "json"]);
     let app = answer.json();
-    let state = &app["items"][0]["sync"]["state"];
+    let state = &app["items"][0]["app"]["sync"]["state"];
     assert!(state.is_string(), "{}{}", answer.stdout, answer.stderr);
     state == "Suspended"
 }
@@ -126,9 +126,9 @@ fn who_changed_an_object_of_the_demo_has_an_answer() {
         answer.stdout
     };
     let doubts = trust("eu-3");
-    assert!(doubts.contains("kustomize-controller is scaled to 0") && doubts.contains("kubectl"), "{doubts}");
+    assert!(doubts.contains("kustomize-controller is scaled to 0 (by kubectl)"), "{doubts}");
     let doubts = trust("us-2");
-    assert!(doubts.contains("flux"), "{doubts}");
+    assert!(doubts.contains("is suspended (by flux)"), "{doubts}");
     let scaled = demo.ask_plainly(&[
         "action",
         "scale",
@@ -144,5 +144,48 @@ fn who_changed_an_object_of_the_demo_has_an_answer() {
     ]);
     assert_eq!(scaled.code, 0, "{}", scaled.stderr);
     let doubts = trust("eu-1");
-    assert!(doubts.contains("by taffrail"), "{doubts}");
+    assert!(doubts.contains("kustomize-controller is scaled to 0 (by taffrail)"), "{doubts}");
+}
+
+#[test]
+fn names_and_flags_are_taken_as_one_guesses_them() {
+    let demo = Demo::start(&["--skip", "2s", "--hold"]);
+    let ask = |words: &[&str]| demo.ask_plainly(&[words, &["--timeout", "60s"]].concat());
+    // Two apps in the same namespace of different clusters, delivered in different ways, are one name in one cluster.
+    let tree = ask(&["tree", "telemetry", "--context", "ap-1,us-edge", "--cluster", "us-edge", "-o", "json"]);
+    assert_eq!(tree.code, 0, "{}", tree.stderr);
+    assert_eq!(tree.json()["items"].as_array().map(Vec::len), Some(1), "{}", tree.stdout);
+    let both = ask(&[
+        "get",
+        "apps",
+        "shop",
+        "flux-helmrelease/cache/cache",
+        "-A",
+        "--context",
+        "eu-1,eu-2",
+        "-o",
+        "json",
+    ]);
+    let both = both.json();
+    let names: Vec<&str> =
+        both["items"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names.len(), 4, "{both}");
+    assert!(names.iter().all(|name| ["shop", "cache"].contains(name)), "{both}");
+    let none = ask(&["get", "apps", "shpo", "--context", "eu-1"]);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+    assert!(none.stderr.contains("did you mean"), "{}", none.stderr);
+    for words in
+        [["app", "shop"], ["tree", "shop"], ["trust", "shop"], ["events", "shop"], ["explain", "shop"]]
+    {
+        let answer = ask(&[&words[..], &["-A", "--context", "eu-1"]].concat());
+        assert!(answer.code < 2, "{words:?}: {}", answer.stderr);
+    }
+    let wrong = ask(&["get", "apps", "--context", "eu-1,nowhere"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("nowhere"), "{}", wrong.stderr);
+    // Of a cluster that no one can reach, so that it is told before anything is heard of one.
+    let hinted = super::taffrail(&["wait", "shop", "--kubeconfig", "/nonexistent"], "");
+    assert!(hinted.stderr.contains("app/shop"), "{}", hinted.stderr);
+    let plain = super::taffrail(&["wait", "deploy", "--kubeconfig", "/nonexistent"], "");
+    assert!(!plain.stderr.contains("app/deploy"), "{}", plain.stderr);
 }

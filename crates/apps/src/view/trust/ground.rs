@@ -215,11 +215,25 @@ pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
 
 /// Since when a field has its value, as far as the API server's notes of who wrote what tell.
 pub(super) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    last_write(object, path).map(|(when, _)| when)
+}
+
+/// The field manager that gave a field its value, for messages: ` (by kubectl)`, or nothing.
+pub(super) fn by(object: &Object<'_>, path: &[&str]) -> String {
+    let author = last_write(object, path).and_then(|(_, author)| author);
+    author.map(|author| format!(" (by {author})")).unwrap_or_default()
+}
+
+fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     let managers = object.at(&["metadata", "managedFields"])?.items()?;
     let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
-    wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
+    let wrote = wrote.filter_map(|entry| {
+        let author = entry.get("manager").and_then(Value::as_str).filter(|name| !name.is_empty());
+        Some((delivery::time(entry.get("time"))?, author.map(std::borrow::Cow::into_owned)))
+    });
+    wrote.max()
 }
 
 /// When anything but the status of an object was last written.

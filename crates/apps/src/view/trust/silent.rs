@@ -7,7 +7,7 @@ use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
-use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
+use super::ground::{Ground, by, changed, found, is_set, is_well, moment, number, written};
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
 use crate::delivery::{self, flux};
@@ -174,8 +174,14 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
             (is_read && (wanted == 0 || available == 0)).then(|| {
                 let unavailable =
                     object.condition("Available").and_then(|it| delivery::time(it.get("lastTransitionTime")));
-                let how = if wanted == 0 { "is scaled to 0" } else { "has no Pod that is available" };
-                (observed.key.clone(), unavailable, how)
+                match wanted {
+                    0 => {
+                        let scaled = written(object, &["spec", "replicas"]).or(unavailable);
+                        let by = by(object, &["spec", "replicas"]);
+                        (observed.key.clone(), scaled, format!("is scaled to 0{by}"))
+                    }
+                    _ => (observed.key.clone(), unavailable, "has no Pod that is available".to_owned()),
+                }
             })
         });
         let lease = || {
@@ -189,7 +195,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
             let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
             let newest = renewed?.into_iter().max()?;
             let key = leases.first().map(|lease| lease.key.clone())?;
-            Some((key, Some(newest), "does not renew its lease"))
+            Some((key, Some(newest), "does not renew its lease".to_owned()))
         };
         if let Some((key, since, how)) = stopped.or_else(lease) {
             let message = format!("{} {how}: {}", deliverer.name, deliverer.means);
