@@ -170,8 +170,10 @@ fn what_goes_wrong_first_is_explained_and_a_dark_cluster_is_unknown() {
     let (kind, reason, message) = cause(&payments);
     assert_eq!((&*kind, &*reason), ("ReplicaSet", "FailedCreate"), "{message}");
     let before = changed(&payments);
-    assert_eq!(before[0], "quota of ResourceQuota team: - > used: pods=6, limited: pods=6", "{before:?}");
-    assert!(before[1].starts_with("revision of Kustomization payments: wave-1@sha1:"), "{before:?}");
+    assert_eq!(before[0], "spec of Deployment api: - > -", "{before:?}");
+    assert_eq!(payments["changed"][0]["by"], "kustomize-controller", "{payments}");
+    assert_eq!(before[1], "quota of ResourceQuota team: - > used: pods=6, limited: pods=6", "{before:?}");
+    assert!(before[2].starts_with("revision of Kustomization payments: wave-1@sha1:"), "{before:?}");
     assert!(message.contains("exceeded quota: team"), "{message}");
 
     // The cluster that is dark takes the words about its apps with it, wherever they are declared.
