@@ -101,6 +101,11 @@ enum Name<'t> {
 
 impl<'t> Name<'t> {
     fn parse(text: &'t str) -> Result<Name<'t>, Complaint> {
+        // A name in full has as many parts as that of an object.
+        let query = text.parse::<AppQuery>().ok().filter(|query| query.cluster().is_some());
+        if let Some(query) = query {
+            return Ok(Name::Words { text, query });
+        }
         match text.parse() {
             Ok(key) => Ok(Name::Key(key)),
             Err(_) => match text.parse() {

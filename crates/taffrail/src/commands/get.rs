@@ -230,6 +230,12 @@ impl Shown<'_> {
     fn names(&self) -> io::Result<()> {
         let mut out = answer::programs();
         match self.arguments.what {
+            // Of one cluster it goes without saying.
+            What::Apps if self.fleet.snapshots.len() > 1 => self
+                .list
+                .apps
+                .iter()
+                .try_for_each(|app| writeln!(out, "{}/{}", app.app.target, full_name(&app.app))),
             What::Apps => self.list.apps.iter().try_for_each(|app| writeln!(out, "{}", full_name(&app.app))),
             What::Clusters => {
                 self.clusters().items.iter().try_for_each(|cluster| writeln!(out, "{}", cluster.name))

@@ -171,6 +171,17 @@ fn names_and_flags_are_taken_as_one_guesses_them() {
         both["items"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
     assert_eq!(names.len(), 4, "{both}");
     assert!(names.iter().all(|name| ["shop", "cache"].contains(name)), "{both}");
+    // What a list names, every command takes.
+    let named = ask(&["get", "apps", "cache", "-o", "name", "--context", "eu-1,eu-2"]).stdout;
+    assert_eq!(named, "eu-1/flux-helmrelease/cache/cache\neu-2/flux-helmrelease/cache/cache\n");
+    let name = named.lines().last().unwrap();
+    for command in ["app", "tree", "trust", "events", "explain"] {
+        let answer = ask(&[command, name, "--context", "eu-1,eu-2", "-o", "json"]);
+        assert!(answer.code < 2, "{command}: {}", answer.stderr);
+        // `trust` says of each cluster that it was looked at.
+        let is_of_other = answer.stdout.contains("\"cluster\": \"eu-1\"");
+        assert!(command == "trust" || !is_of_other, "{command}: {}", answer.stdout);
+    }
     let none = ask(&["get", "apps", "shpo", "--context", "eu-1"]);
     assert_eq!(none.code, 2, "{}", none.stderr);
     assert!(none.stderr.contains("did you mean"), "{}", none.stderr);
