@@ -158,8 +158,8 @@ impl AppQuery {
     pub fn find_in<'l>(&self, list: &'l AppList, clusters: &[String]) -> Result<Vec<&'l App>, FindError> {
         let mut found = self.all(list)?;
         let is_inside = |app: &&App| clusters.contains(&app.app.target);
-        if found.iter().any(|app| is_inside(app)) {
-            found.retain(|app| is_inside(app));
+        if found.iter().any(is_inside) {
+            found.retain(is_inside);
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
         let one_key = found.iter().all(|app| app.key == found[0].key);

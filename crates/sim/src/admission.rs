@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::error::Cause;
+use crate::error::{Answered, Cause};
 use crate::kinds::Resource;
+use crate::write::Target;
 
 /// The characters of generated names: no vowels, so that no words come out.
 pub(crate) const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -407,4 +408,20 @@ pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
     none(&object["metadata"]["finalizers"])
         && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
+}
+
+/// Refuses finalizers that are new on an object that is to go.
+pub(crate) fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
+    let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let old = of(before);
+    let new: Vec<String> =
+        of(after).iter().filter(|name| !old.contains(name)).map(Value::to_string).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        new.join(", ")
+    );
+    Err(target.invalid(&target.name, vec![Cause::forbidden("metadata.finalizers", &what)]))
 }

@@ -247,7 +247,7 @@ fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
         all.retain(|key, _| key == "status");
         return Value::Object(all);
     }
-    all.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind") && !(has_status && key == "status"));
+    all.retain(|key, _| !(matches!(key.as_str(), "apiVersion" | "kind") || has_status && key == "status"));
     if let Some(metadata) = all.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
     }
@@ -307,7 +307,7 @@ impl Inner {
             if part == Part::Status && !target.has_status() {
                 continue;
             }
-            let parts = [&*before, &*after].map(|object| part_of(object, part, target.has_status()));
+            let parts = [before, &*after].map(|object| part_of(object, part, target.has_status()));
             let [old, new] = &parts;
             let mut found = compare(resource.custom, &mut Vec::new(), Some(old), Some(new));
             // The root and `metadata` are of every object.

@@ -108,7 +108,7 @@ impl Target {
         object.tree(&self.api_version(), &self.resource.kind)
     }
 
-    fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
+    pub(crate) fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
         ApiError::invalid(&self.resource.group, &self.resource.kind, name, causes)
     }
 }
@@ -397,7 +397,7 @@ impl Inner {
             return Err(target.invalid(&target.name, faults));
         }
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
-            check_finalizers(target, &before, &after)?;
+            admission::check_finalizers(target, &before, &after)?;
         }
         self.manage(target, &[part], &wanted.writer, &before, &mut after);
         let texts = self.texts(&after);
@@ -784,19 +784,4 @@ impl Inner {
             self.changed(target, &gone, true);
         }
     }
-}
-
-fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
-    let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let old = of(before);
-    let new: Vec<String> =
-        of(after).iter().filter(|name| !old.contains(name)).map(Value::to_string).collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let what = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        new.join(", ")
-    );
-    Err(target.invalid(&target.name, vec![Cause::forbidden("metadata.finalizers", &what)]))
 }
