@@ -7,13 +7,15 @@ use std::str::FromStr;
 use crate::apps::{App, AppList};
 use crate::identity::{AppKey, AppRef, Delivery};
 
-/// The name of an app as people write it: `[DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
+/// The name of an app as people write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
 ///
 /// The delivery may also be named by the kind of the declaring object, in full or as the tool's users
 /// shorten it: `kustomization`, `ks`, `hr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppQuery {
     text: String,
+    /// The cluster that it lands in.
+    cluster: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
     /// `None` where the text can only be a key.
@@ -29,6 +31,11 @@ impl FromStr for AppQuery {
     type Err = InvalidAppQuery;
 
     fn from_str(text: &str) -> Result<AppQuery, InvalidAppQuery> {
+        // The names of clusters may have slashes, those of the rest have none.
+        if let Some((cluster, rest)) = in_cluster(text) {
+            let query: AppQuery = rest.parse()?;
+            return Ok(AppQuery { text: text.to_owned(), cluster: Some(cluster.to_owned()), ..query });
+        }
         let parts: Vec<&str> = text.split('/').collect();
         let (delivery, namespace, name) = match parts.as_slice() {
             [name] => (None, None, Some(*name)),
@@ -48,6 +55,7 @@ impl FromStr for AppQuery {
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         Ok(AppQuery {
             text: text.to_owned(),
+            cluster: None,
             delivery,
             namespace: namespace.map(str::to_owned),
             name: name.map(str::to_owned),
@@ -59,6 +67,15 @@ impl fmt::Display for AppQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }
+}
+
+/// The cluster of a name in full, and the rest of it: `CLUSTER/DELIVERY/NAMESPACE/NAME`.
+fn in_cluster(text: &str) -> Option<(&str, &str)> {
+    let namespaced = text.rsplit_once('/')?.0;
+    let delivered = namespaced.rsplit_once('/')?.0;
+    let (cluster, delivery) = delivered.rsplit_once('/')?;
+    delivery.parse::<Delivery>().ok()?;
+    Some((cluster, &text[cluster.len() + 1..])).filter(|_| !cluster.is_empty())
 }
 
 /// The delivery that a word stands for.
@@ -109,6 +126,11 @@ impl AppQuery {
         self.delivery
     }
 
+    /// The cluster that the app lands in, where the name says so.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
     /// Whether an app may be meant.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || key.to_string() == self.text
@@ -125,14 +147,19 @@ impl AppQuery {
     /// # Errors
     /// When no app is meant, or several that nobody calls the same.
     pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
-        let named = |app: &&App| self.names(app.app.delivery, &app.app.namespace, &app.app.name);
-        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
-        if found.is_empty() {
-            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
-            if found.is_empty() {
-                return Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) });
-            }
-            return Ok(found);
+        self.find_in(list, &[])
+    }
+
+    /// As [`find`](AppQuery::find), in these clusters alone if any are named, so that an app of another cluster with the same name makes
+    /// it no less clear which is meant. An app that is elsewhere only is found there.
+    ///
+    /// # Errors
+    /// As [`find`](AppQuery::find).
+    pub fn find_in<'l>(&self, list: &'l AppList, clusters: &[String]) -> Result<Vec<&'l App>, FindError> {
+        let mut found = self.all(list)?;
+        let is_inside = |app: &&App| clusters.contains(&app.app.target);
+        if found.iter().any(is_inside) {
+            found.retain(is_inside);
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
         let one_key = found.iter().all(|app| app.key == found[0].key);
@@ -143,6 +170,25 @@ impl AppQuery {
             });
         }
         Ok(found)
+    }
+
+    /// All apps that may be meant.
+    ///
+    /// # Errors
+    /// When no app is meant.
+    pub fn all<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
+        let named = |app: &&App| {
+            self.names(app.app.delivery, &app.app.namespace, &app.app.name)
+                && self.cluster.as_ref().is_none_or(|cluster| *cluster == app.app.target)
+        };
+        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
+        if found.is_empty() {
+            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
+        }
+        match found.is_empty() {
+            true => Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) }),
+            false => Ok(found),
+        }
     }
 
     /// The names that are most like this one.

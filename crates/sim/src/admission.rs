@@ -1,9 +1,12 @@
 //! What the server adds to objects and refuses of them before it keeps them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use crate::error::Cause;
+use crate::error::{Answered, Cause};
 use crate::kinds::Resource;
+use crate::write::Target;
 
 /// The characters of generated names: no vowels, so that no words come out.
 pub(crate) const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -86,8 +89,12 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
     parts.into_iter().find(|part| members.get(*part).is_some_and(|value| !fits(part, value)))
 }
 
-/// What is wrong with an object's labels and finalizers.
-pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
+/// Finalizers that need no domain before them.
+const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+/// Lists the faults in an object's labels and finalizers. Only built-in kinds require a path in the name of a finalizer; of a custom
+/// resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
+pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
         let text = value.as_str().unwrap_or_default();
@@ -102,12 +109,34 @@ pub(crate) fn metadata_faults(object: &Value) -> Vec<Cause> {
     }
     for (index, value) in object["metadata"]["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = value.as_str().unwrap_or_default();
-        if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
+        if !resource.custom && !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
             let what = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(format!("metadata.finalizers[{index}]"), value, what));
         }
     }
     causes
+}
+
+/// Lists the warnings about finalizers that a write adds to a custom resource, in the order of their names. `before` is the object so far,
+/// or null.
+pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Value) -> Vec<String> {
+    if !resource.custom {
+        return Vec::new();
+    }
+    let of = |object: &Value| -> BTreeSet<String> {
+        let names = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let is_bare = |name: &&String| !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str());
+    let (before, after) = (of(before), of(after));
+    let added = after.difference(&before).filter(is_bare).map(|name| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts \
+             with other finalizer writers"
+        )
+    });
+    added.collect()
 }
 
 fn set(object: &mut Value, key: &str, default: Value) {
@@ -362,4 +391,37 @@ fn service(object: &mut Value) {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
     }
     set(object, "status", json!({"loadBalancer": {}}));
+}
+
+/// A namespace goes only when what is in it has gone.
+pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
+    if resource.is("", "namespaces")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
+    }
+}
+
+/// Whether nothing keeps an object that is to go.
+pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
+    let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    none(&object["metadata"]["finalizers"])
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
+}
+
+/// Refuses finalizers that are new on an object that is to go.
+pub(crate) fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
+    let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let old = of(before);
+    let new: Vec<String> =
+        of(after).iter().filter(|name| !old.contains(name)).map(Value::to_string).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        new.join(", ")
+    );
+    Err(target.invalid(&target.name, vec![Cause::forbidden("metadata.finalizers", &what)]))
 }

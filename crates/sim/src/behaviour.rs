@@ -91,6 +91,7 @@ behaviours! {
     ListOptionsChecked: "List options checked.",
     ListOrder: "List order.",
     ListVersion: "List version.",
+    ManagedFields: "Managed fields.",
     MergeNullRemoves: "Merge null removes.",
     MetadataChecked: "Metadata checked.",
     MetadataOnly: "Metadata only.",

@@ -21,6 +21,7 @@ use crate::error::{ApiError, SimError};
 use crate::fault::{Fault, FaultId, Faults, Trouble};
 use crate::fleet::Shared;
 use crate::kinds::{builtin, split_group_version};
+use crate::managed::Writer;
 use crate::store::{Object, Store};
 use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Target};
@@ -227,7 +228,7 @@ impl Inner {
         let created = |object: Value| {
             if let Ok(target) = self.target_of(&object) {
                 // What is refused here was switched off, or is there already.
-                let _ = self.impose(&target, object);
+                let _ = self.impose(&target, object, &Writer::named("kube-apiserver"));
             }
         };
         for name in ["kube-system", "default", "kube-public", "kube-node-lease"] {
@@ -344,13 +345,22 @@ impl Cluster {
     /// # Errors
     /// When its kind or its namespace is unknown, or it has no name.
     pub fn apply(&self, object: Value) -> Result<(), SimError> {
+        self.apply_by(object, "kubectl", "")
+    }
+
+    /// As [`apply`](Cluster::apply), by a field manager with this name; another one writes the status where it has a name.
+    ///
+    /// # Errors
+    /// As [`apply`](Cluster::apply).
+    pub fn apply_by(&self, object: Value, manager: &str, of_status: &str) -> Result<(), SimError> {
+        let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
         let refused = |error: ApiError| SimError::Refused {
             object: named(&object),
             message: error.message,
             code: error.code,
         };
         let target = self.inner().target_of(&object).map_err(refused)?;
-        self.inner().impose(&target, object.clone()).map_err(refused)?;
+        self.inner().impose(&target, object.clone(), &by).map_err(refused)?;
         self.inner().fleet.run_due();
         Ok(())
     }
@@ -462,7 +472,10 @@ impl Cluster {
 }
 
 /// The objects of a text, lists taken apart.
-pub(crate) fn objects(text: &str) -> Result<Vec<Value>, SimError> {
+///
+/// # Errors
+/// When the text is no YAML.
+pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();
     for document in yaml::read_all::<Value>(text).map_err(SimError::Yaml)? {
         let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));

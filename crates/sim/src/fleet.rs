@@ -33,6 +33,7 @@ pub struct FleetBuilder {
     held: bool,
     pub(crate) controllers: bool,
     pub(crate) verbatim: bool,
+    pub(crate) managers: bool,
     pub(crate) window: usize,
     pub(crate) bookmark_every: Duration,
     pub(crate) version: String,
@@ -108,6 +109,7 @@ impl Fleet {
             held: false,
             controllers: true,
             verbatim: false,
+            managers: false,
             window: 1024,
             bookmark_every: Duration::from_secs(60),
             version: "v1.36.3".to_owned(),
@@ -206,6 +208,13 @@ impl FleetBuilder {
     /// served. What clients write follows the rules of every write.
     pub fn verbatim(mut self, verbatim: bool) -> FleetBuilder {
         self.verbatim = verbatim;
+        self
+    }
+
+    /// Keeps field managers (`metadata.managedFields`) of every object, as kube-apiserver does for updates. Without, there are none,
+    /// which saves a kilobyte or two for each object.
+    pub fn managers(mut self, managers: bool) -> FleetBuilder {
+        self.managers = managers;
         self
     }
 

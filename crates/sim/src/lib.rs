@@ -54,6 +54,7 @@ mod fault;
 mod fleet;
 mod http;
 mod kinds;
+mod managed;
 mod openapi;
 mod patch;
 mod schema;
@@ -68,7 +69,7 @@ mod yaml;
 #[doc(hidden)]
 pub use behaviour::Behaviour;
 pub use clock::{Clock, Pace};
-pub use cluster::{Cluster, User};
+pub use cluster::{Cluster, User, objects};
 pub use error::SimError;
 pub use fault::{Fault, FaultId, Trouble};
 pub use fleet::{Fleet, FleetBuilder};

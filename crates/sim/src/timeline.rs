@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 use crate::clock::{later, stamp};
 use crate::cluster::Inner;
 use crate::fault::{Fault, Trouble};
+use crate::managed::Writer;
 use crate::patch;
 use crate::yaml;
 
@@ -83,11 +84,12 @@ struct Moment {
 #[derive(Debug)]
 enum Action {
     /// The whole state of an object.
-    Set(Value),
+    Set(Value, Writer),
     /// A merge patch for one that is there.
     Change {
         object: Value,
         with: Value,
+        by: Writer,
     },
     Remove(Value),
     Fault(Trouble),
@@ -103,6 +105,8 @@ struct Step {
     object: Option<Value>,
     patch: Option<Value>,
     with: Option<Value>,
+    /// The field manager that writes; a controller of the control plane if none is named.
+    by: Option<String>,
     delete: Option<Value>,
     fault: Option<String>,
     heal: Option<String>,
@@ -171,10 +175,11 @@ impl Timeline {
             let trouble = |text: &String| {
                 trouble(text).ok_or_else(|| TimelineError::Fault { step: number, text: text.clone() })
             };
+            let by = step.by.as_deref().map(Writer::named).unwrap_or_default();
             let mut actions = Vec::new();
-            actions.extend(step.object.clone().map(Action::Set));
+            actions.extend(step.object.clone().map(|object| Action::Set(object, by.clone())));
             if let Some(object) = step.patch.clone() {
-                actions.push(Action::Change { object, with: step.with.clone().unwrap_or(json!({})) });
+                actions.push(Action::Change { object, by, with: step.with.clone().unwrap_or(json!({})) });
             }
             actions.extend(step.delete.clone().map(Action::Remove));
             actions.extend(step.fault.as_ref().map(trouble).transpose()?.map(Action::Fault));
@@ -240,19 +245,19 @@ fn recorded(text: &str) -> Option<Vec<Step>> {
 fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     let now = inner.fleet.clock.now();
     match action {
-        Action::Set(object) => {
+        Action::Set(object, by) => {
             let object = filled(object, now, begin);
             if let Ok(target) = inner.target_of(&object) {
-                let _ = inner.impose_completed(&target, object, complete);
+                let _ = inner.impose_completed(&target, object, by, complete);
             }
         }
-        Action::Change { object, with } => {
+        Action::Change { object, with, by } => {
             let Ok(target) = inner.target_of(object) else { return };
             let changed = |mut current: Value| {
                 patch::merge(&mut current, filled(with, now, begin), true);
                 Some(current)
             };
-            inner.impose_change(&target, changed, complete);
+            inner.impose_change(&target, by, changed, complete);
         }
         Action::Fault(trouble) => drop(inner.fault(Fault::new(trouble.clone()))),
         Action::Heal(trouble) => inner.heal_trouble(trouble),

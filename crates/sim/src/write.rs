@@ -11,6 +11,7 @@ use crate::cluster::Inner;
 use crate::crd;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::{Resource, Version};
+use crate::managed::Writer;
 use crate::store::{Object, ShelfId, Store, Texts};
 
 /// What a request is about.
@@ -31,6 +32,7 @@ pub(crate) struct Wanted {
     pub(crate) dry_run: bool,
     /// What becomes of fields that the schema does not know.
     pub(crate) unknown_fields: UnknownFields,
+    pub(crate) writer: Writer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +96,7 @@ impl Target {
         self.resource.version(&self.version)
     }
 
-    fn has_status(&self) -> bool {
+    pub(crate) fn has_status(&self) -> bool {
         self.described().is_some_and(|version| version.status)
     }
 
@@ -106,7 +108,7 @@ impl Target {
         object.tree(&self.api_version(), &self.resource.kind)
     }
 
-    fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
+    pub(crate) fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
         ApiError::invalid(&self.resource.group, &self.resource.kind, name, causes)
     }
 }
@@ -246,13 +248,14 @@ impl Inner {
         if target.has_status() && self.does.on(Behaviour::CreateDropsStatus) {
             admission::fresh_status(&resource, &mut body);
         }
-        let warnings = self.complete(&target, &mut body, wanted)?;
-        let faults = admission::metadata_faults(&body);
+        let warnings = self.complete(&target, &Value::Null, &mut body, wanted)?;
+        let faults = admission::metadata_faults(&resource, &body);
         if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
             return Err(target.invalid(&name, faults));
         }
-        keep_by_kubernetes(&resource, &mut body);
-        let texts = Texts::of(&body, &self.fleet.interner);
+        admission::keep_by_kubernetes(&resource, &mut body);
+        self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body);
+        let texts = self.texts(&body);
         let mut store = self.store();
         self.check_home(&store, &target)?;
         if store.get(target.shelf, &target.key()).is_some() && self.does.on(Behaviour::CreateRefusesTwice) {
@@ -307,10 +310,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Defaults and checks an object; gives what the client is to be warned of.
-    fn complete(&self, target: &Target, object: &mut Value, wanted: &Wanted) -> Answered<Vec<String>> {
+    /// Defaults and checks an object that was `before` (null for a new one); returns the warnings for the client.
+    fn complete(
+        &self,
+        target: &Target,
+        before: &Value,
+        object: &mut Value,
+        wanted: &Wanted,
+    ) -> Answered<Vec<String>> {
         let resource = &target.resource;
         let mut warnings = Vec::new();
+        if self.does.on(Behaviour::Warnings) {
+            warnings = admission::finalizer_warnings(resource, before, object);
+        }
         admission::default(resource, object);
         let name = texts_of(&object["metadata"]["name"]).to_owned();
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
@@ -379,21 +391,20 @@ impl Inner {
         if part == Part::Main {
             self.count_generation(target, &before, &mut after);
         }
-        let warnings = self.complete(target, &mut after, wanted)?;
-        if self.does.on(Behaviour::MetadataChecked) {
-            let faults = admission::metadata_faults(&after);
-            if !faults.is_empty() {
-                return Err(target.invalid(&target.name, faults));
-            }
+        let warnings = self.complete(target, &before, &mut after, wanted)?;
+        let faults = admission::metadata_faults(resource, &after);
+        if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
+            return Err(target.invalid(&target.name, faults));
         }
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
-            check_finalizers(target, &before, &after)?;
+            admission::check_finalizers(target, &before, &after)?;
         }
-        let texts = Texts::of(&after, &self.fleet.interner);
+        self.manage(target, &[part], &wanted.writer, &before, &mut after);
+        let texts = self.texts(&after);
         if wanted.dry_run && self.does.on(Behaviour::DryRunUpdate) {
             return Ok(Written { object: Arc::new(current.with(texts)), warnings });
         }
-        if deleting && is_free(resource, &after) && self.does.on(Behaviour::LastFinalizerRemoves) {
+        if deleting && admission::is_free(resource, &after) && self.does.on(Behaviour::LastFinalizerRemoves) {
             let last = current.with(texts.clone());
             let gone = store.remove(target.shelf, &target.key(), Some(texts));
             drop(store);
@@ -573,8 +584,8 @@ impl Inner {
         }
         let mut after = before.clone();
         self.mark(resource, &mut after, deletion);
-        let gone = is_free(resource, &after);
-        let texts = Texts::of(&after, &self.fleet.interner);
+        let gone = admission::is_free(resource, &after);
+        let texts = self.texts(&after);
         if deletion.dry_run && self.does.on(Behaviour::DryRunDelete) {
             return Ok(Deleted { object: Arc::new(current.with(texts)), gone });
         }
@@ -648,8 +659,8 @@ impl Inner {
     }
 
     /// Writes an object as it is, status and all: what a recorded state or a controller says is not questioned.
-    pub(crate) fn impose(&self, target: &Target, object: Value) -> Answered<Arc<Object>> {
-        self.impose_completed(target, object, |_| ())
+    pub(crate) fn impose(&self, target: &Target, object: Value, by: &Writer) -> Answered<Arc<Object>> {
+        self.impose_completed(target, object, by, |_| ())
     }
 
     /// As [`impose`](Inner::impose); `complete` sees it last, with all its metadata.
@@ -657,9 +668,10 @@ impl Inner {
         &self,
         target: &Target,
         object: Value,
+        by: &Writer,
         complete: impl FnOnce(&mut Value),
     ) -> Answered<Arc<Object>> {
-        self.impose_in(self.store(), target, object, complete)
+        self.impose_in(self.store(), target, object, by, complete)
     }
 
     /// As [`impose`](Inner::impose), of what `change` makes of the object as it is: nobody writes it between the two.
@@ -667,13 +679,14 @@ impl Inner {
     pub(crate) fn impose_change(
         &self,
         target: &Target,
+        by: &Writer,
         change: impl FnOnce(Value) -> Option<Value>,
         complete: impl FnOnce(&mut Value),
     ) {
         let store = self.store();
         let current = store.get(target.shelf, &target.key()).map(|current| target.tree(current));
         if let Some(object) = current.and_then(change) {
-            let _ = self.impose_in(store, target, object, complete);
+            let _ = self.impose_in(store, target, object, by, complete);
         }
     }
 
@@ -682,6 +695,7 @@ impl Inner {
         mut store: MutexGuard<'_, Store>,
         target: &Target,
         mut object: Value,
+        by: &Writer,
         complete: impl FnOnce(&mut Value),
     ) -> Answered<Arc<Object>> {
         self.check_kind(target, &mut object)?;
@@ -739,11 +753,21 @@ impl Inner {
         }
         if !verbatim {
             admission::default(&target.resource, &mut object);
-            keep_by_kubernetes(&target.resource, &mut object);
+            admission::keep_by_kubernetes(&target.resource, &mut object);
         }
         complete(&mut object);
-        let interner = &self.fleet.interner;
-        let texts = if verbatim { Texts::recorded(&object, interner) } else { Texts::of(&object, interner) };
+        let texts = if verbatim {
+            Texts::recorded(&object, &self.fleet.interner)
+        } else {
+            self.manage(
+                &target,
+                &[Part::Main, Part::Status],
+                by,
+                before.as_ref().unwrap_or(&Value::Null),
+                &mut object,
+            );
+            self.texts(&object)
+        };
         if let Some(current) = current.filter(|current| current.says(&texts)) {
             return Ok(current);
         }
@@ -760,36 +784,4 @@ impl Inner {
             self.changed(target, &gone, true);
         }
     }
-}
-
-/// A namespace goes only when what is in it has gone.
-fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
-    if resource.is("", "namespaces")
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.insert("finalizers".to_owned(), json!(["kubernetes"]));
-    }
-}
-
-/// Whether nothing keeps an object that is to go.
-fn is_free(resource: &Resource, object: &Value) -> bool {
-    let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
-    none(&object["metadata"]["finalizers"])
-        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-        && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
-}
-
-fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
-    let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let old = of(before);
-    let new: Vec<String> =
-        of(after).iter().filter(|name| !old.contains(name)).map(Value::to_string).collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let what = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        new.join(", ")
-    );
-    Err(target.invalid(&target.name, vec![Cause::forbidden("metadata.finalizers", &what)]))
 }

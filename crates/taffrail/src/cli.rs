@@ -155,7 +155,7 @@ impl Command {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct SourceArguments {
-    /// Ask the cluster of this context; may be given more than once [default: the current context]
+    /// Ask the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
@@ -265,6 +265,10 @@ pub(crate) struct GetArguments {
     #[arg(value_enum)]
     pub(crate) what: What,
 
+    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    #[arg(value_name = "APP")]
+    pub(crate) name: Vec<AppQuery>,
+
     /// Only apps declared in this namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
@@ -329,8 +333,12 @@ pub(crate) struct ExplainArguments {
 
     /// Only apps declared, and objects, in this namespace [default: all; of objects of live clusters that of the
     /// context]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
+
+    /// Apps of all namespaces, which is the default
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
 
     /// Only in these clusters, by the names in the lists
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -450,8 +458,12 @@ impl From<SortBy> for SortField {
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
     /// The app is declared in this namespace
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
+
+    /// It may be declared in any namespace, which is the default
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
 
     /// Only in these clusters, by the names in the lists
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

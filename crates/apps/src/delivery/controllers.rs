@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use taffrail_status::json::Value;
 
-use super::{Declaration, argo, time};
+use super::{Declaration, argo, by, time, written};
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Body, Objects, Observed};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
@@ -81,7 +81,7 @@ pub(crate) struct Stopped {
     pub(crate) key: ObjectKey,
     pub(crate) since: Option<Timestamp>,
     /// In words that follow the name of the controller.
-    pub(crate) how: &'static str,
+    pub(crate) how: String,
 }
 
 impl Controller {
@@ -117,7 +117,11 @@ fn stopped(observed: &Observed<'_>) -> Option<Stopped> {
         return None;
     }
     let since = object.condition("Available").and_then(|it| time(it.get("lastTransitionTime")));
-    let how = if wanted == 0 { "is scaled to 0" } else { "has no Pod that is available" };
+    let replicas = ["spec", "replicas"];
+    let (since, how) = match wanted {
+        0 => (written(object, &replicas).or(since), format!("is scaled to 0{}", by(object, &replicas))),
+        _ => (since, "has no Pod that is available".to_owned()),
+    };
     Some(Stopped { key: observed.key.clone(), since, how })
 }
 

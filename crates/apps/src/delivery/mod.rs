@@ -362,13 +362,23 @@ fn dedup(keys: &mut Vec<ObjectKey>) {
     keys.retain(|key| seen.insert(key.clone()));
 }
 
-/// Returns the time at which a field got its value, as far as the API server's notes of who wrote what tell.
+/// Returns the time at which a field got its value, as far as managed fields tell it.
 pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    last_write(object, path).map(|(when, _)| when)
+}
+
+/// Returns the field manager that gave a field its value, for messages: ` (by kubectl)`, or nothing.
+pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
+    let author = last_write(object, path).and_then(|(_, author)| author);
+    author.map(|author| format!(" (by {author})")).unwrap_or_default()
+}
+
+fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     let managers = object.at(&["metadata", "managedFields"])?.items()?;
     let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
-    wrote.filter_map(|entry| time(entry.get("time"))).max()
+    wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 
 /// Returns the time at which an app was suspended, where managed fields tell it.

@@ -177,14 +177,12 @@ async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
     })
     .await;
     let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
-    let begun = Instant::now();
     let timeout = Duration::from_millis(1500);
     let error = cluster.with_timeout(timeout).list(&ListRequest::all(&things())).await.unwrap_err();
     assert!(
         matches!(error, ReadError::Timeout { phase: Phase::Headers | Phase::Body | Phase::Reading, .. }),
         "{error:?}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use crate::clock::{later, stamp};
 use crate::cluster::Inner;
 use crate::error::Answered;
+use crate::managed::Writer;
 use crate::store::Object;
 use crate::write::Target;
 
@@ -268,7 +269,7 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
         change(&mut object);
         (object != before).then_some(object)
     };
-    inner.impose_change(target, changed, |_| ());
+    inner.impose_change(target, &Writer::default(), changed, |_| ());
     if !is_ending {
         return;
     }
@@ -296,7 +297,7 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
 /// Creates an object as a controller does.
 fn create(inner: &Inner, object: Value) {
     if let Ok(target) = inner.target_of(&object) {
-        let _ = inner.impose(&target, object);
+        let _ = inner.impose(&target, object, &Writer::default());
     }
 }
 

@@ -14,6 +14,7 @@ use crate::behaviour::{Behaviour, Behaviours};
 use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Scale;
+use crate::managed::Writer;
 use crate::patch;
 use crate::selector::Selector;
 use crate::store::Object;
@@ -200,7 +201,10 @@ fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
         "Ignore" => UnknownFields::Ignore,
         _ => UnknownFields::Warn,
     };
-    Ok(Wanted { dry_run: !values.is_empty(), unknown_fields })
+    let agent = asked.header(header::USER_AGENT).split('/').next().unwrap_or_default();
+    let name = [asked.query.get("fieldManager"), agent, "unknown"].into_iter().find(|name| !name.is_empty());
+    let writer = Writer::named(&name.unwrap_or_default().chars().take(128).collect::<String>());
+    Ok(Wanted { dry_run: !values.is_empty(), unknown_fields, writer })
 }
 
 fn deletion(asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
@@ -384,7 +388,8 @@ fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale:
         }
         _ => return Err(ApiError::method_not_allowed()),
     };
-    let wanted = wanted(asked, "UpdateOptions", does)?;
+    let mut wanted = wanted(asked, "UpdateOptions", does)?;
+    wanted.writer.subresource = "scale";
     let written = inner.update(target, Part::Main, &wanted, |current| {
         let sent = change(scale_of(&current, scale))?;
         let mut changed = current;

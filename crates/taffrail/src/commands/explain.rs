@@ -104,6 +104,11 @@ enum Name<'t> {
 
 impl<'t> Name<'t> {
     fn parse(text: &'t str) -> Result<Name<'t>, Complaint> {
+        // A name in full has as many parts as that of an object.
+        let query = text.parse::<AppQuery>().ok().filter(|query| query.cluster().is_some());
+        if let Some(query) = query {
+            return Ok(Name::Words { text, query });
+        }
         match text.parse() {
             Ok(key) => Ok(Name::Key(key)),
             Err(_) => match text.parse() {
@@ -208,7 +213,9 @@ fn choose<'l>(
     for name in names {
         let apps = match name {
             Name::Key(_) => None,
-            Name::Words { query, .. } => Some(query.clone().within(namespace).find(list)),
+            Name::Words { query, .. } => {
+                Some(query.clone().within(namespace).find_in(list, &arguments.cluster))
+            }
         };
         let refusal = match apps {
             Some(Ok(apps)) => {

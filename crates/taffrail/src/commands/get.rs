@@ -11,6 +11,7 @@ use taffrail_apps::view::{self, text};
 use taffrail_apps::{App, AppError, AppList, Scope, ScopeState, full_name};
 use taffrail_status::Status;
 
+use super::named;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     if let Some(namespace) = &arguments.namespace {
         list.apps.retain(|app| app.app.namespace == *namespace);
     }
+    named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     check_kinds(&filter.kinds, &list)?;
     filter.apps(&mut list, &fleet.clusters());
     match arguments.what {
@@ -103,6 +105,10 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
             let complaint = Complaint::usage(format!("{option} is about apps, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
         }
+    }
+    if *what == What::Clusters && !arguments.name.is_empty() {
+        let complaint = Complaint::usage("clusters are not chosen by the names of apps");
+        return Err(complaint.hint(format!("{} get clusters --cluster NAME", program::name())));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
         return Err(Complaint::usage("clusters can be sorted by name or status"));
@@ -239,6 +245,10 @@ impl Shown<'_> {
     fn names(&self) -> io::Result<()> {
         let mut out = answer::programs();
         match self.arguments.what {
+            // Of one cluster it goes without saying.
+            What::Apps if self.fleet.snapshots.len() > 1 => self.list.apps.iter().try_for_each(|app| {
+                say!(out, "{}/{}", printable(&app.app.target), printable(&full_name(&app.app)))
+            }),
             What::Apps => {
                 self.list.apps.iter().try_for_each(|app| say!(out, "{}", printable(&full_name(&app.app))))
             }

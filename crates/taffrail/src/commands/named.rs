@@ -1,5 +1,7 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
+use std::collections::BTreeSet;
+
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 
 use super::get::check_clusters;
@@ -37,7 +39,7 @@ pub(super) fn find<'l>(
     which: &NameArguments,
     list: &'l AppList,
 ) -> Result<Vec<&'l App>, Complaint> {
-    let error = match name.clone().within(which.namespace.as_deref()).find(list) {
+    let error = match name.clone().within(which.namespace.as_deref()).find_in(list, &which.cluster) {
         Ok(mut found) => {
             let inside = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
             let elsewhere: Vec<String> = found.iter().map(|app| app.app.target.clone()).collect();
@@ -51,6 +53,26 @@ pub(super) fn find<'l>(
         Err(error) => error,
     };
     Err(refused(command, &error, list))
+}
+
+/// Keeps the apps of a list that have one of these names, if any are given.
+pub(super) fn keep(
+    command: &str,
+    names: &[AppQuery],
+    namespace: Option<&str>,
+    list: &mut AppList,
+) -> Result<(), Complaint> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut keys = BTreeSet::new();
+    for name in names {
+        let found = name.clone().within(namespace).all(list);
+        let found = found.map_err(|error| refused(command, &error, list))?;
+        keys.extend(found.into_iter().map(|app| app.app.clone()));
+    }
+    list.apps.retain(|app| keys.contains(&app.app));
+    Ok(())
 }
 
 /// Why a name leads to no app, and which one does.

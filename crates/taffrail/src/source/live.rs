@@ -94,12 +94,18 @@ pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Compl
     Ok(kubeconfig(arguments)?.names().map(str::to_owned).collect())
 }
 
-/// The names with those of all contexts in place of a pattern such as `prod-*`.
+/// The names, also several with commas between them, with those of all contexts in place of a pattern such as `prod-*`.
 fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Complaint> {
     let mut found = Vec::new();
-    for name in names {
+    let is_known = |name: &str| kubeconfig.names().any(|known| known == name);
+    // A name may have a comma in it; where there is no such context, it stands between two names.
+    let split = names.iter().flat_map(|name| match is_known(name) {
+        true => vec![name.as_str()],
+        false => name.split(',').filter(|part| !part.is_empty()).collect(),
+    });
+    for name in split {
         if !name.contains('*') {
-            found.push(name.clone());
+            found.push(name.to_owned());
             continue;
         }
         let before = found.len();

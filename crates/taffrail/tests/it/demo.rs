@@ -13,7 +13,7 @@ use super::terminal::Terminal;
 use super::{command, taffrail};
 
 /// A demo without a terminal, in a folder of its own.
-struct Demo {
+pub(super) struct Demo {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     folder: tempfile::TempDir,
@@ -23,7 +23,7 @@ struct Demo {
 }
 
 impl Demo {
-    fn start(arguments: &[&str]) -> Demo {
+    pub(super) fn start(arguments: &[&str]) -> Demo {
         let folder = tempfile::tempdir().unwrap();
         let mut command = command(&[&["demo"], arguments].concat());
         command.env("XDG_RUNTIME_DIR", folder.path()).stdout(Stdio::piped()).stdin(Stdio::null());
@@ -39,15 +39,24 @@ impl Demo {
         Demo { child, lines, folder, kubeconfig, first }
     }
 
-    fn ask(&self, arguments: &[&str]) -> super::Answer {
-        let kubeconfig = self.kubeconfig.to_str().unwrap();
-        // A machine with much else to do takes its time.
-        let where_from = ["--all-contexts", "--timeout", "60s", "--kubeconfig", kubeconfig];
+    pub(super) fn ask(&self, arguments: &[&str]) -> super::Answer {
+        // A machine with much else to do takes its time; where a command has a time of its own, that is said already.
+        let has_time = arguments.contains(&"--request-timeout");
+        let where_from: &[&str] = match has_time {
+            true => &["--all-contexts"],
+            false => &["--all-contexts", "--timeout", "60s"],
+        };
+        self.ask_plainly(&[arguments, where_from].concat())
+    }
+
+    /// Asks with nothing but the kubeconfig.
+    pub(super) fn ask_plainly(&self, arguments: &[&str]) -> super::Answer {
+        let where_from = ["--kubeconfig", self.kubeconfig.to_str().unwrap()];
         taffrail(&[arguments, &where_from].concat(), "")
     }
 
     /// What `explain` says of an app in a cluster.
-    fn explain(&self, app: &str, cluster: &str) -> Value {
+    pub(super) fn explain(&self, app: &str, cluster: &str) -> Value {
         let answer = self.ask(&["explain", app, "--cluster", cluster, "-o", "json"]).json();
         // Of one there is no list.
         answer["items"].as_array().map_or(answer.clone(), |items| items[0].clone())
@@ -161,8 +170,10 @@ fn what_goes_wrong_first_is_explained_and_a_dark_cluster_is_unknown() {
     let (kind, reason, message) = cause(&payments);
     assert_eq!((&*kind, &*reason), ("ReplicaSet", "FailedCreate"), "{message}");
     let before = changed(&payments);
-    assert_eq!(before[0], "quota of ResourceQuota team: - > used: pods=6, limited: pods=6", "{before:?}");
-    assert!(before[1].starts_with("revision of Kustomization payments: wave-1@sha1:"), "{before:?}");
+    assert_eq!(before[0], "spec of Deployment api: - > -", "{before:?}");
+    assert_eq!(payments["changed"][0]["by"], "kustomize-controller", "{payments}");
+    assert_eq!(before[1], "quota of ResourceQuota team: - > used: pods=6, limited: pods=6", "{before:?}");
+    assert!(before[2].starts_with("revision of Kustomization payments: wave-1@sha1:"), "{before:?}");
     assert!(message.contains("exceeded quota: team"), "{message}");
 
     // The cluster that is dark takes the words about its apps with it, wherever they are declared.

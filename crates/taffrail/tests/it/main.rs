@@ -16,6 +16,7 @@ mod get;
 mod golden;
 mod hostile;
 mod manifests;
+mod newcomer;
 mod one_status;
 mod output_docs;
 mod problem;

@@ -510,10 +510,10 @@ fn a_dump_cannot_be_changed() {
     let answer = taffrail(&["suspend", "shop", "--from", example], "");
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
-    let answer = taffrail(&["suspend", "shop", "--from", example, "--dry-run", "client"], "");
+    let answer = taffrail(&["suspend", "shop", "--from", example, "--dry-run=client"], "");
     assert_eq!(answer.code, 0);
     assert!(answer.stdout.starts_with("Kustomization flux-system/shop in eu-1\n"), "{}", answer.stdout);
-    let answer = taffrail(&["suspend", "no-such-app", "--from", example, "--dry-run", "client"], "");
+    let answer = taffrail(&["suspend", "no-such-app", "--from", example, "--dry-run=client"], "");
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("no-such-app"), "{}", answer.stderr);
 }

@@ -130,7 +130,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
             let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
             let newest = renewed?.into_iter().max()?;
             let key = leases.first().map(|lease| lease.key.clone())?;
-            Some((key, Some(newest), "does not renew its lease"))
+            Some((key, Some(newest), "does not renew its lease".to_owned()))
         };
         if let Some((key, since, how)) = stopped.or_else(lease) {
             let message = format!("{} {how}: {}", deliverer.name, deliverer.means);

@@ -6,7 +6,7 @@ use taffrail_status::json::Value;
 
 use super::ground::{Ground, found, is_set, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
-use crate::delivery::{flux, written};
+use crate::delivery::{by, flux, written};
 use crate::identity::{Delivery, ObjectKey};
 use crate::sync::SyncState;
 use crate::view::command;
@@ -25,19 +25,26 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
 
 /// Apps that their tool was told to leave alone.
 fn apps(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned)> = BTreeMap::new();
+    let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in ground.declared().filter(|(_, app, _)| app.suspended) {
         let since = written(&observed.object, &["spec", "suspend"]);
-        let (places, objects) = suspended.entry(app.app.delivery).or_default();
+        let (places, objects, authors) = suspended.entry(app.app.delivery).or_default();
+        authors.insert(by(&observed.object, &["spec", "suspend"]));
         places.push(place);
         objects.push((observed.key.clone(), since));
     }
-    let made = |(delivery, (places, objects)): (Delivery, (Vec<usize>, Concerned))| {
+    let made = |(delivery, (places, objects, mut authors)): (
+        Delivery,
+        (Vec<usize>, Concerned, BTreeSet<String>),
+    )| {
+        // Several authors would be a list that says less than the apps themselves.
+        let by = authors.pop_first().filter(|_| authors.is_empty()).unwrap_or_default();
         let message = match places.len() {
-            1 => "is suspended: what changes at its source, or by hand in the cluster, is not put right"
-                .to_owned(),
+            1 => format!(
+                "is suspended{by}: what changes at its source, or by hand in the cluster, is not put right"
+            ),
             number => format!(
-                "{number} apps are suspended: what changes at their sources, or by hand in the cluster, is not put right"
+                "{number} apps are suspended{by}: what changes at their sources, or by hand in the cluster, is not put right"
             ),
         };
         let next = ground.taffrail(&["get", "apps", "--suspended", "--delivery", delivery.as_str()], "");

@@ -7,6 +7,7 @@ mod crds;
 mod deletion;
 mod discovery;
 mod lists;
+mod managers;
 mod patches;
 mod representations;
 mod selectors;
@@ -57,6 +58,7 @@ fn all() -> Vec<&'static Case> {
         streams::CASES,
         representations::CASES,
         writes::CASES,
+        managers::CASES,
         patches::CASES,
         deletion::CASES,
         subresources::CASES,
@@ -69,7 +71,7 @@ fn all() -> Vec<&'static Case> {
 }
 
 fn builder() -> FleetBuilder {
-    Fleet::builder().seed(1).nodes(1)
+    Fleet::builder().seed(1).nodes(1).managers(true)
 }
 
 /// A simulated server, and what keeps it alive.

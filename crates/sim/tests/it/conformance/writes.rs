@@ -38,6 +38,7 @@ super::cases! { "writes":
     GenerationCountsAnnotations generation_of_deployments_counts_annotations,
     BodyLimit a_body_has_a_limit,
     Warnings who_uses_what_is_deprecated_is_warned,
+    Warnings finalizers_of_custom_resources_are_only_warned_about,
     MetadataOnly a_write_can_be_answered_with_metadata,
     NamespaceMatches an_update_says_no_other_namespace,
     TooLargeVersion whoever_is_ahead_is_told_to_come_again,
@@ -268,6 +269,21 @@ async fn finalizers_are_checked(api: &Api) -> Result<()> {
     let refused = api.post(&maps, sent).await?;
     let message = "metadata.finalizers[0]: Invalid value: \"a\": name is neither a standard finalizer name nor is it fully qualified";
     refused.fails(422, "Invalid", message)?;
+    Ok(())
+}
+
+async fn finalizers_of_custom_resources_are_only_warned_about(api: &Api) -> Result<()> {
+    let widgets = api.widgets(|_| {}).await?;
+    let mut widget = widgets.widget("a", json!({"size": 1}));
+    widget["metadata"]["finalizers"] = json!(["finalizers.example.com"]);
+    let created = api.post(&widgets.path, widget).await?;
+    created.code(201)?;
+    let warning = r#"299 - "metadata.finalizers: \"finalizers.example.com\": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers""#;
+    ensure!(created.header("warning") == warning, "{}", created.header("warning"));
+    let mut widget = created.body.clone();
+    widget["spec"]["size"] = json!(2);
+    let updated = api.put(&format!("{}/a", widgets.path), widget).await?.ok()?;
+    ensure!(updated.header("warning").is_empty(), "{}", updated.header("warning"));
     Ok(())
 }
 

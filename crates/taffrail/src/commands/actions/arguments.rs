@@ -66,8 +66,11 @@ pub(crate) struct ActionArguments {
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 
-    /// Only show what would be written
-    #[arg(long, value_enum, value_name = "BY", num_args = 0..=1, default_value_t = DryRun::None, default_missing_value = "client")]
+    /// Only show what would be written; without a value as --dry-run=client
+    #[arg(
+        long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
+        default_missing_value = "client"
+    )]
     pub(crate) dry_run: DryRun,
 
     /// Form of the answer

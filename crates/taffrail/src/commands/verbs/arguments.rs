@@ -137,8 +137,11 @@ pub(crate) struct ActingArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Only show what would be written
-    #[arg(long, value_enum, value_name = "BY", default_value_t = DryRun::None)]
+    /// Only show what would be written; without a value as --dry-run=client
+    #[arg(
+        long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
+        default_missing_value = "client"
+    )]
     pub(crate) dry_run: DryRun,
 
     /// Form of the answer

@@ -13,7 +13,8 @@ use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, W
 use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey};
 
 use crate::cli::ViewArguments;
-use crate::complaint::{Complaint, Exit};
+use crate::complaint::{Complaint, Exit, advise};
+use crate::output::printable;
 use crate::source::{Follow, Wanted};
 
 pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
@@ -101,6 +102,10 @@ impl Question {
     }
 
     fn answer(self, view: &ViewArguments) -> Result<Exit, Complaint> {
+        if let Some(word) = self.asked.likely_app() {
+            let word = printable(word);
+            advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
+        }
         let begun = Instant::now();
         let mut follow = Follow::start(view, &self.reads())?.by_watches();
         for complaint in &follow.fleet().complaints {

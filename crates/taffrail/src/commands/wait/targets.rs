@@ -1,5 +1,6 @@
 //! What the words of the command line stand for in each cluster.
 
+use taffrail_apps::filter;
 use taffrail_apps::wait::{Selection, Target, Until};
 use taffrail_apps::{AppQuery, GroupKind, InvalidAppQuery, ObjectKey, is_namespaced};
 use taffrail_cluster::Discovery;
@@ -157,6 +158,16 @@ impl Asked {
         }
     }
 
+    /// A word that stands alone and is no kind that Kubernetes has: the name of an app, more likely than a kind.
+    pub(super) fn likely_app(&self) -> Option<&str> {
+        match self.words.as_slice() {
+            [Word::Kind(kind)] if self.labels.is_none() && !kind.contains('.') && !is_known_kind(kind) => {
+                Some(kind)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether only apps are waited for.
     pub(super) fn is_of_apps(&self) -> bool {
         self.words.is_empty()
@@ -229,6 +240,50 @@ impl Asked {
             }
         }
     }
+}
+
+/// Kinds that one may wait for all objects of, beside those that clusters add.
+const KINDS: [&str; 21] = [
+    "Pod",
+    "Service",
+    "Node",
+    "Namespace",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "ReplicationController",
+    "ResourceQuota",
+    "ServiceAccount",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Ingress",
+    "HorizontalPodAutoscaler",
+    "PodDisruptionBudget",
+];
+
+/// Kinds of those who deliver and of definitions, which are waited for as often.
+const ADDED_KINDS: [&str; 10] = [
+    "CustomResourceDefinition",
+    "APIService",
+    "Kustomization",
+    "HelmRelease",
+    "GitRepository",
+    "Application",
+    "ApplicationSet",
+    "RootSync",
+    "RepoSync",
+    "ResourceGroup",
+];
+
+fn is_known_kind(word: &str) -> bool {
+    let mut kinds = KINDS.iter().chain(&ADDED_KINDS);
+    kinds.any(|kind| filter::is_kind(word, &ObjectKey::new("", *kind, "", "")))
 }
 
 #[cfg(test)]

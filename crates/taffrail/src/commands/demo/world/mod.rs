@@ -2,6 +2,7 @@
 
 mod objects;
 mod template;
+mod tools;
 mod troubles;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use taffrail_apps::yaml;
 use taffrail_sim::{Cluster, Fleet, SimError, TimelineError};
+use tokio::task::JoinSet;
 
+use objects::Made;
 use template::UnknownPlaceholder;
 
 /// How long the fleet has been there when the demo begins.
@@ -81,7 +84,7 @@ struct Member {
     label: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
     apps: BTreeMap<String, App>,
@@ -101,6 +104,8 @@ impl Declared {
 /// The fleet. It ends when this is dropped.
 pub(super) struct World {
     _fleet: Fleet,
+    /// What the tools' controllers do.
+    _tools: JoinSet<()>,
     pub(super) clusters: Vec<Cluster>,
     /// The region of each cluster, in the same order.
     pub(super) regions: Vec<String>,
@@ -117,6 +122,7 @@ impl World {
             .start_at(start)
             .held()
             .nodes(NODES)
+            .managers(true)
             .missing_images(troubles::missing_images())
             .start()
             .await?;
@@ -127,8 +133,8 @@ impl World {
         let servers = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
         let made = objects::all(&declared, seed, &servers, start)?;
         for cluster in &clusters {
-            for text in made.get(cluster.name()).into_iter().flatten() {
-                cluster.apply_yaml(text)?;
+            for made in made.get(cluster.name()).into_iter().flatten() {
+                made.apply(cluster)?;
             }
         }
         // Everything has rolled out long ago.
@@ -139,11 +145,17 @@ impl World {
         troubles::begin(&declared, &clusters, seed)?;
         fleet.advance(skip);
         clusters.iter().for_each(Cluster::keep_leases);
+        let mut tools = JoinSet::new();
+        for cluster in &clusters {
+            let all = made.get(cluster.name()).into_iter().flatten();
+            let told = all.map(Made::told).collect::<Result<Vec<_>, _>>()?.concat();
+            tools::listen(&mut tools, cluster.clone(), told);
+        }
         if !hold {
             fleet.release();
         }
         let regions = declared.clusters.into_iter().map(|member| member.region).collect();
-        Ok(World { _fleet: fleet, clusters, regions })
+        Ok(World { _fleet: fleet, _tools: tools, clusters, regions })
     }
 
     /// The kubeconfig of all its clusters.

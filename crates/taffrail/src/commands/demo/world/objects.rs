@@ -8,12 +8,68 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use taffrail_apps::{ObjectKey, inventory, yaml};
+use taffrail_sim::{Cluster, SimError};
 
 use super::template::{Values, hash};
+use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
-/// The texts of each cluster, by its name.
-type Texts = BTreeMap<String, Vec<String>>;
+/// Objects that a cluster applies.
+pub(super) struct Made {
+    text: String,
+    /// The field manager that applies them.
+    manager: &'static str,
+    /// The Argo CD app whose mark they carry.
+    tracked_by: Option<String>,
+}
+
+/// What is made in each cluster, by its name.
+type Texts = BTreeMap<String, Vec<Made>>;
+
+impl Made {
+    fn new(text: String, manager: &'static str) -> Made {
+        Made { text, manager, tracked_by: None }
+    }
+
+    /// The objects that controllers of Flux and Argo CD listen to.
+    pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
+        Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
+    }
+
+    /// Applies the objects. A namespace belongs to the app that made it first.
+    pub(super) fn apply(&self, cluster: &Cluster) -> Result<(), SimError> {
+        for mut object in taffrail_sim::objects(&self.text)? {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let (namespace, name) =
+                (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+            if kind == "Namespace" && cluster.get("v1", "Namespace", "", &name).is_some() {
+                continue;
+            }
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            if let Some(app) = &self.tracked_by {
+                object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] =
+                    json!(format!("{app}:{group}/{kind}:{namespace}/{name}"));
+            }
+            cluster.apply_by(object, self.manager, status_manager(group, &kind))?;
+        }
+        Ok(())
+    }
+}
+
+/// The field manager that writes the status of objects of a kind.
+pub(super) fn status_manager(group: &str, kind: &str) -> &'static str {
+    match (group, kind) {
+        ("source.toolkit.fluxcd.io", _) => "source-controller",
+        ("kustomize.toolkit.fluxcd.io", _) => "kustomize-controller",
+        ("helm.toolkit.fluxcd.io", _) => "helm-controller",
+        ("argoproj.io", "ApplicationSet") => "argocd-applicationset-controller",
+        ("argoproj.io", _) => "argocd-application-controller",
+        ("configsync.gke.io", _) => "reconciler-manager",
+        ("kpt.dev", _) => "resource-group-controller",
+        _ => "kube-controller-manager",
+    }
+}
 
 /// A custom kind.
 #[derive(Debug, Deserialize)]
@@ -39,6 +95,53 @@ enum Delivery {
     Label,
 }
 
+impl Delivery {
+    /// The field manager that applies what an app consists of.
+    fn manager(self) -> &'static str {
+        match self {
+            Delivery::Kustomization => "kustomize-controller",
+            Delivery::HelmRelease => "helm-controller",
+            Delivery::Application => "argocd-controller",
+            Delivery::ConfigSync => "configsync",
+            Delivery::Kpt => "kpt",
+            Delivery::Helm => "helm",
+            Delivery::Label => "kubectl-client-side-apply",
+        }
+    }
+
+    /// The field manager that applies what declares an app.
+    fn declarer(self) -> &'static str {
+        match self {
+            Delivery::HelmRelease => "kustomize-controller",
+            Delivery::Application | Delivery::ConfigSync => "kubectl",
+            own => own.manager(),
+        }
+    }
+}
+
+/// The field manager that applies what is in a namespace of a cluster.
+pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) -> &'static str {
+    let member = declared.clusters.iter().find(|member| member.name == cluster);
+    let found = member.into_iter().flat_map(deliveries).find_map(|(delivery, apps)| {
+        let is_here = |name: &String| declared.apps.get(name).is_some_and(|app| app.namespace == namespace);
+        apps.iter().any(is_here).then_some(delivery)
+    });
+    found.map_or("kubectl", Delivery::manager)
+}
+
+/// The apps of a cluster, by how they are delivered.
+fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
+    [
+        (Delivery::Kustomization, &member.flux_kustomization),
+        (Delivery::HelmRelease, &member.flux_helmrelease),
+        (Delivery::Application, &member.argo_application),
+        (Delivery::ConfigSync, &member.config_sync),
+        (Delivery::Kpt, &member.kpt),
+        (Delivery::Helm, &member.helm),
+        (Delivery::Label, &member.label),
+    ]
+}
+
 /// All objects of all clusters.
 pub(super) fn all(
     declared: &Declared,
@@ -49,20 +152,11 @@ pub(super) fn all(
     let definitions = definitions()?;
     let mut texts: Texts = BTreeMap::new();
     for member in &declared.clusters {
-        texts.entry(member.name.clone()).or_default().push(definitions.clone());
+        let made = Made::new(definitions.clone(), "kubectl");
+        texts.entry(member.name.clone()).or_default().push(made);
     }
     for member in &declared.clusters {
-        use Delivery::{Application, ConfigSync, Helm, HelmRelease, Kpt, Kustomization, Label};
-        let deliveries = [
-            (Kustomization, &member.flux_kustomization),
-            (HelmRelease, &member.flux_helmrelease),
-            (Application, &member.argo_application),
-            (ConfigSync, &member.config_sync),
-            (Kpt, &member.kpt),
-            (Helm, &member.helm),
-            (Label, &member.label),
-        ];
-        for (delivery, apps) in deliveries {
+        for (delivery, apps) in deliveries(member) {
             for name in apps {
                 let app = declared.app(name)?;
                 let one = One { seed, servers, since, member, name, app, delivery };
@@ -115,7 +209,9 @@ struct One<'o> {
 impl One<'_> {
     fn write(&self, texts: &mut Texts) -> Result<(), WorldError> {
         let here = texts.entry(self.member.name.clone()).or_default();
-        here.push(self.namespace(&self.app.namespace)?);
+        let tracked_by = (self.delivery == Delivery::Application).then(|| self.application_name());
+        let made = |text| Made { text, manager: self.delivery.manager(), tracked_by: tracked_by.clone() };
+        here.push(self.own_namespace()?);
         for (workload, replicas) in &self.app.workloads {
             let has_volume = self.app.volume.as_ref() == Some(workload);
             let (mut mounts, mut volumes) = (json!([]), json!([]));
@@ -132,12 +228,13 @@ impl One<'_> {
                 self.values().with("workload", workload).with("replicas", replicas).with("image", image);
             let values = values.with("mounts", mounts).with("volumes", volumes);
             if has_volume {
-                here.push(values.fill(include_str!("templates/volume.yaml"))?);
+                here.push(made(values.fill(include_str!("templates/volume.yaml"))?));
             }
-            here.push(values.fill(include_str!("templates/workload.yaml"))?);
+            here.push(made(values.fill(include_str!("templates/workload.yaml"))?));
         }
         if let Some(quota) = self.app.quota {
-            here.push(self.values().with("quota", quota).fill(include_str!("templates/quota.yaml"))?);
+            let values = self.values().with("quota", quota);
+            here.push(made(values.fill(include_str!("templates/quota.yaml"))?));
         }
         self.declare(texts)
     }
@@ -149,7 +246,8 @@ impl One<'_> {
             Delivery::Application => self.member.from.as_ref().unwrap_or(own),
             _ => own,
         };
-        let mut add = |text: String| texts.entry(home.clone()).or_default().push(text);
+        let manager = self.delivery.declarer();
+        let mut add = |text: String| texts.entry(home.clone()).or_default().push(Made::new(text, manager));
         match self.delivery {
             Delivery::Label => {}
             Delivery::Kustomization => {
@@ -189,10 +287,7 @@ impl One<'_> {
             }
             Delivery::Application => {
                 add(self.namespace("argocd")?);
-                self.application().into_iter().try_for_each(|text| {
-                    add(text?);
-                    Ok::<(), WorldError>(())
-                })?;
+                texts.entry(home.clone()).or_default().extend(self.application()?);
             }
         }
         Ok(())
@@ -213,7 +308,17 @@ impl One<'_> {
     }
 
     fn namespace(&self, name: &str) -> Result<String, WorldError> {
-        Ok(Values::default().with("namespace", name).fill(include_str!("templates/namespace.yaml"))?)
+        let values = Values::default().with("namespace", name).with("labels", "{}").with("annotations", "{}");
+        Ok(values.fill(include_str!("templates/namespace.yaml"))?)
+    }
+
+    /// The namespace of the app, with the tool's marks where it is part of the app.
+    fn own_namespace(&self) -> Result<Made, WorldError> {
+        if !self.objects().iter().any(|key| key.kind == "Namespace") {
+            return Ok(Made::new(self.namespace(&self.app.namespace)?, "kubectl"));
+        }
+        let text = self.values().fill(include_str!("templates/namespace.yaml"))?;
+        Ok(Made::new(text, self.delivery.manager()))
     }
 
     fn commit(&self) -> String {
@@ -246,6 +351,9 @@ impl One<'_> {
             }),
             Delivery::ConfigSync => json!({
                 "configmanagement.gke.io/managed": "enabled",
+                "config.k8s.io/owning-inventory": format!(
+                    "{}_{}", if self.name == "root-sync" { SYNC_NAMESPACE } else { &self.app.namespace }, self.name
+                ),
                 "configsync.gke.io/manager": if self.name == "root-sync" { ":root".to_owned() } else { format!("{}_{}", self.app.namespace, self.name) },
             }),
             Delivery::Kpt => {
@@ -336,17 +444,15 @@ impl One<'_> {
     }
 
     /// The Application, with what makes it where it is for another cluster.
-    fn application(&self) -> Vec<Result<String, WorldError>> {
+    fn application(&self) -> Result<Vec<Made>, WorldError> {
         let is_own = self.member.from.is_none();
         let server = match self.servers.get(&self.member.name) {
             Some(server) if !is_own => server.as_str(),
             _ => "https://kubernetes.default.svc",
         };
-        let mut application = self.name.to_owned();
         let mut owners = json!([]);
         let mut texts = Vec::new();
         if !is_own {
-            application = format!("{}-{}", self.name, self.member.name);
             // The set is the same text for each cluster; so is its uid, which comes from its name.
             let uid = uuid(&hash(self.seed, &["applicationset", self.name], 32));
             owners = json!([{
@@ -357,12 +463,9 @@ impl One<'_> {
             let values = self.values().with("open", "{{").with("close", "}}").with("uid", uid);
             let values =
                 values.with("packedName", pack(&self.member.name)).with("packedServer", pack(server));
-            for template in [
-                include_str!("templates/argo-cluster.yaml"),
-                include_str!("templates/argo-applicationset.yaml"),
-            ] {
-                texts.push(values.fill(template).map_err(WorldError::from));
-            }
+            texts.push(Made::new(values.fill(include_str!("templates/argo-cluster.yaml"))?, "argocd-server"));
+            let text = values.fill(include_str!("templates/argo-applicationset.yaml"))?;
+            texts.push(Made { text, manager: "argocd-controller", tracked_by: Some("fleet".to_owned()) });
         }
         let resource = |key: &ObjectKey| {
             let mut resource = json!({
@@ -393,12 +496,29 @@ impl One<'_> {
             }
         }
         let path = self.app.path.as_deref().unwrap_or(&self.member.name);
-        let values = self.values().with("application", application).with("owners", owners).with("path", path);
+        let values = self
+            .values()
+            .with("application", self.application_name())
+            .with("owners", owners)
+            .with("path", path);
         let values =
             values.with("server", server).with("commit", self.commit()).with("now", Timestamp::now());
         let values = values.with("resources", json!(resources));
-        texts.push(values.fill(include_str!("templates/argo-application.yaml")).map_err(WorldError::from));
-        texts
+        let text = values.fill(include_str!("templates/argo-application.yaml"))?;
+        texts.push(match self.name {
+            "fleet" => Made::new(text, "kubectl"),
+            _ if is_own => Made { text, manager: "argocd-controller", tracked_by: Some("fleet".to_owned()) },
+            _ => Made::new(text, "argocd-applicationset-controller"),
+        });
+        Ok(texts)
+    }
+
+    /// The name of its Application.
+    fn application_name(&self) -> String {
+        match self.member.from {
+            None => self.name.to_owned(),
+            Some(_) => format!("{}-{}", self.name, self.member.name),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use taffrail_sim::{Cluster, Timeline};
 
-use super::objects::{artifact, revision};
+use super::objects::{artifact, manager_in, revision, status_manager};
 use super::template::{fill, hash};
 use super::{Declared, WorldError};
 
@@ -46,6 +46,7 @@ struct Scene {
 /// A trouble in one cluster, as it is in each round.
 struct Part<'p> {
     seed: u64,
+    declared: &'p Declared,
     cluster: &'p str,
     branch: &'p str,
     servers: Vec<(String, String)>,
@@ -82,6 +83,27 @@ impl Part<'_> {
         }
     }
 
+    /// A step with the field manager that writes, where it does not name one: the controller of the kind where it is about the
+    /// status, else the tool that delivers into the namespace.
+    fn written(&self, mut step: Value) -> Value {
+        let of = |key: &str| step.get(key).filter(|object| object.is_object());
+        let Some(object) = of("object").or_else(|| of("patch")) else { return step };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let is_of_status = step["with"].get("status").is_some();
+        let manager = match &*kind {
+            "Event" => text(&object["reportingComponent"]),
+            "Node" => "kubelet".to_owned(),
+            _ if is_of_status => status_manager(group, &kind).to_owned(),
+            _ => manager_in(self.declared, self.cluster, &text(&object["metadata"]["namespace"])).to_owned(),
+        };
+        if let Some(step) = step.as_object_mut() {
+            step.entry("by").or_insert(Value::String(manager));
+        }
+        step
+    }
+
     /// What happens here in a round.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
@@ -91,7 +113,8 @@ impl Part<'_> {
                 .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
             for scene in scenes.into_iter().filter(|scene| scene.clusters.iter().any(|it| it == self.cluster))
             {
-                steps.push(serde_json::json!({"at": scene.at, "steps": scene.steps}));
+                let written = scene.steps.into_iter().map(|step| self.written(step)).collect::<Vec<_>>();
+                steps.push(serde_json::json!({"at": scene.at, "steps": written}));
             }
         }
         Ok(Timeline::read(&Value::Array(steps).to_string())?)
@@ -107,10 +130,16 @@ pub(super) fn begin(declared: &Declared, clusters: &[Cluster], seed: u64) -> Res
         let member = declared.clusters.iter().find(|member| member.name == cluster.name());
         let branch = member.map(|member| member.branch.clone()).unwrap_or_default();
         let name = cluster.name().to_owned();
-        let (servers, states) = (servers.clone(), states.clone());
+        let (declared, servers, states) = (declared.clone(), servers.clone(), states.clone());
         let timeline = move |round| {
-            let part =
-                Part { seed, cluster: &name, branch: &branch, servers: servers.clone(), states: &states };
+            let part = Part {
+                seed,
+                declared: &declared,
+                cluster: &name,
+                branch: &branch,
+                servers: servers.clone(),
+                states: &states,
+            };
             part.timeline(round)
         };
         // One that can be read once can be read always: only hashes and versions differ.

@@ -1,0 +1,364 @@
+//! Field managers: which client wrote which fields of an object, and when, as kube-apiserver keeps it for every update.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::behaviour::Behaviour;
+use crate::clock::stamp;
+use crate::cluster::Inner;
+use crate::kinds::Resource;
+use crate::store::Texts;
+use crate::write::{Part, Target};
+
+/// The client that writes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Writer {
+    /// Its name; empty for the controllers of the simulation.
+    pub(crate) name: String,
+    /// Who writes the status in one go with the rest, where that is another one; empty where it is not.
+    pub(crate) status: String,
+    /// The subresource that it writes through, but `status`, which the part that is written says.
+    pub(crate) subresource: &'static str,
+}
+
+/// The names of metadata that belong to the server.
+const OF_SERVER: [&str; 10] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Parts that every object of a built-in kind has, empty ones too: no write adds them.
+const ALWAYS_THERE: [&str; 8] =
+    ["metadata", "spec", "status", "strategy", "updateStrategy", "template", "jobTemplate", "containers"];
+
+/// Maps of built-in kinds that are written as a whole.
+const ATOMIC: [&str; 10] = [
+    "selector",
+    "nodeSelector",
+    "labelSelector",
+    "claimRef",
+    "configMapKeyRef",
+    "secretKeyRef",
+    "fieldRef",
+    "resourceFieldRef",
+    "involvedObject",
+    "roleRef",
+];
+
+/// A set of fields, as the tree that `fieldsV1` is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Fields {
+    /// The path up to here is in the set.
+    is_member: bool,
+    children: BTreeMap<String, Fields>,
+}
+
+impl Fields {
+    fn read(value: &Value) -> Fields {
+        let members = value.as_object();
+        let children = members.into_iter().flatten().filter(|(key, _)| *key != ".");
+        let children: BTreeMap<String, Fields> =
+            children.map(|(key, value)| (key.clone(), Fields::read(value))).collect();
+        let is_member = children.is_empty() || members.is_some_and(|members| members.contains_key("."));
+        Fields { is_member, children }
+    }
+
+    fn write(&self) -> Value {
+        let mut members = Map::new();
+        if self.is_member && !self.children.is_empty() {
+            members.insert(".".to_owned(), json!({}));
+        }
+        members.extend(self.children.iter().map(|(key, child)| (key.clone(), child.write())));
+        Value::Object(members)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_member && self.children.is_empty()
+    }
+
+    fn child(&mut self, key: String) -> &mut Fields {
+        self.children.entry(key).or_default()
+    }
+
+    fn add(&mut self, other: Fields) {
+        self.is_member |= other.is_member;
+        for (key, child) in other.children {
+            self.child(key).add(child);
+        }
+    }
+
+    /// Takes the paths of another set away; where `below` says so, with all that is below them.
+    fn subtract(&mut self, other: &Fields, below: bool) {
+        if other.is_member {
+            self.is_member = false;
+            if below {
+                self.children.clear();
+            }
+        }
+        self.children.retain(|key, child| {
+            if let Some(other) = other.children.get(key) {
+                child.subtract(other, below);
+            }
+            !child.is_empty()
+        });
+    }
+
+    /// Drops what is nothing but a way to nowhere.
+    fn prune(&mut self) {
+        self.children.retain(|_, child| {
+            child.prune();
+            !child.is_empty()
+        });
+    }
+}
+
+/// The fields that a write touched, and those that it removed.
+#[derive(Debug, Default)]
+struct Difference {
+    touched: Fields,
+    removed: Fields,
+}
+
+/// How the elements of a list are told apart.
+enum Elements {
+    /// They are not: the list is one value.
+    Atomic,
+    /// By themselves.
+    Set,
+    /// By the values of these members, in the order of their names.
+    Keyed(&'static [&'static str]),
+}
+
+/// How the elements of a list are told apart. Custom resources have schemas for that, which the simulation does not ask; their
+/// metadata is that of all objects.
+fn elements(custom: bool, path: &[&str]) -> Elements {
+    let [above @ .., field] = path else { return Elements::Atomic };
+    match *field {
+        "finalizers" if above == ["metadata"] => return Elements::Set,
+        "ownerReferences" => return Elements::Keyed(&["uid"]),
+        _ if custom => return Elements::Atomic,
+        _ => {}
+    }
+    match *field {
+        "containers" | "initContainers" | "env" | "volumes" => Elements::Keyed(&["name"]),
+        "volumeMounts" => Elements::Keyed(&["mountPath"]),
+        "conditions" => Elements::Keyed(&["type"]),
+        "podIPs" | "hostIPs" => Elements::Keyed(&["ip"]),
+        "ports" if above.contains(&"containers") => Elements::Keyed(&["containerPort", "protocol"]),
+        "ports" if above == ["spec"] => Elements::Keyed(&["port", "protocol"]),
+        _ => Elements::Atomic,
+    }
+}
+
+/// The elements of a list by their keys; `None` where one has no key, or two have the same.
+fn keyed<'v>(list: &'v [Value], keys: &Elements) -> Option<BTreeMap<String, &'v Value>> {
+    let key = |element: &Value| match keys {
+        Elements::Atomic => None,
+        Elements::Set => Some(format!("v:{element}")),
+        Elements::Keyed(names) => {
+            let members: Option<BTreeMap<&str, &Value>> =
+                names.iter().map(|name| Some((*name, element.get(name)?))).collect();
+            Some(format!("k:{}", json!(members?)))
+        }
+    };
+    let found: Option<BTreeMap<String, &Value>> = list.iter().map(|it| Some((key(it)?, it))).collect();
+    found.filter(|found| found.len() == list.len())
+}
+
+/// Compares a field before and after a write.
+fn compare<'v>(
+    custom: bool,
+    path: &mut Vec<&'v str>,
+    before: Option<&'v Value>,
+    after: Option<&'v Value>,
+) -> Difference {
+    let mut found = Difference::default();
+    let there = |value: Option<&'v Value>| value.filter(|value| !value.is_null());
+    let (before, after) = (there(before), there(after));
+    if before == after {
+        return found;
+    }
+    let Some(after) = after else {
+        found.removed.is_member = true;
+        return found;
+    };
+    let field = path.last().copied().unwrap_or_default();
+    let is_kept = !custom && ALWAYS_THERE.contains(&field);
+    match after {
+        Value::Object(members) if custom || !ATOMIC.contains(&field) => {
+            let old = before.and_then(Value::as_object);
+            found.touched.is_member = members.is_empty() || old.is_none() && !is_kept;
+            let gone = old.into_iter().flatten().filter(|(key, _)| !members.contains_key(*key));
+            let names = members.iter().chain(gone).map(|(key, _)| key);
+            for name in names {
+                path.push(name);
+                let below = compare(custom, path, old.and_then(|old| old.get(name)), members.get(name));
+                path.pop();
+                found.take(format!("f:{name}"), below);
+            }
+        }
+        Value::Array(list) => {
+            let keys = elements(custom, path);
+            let old = before.and_then(Value::as_array);
+            let (new, old) = (keyed(list, &keys), old.map_or(Some(BTreeMap::new()), |old| keyed(old, &keys)));
+            let (Some(new), Some(old)) = (new, old) else {
+                found.touched.is_member = true;
+                return found;
+            };
+            found.touched.is_member = before.is_none() && !is_kept;
+            let gone = old.keys().filter(|key| !new.contains_key(*key));
+            for key in new.keys().chain(gone) {
+                // An element is no part that is always there, whatever list it is of.
+                path.push("");
+                let below = compare(custom, path, old.get(key).copied(), new.get(key).copied());
+                path.pop();
+                found.take(key.clone(), below);
+            }
+        }
+        _ => found.touched.is_member = true,
+    }
+    found
+}
+
+impl Difference {
+    fn take(&mut self, key: String, below: Difference) {
+        if !below.touched.is_empty() {
+            self.touched.children.insert(key.clone(), below.touched);
+        }
+        if !below.removed.is_empty() {
+            self.removed.children.insert(key, below.removed);
+        }
+    }
+}
+
+/// The parts of an object that have managers, its status or the rest.
+fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
+    let mut all = object.as_object().cloned().unwrap_or_default();
+    if part == Part::Status {
+        all.retain(|key, _| key == "status");
+        return Value::Object(all);
+    }
+    all.retain(|key, _| !(matches!(key.as_str(), "apiVersion" | "kind") || has_status && key == "status"));
+    if let Some(metadata) = all.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
+    }
+    Value::Object(all)
+}
+
+/// The controller of the control plane that writes a part of an object.
+fn controller(resource: &Resource, part: Part) -> &'static str {
+    let is_of_node = resource.is("", "pods") || resource.is("", "nodes");
+    if is_of_node && part == Part::Status { "kubelet" } else { "kube-controller-manager" }
+}
+
+impl Writer {
+    /// A client with a name.
+    pub(crate) fn named(name: &str) -> Writer {
+        Writer { name: name.to_owned(), ..Writer::default() }
+    }
+
+    /// The name that its part of a write is noted by.
+    fn of_part<'w>(&'w self, resource: &Resource, part: Part) -> &'w str {
+        match part {
+            Part::Status if !self.status.is_empty() => &self.status,
+            _ if !self.name.is_empty() => &self.name,
+            part => controller(resource, part),
+        }
+    }
+}
+
+impl Inner {
+    fn keeps_managers(&self) -> bool {
+        self.fleet.options.managers && self.does.on(Behaviour::ManagedFields)
+    }
+
+    /// The texts of an object, with its managers where the fleet keeps them.
+    pub(crate) fn texts(&self, object: &Value) -> Texts {
+        let interner = &self.fleet.interner;
+        if self.keeps_managers() { Texts::recorded(object, interner) } else { Texts::of(object, interner) }
+    }
+
+    /// Notes who wrote what differs between parts of an object and what they were; `before` is null for a new object.
+    pub(crate) fn manage(
+        &self,
+        target: &Target,
+        parts: &[Part],
+        writer: &Writer,
+        before: &Value,
+        after: &mut Value,
+    ) {
+        if !self.keeps_managers() {
+            return;
+        }
+        let resource = &target.resource;
+        let api_version = target.api_version();
+        let entries = before["metadata"]["managedFields"].as_array();
+        let mut entries = entries.cloned().unwrap_or_default();
+        for part in parts.iter().copied() {
+            if part == Part::Status && !target.has_status() {
+                continue;
+            }
+            let parts = [before, &*after].map(|object| part_of(object, part, target.has_status()));
+            let [old, new] = &parts;
+            let mut found = compare(resource.custom, &mut Vec::new(), Some(old), Some(new));
+            // The root and `metadata` are of every object.
+            found.touched.is_member = false;
+            if let Some(metadata) = found.touched.children.get_mut("f:metadata") {
+                metadata.is_member = false;
+            }
+            found.touched.prune();
+            for entry in &mut entries {
+                let mut fields = Fields::read(&entry["fieldsV1"]);
+                fields.subtract(&found.touched, false);
+                fields.subtract(&found.removed, true);
+                entry["fieldsV1"] = fields.write();
+            }
+            let name = writer.of_part(resource, part);
+            let subresource = if part == Part::Status { "status" } else { writer.subresource };
+            let own = entries.iter().position(|entry| {
+                entry["manager"] == name
+                    && entry["operation"] == "Update"
+                    && entry["apiVersion"] == api_version
+                    && entry["subresource"].as_str().unwrap_or_default() == subresource
+            });
+            if !found.touched.is_empty() {
+                let mut entry = match own {
+                    Some(own) => entries.remove(own),
+                    None => json!({
+                        "manager": name, "operation": "Update", "apiVersion": api_version, "fieldsType": "FieldsV1",
+                        "fieldsV1": {},
+                    }),
+                };
+                let mut fields = Fields::read(&entry["fieldsV1"]);
+                fields.is_member = false;
+                fields.add(found.touched);
+                entry["fieldsV1"] = fields.write();
+                entry["time"] = json!(stamp(self.fleet.clock.now()));
+                if !subresource.is_empty() {
+                    entry["subresource"] = json!(subresource);
+                }
+                entries.push(entry);
+            }
+            entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
+        }
+        let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        entries.sort_by_cached_key(|entry| {
+            ["operation", "time", "manager", "apiVersion", "subresource"].map(|key| text(entry, key))
+        });
+        let Some(metadata) = after["metadata"].as_object_mut() else { return };
+        if entries.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        }
+    }
+}

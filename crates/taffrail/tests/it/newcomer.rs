@@ -1,0 +1,202 @@
+//! What one meets who tries the demo: each verb and action on what each tool delivers, who changed what, and flags as one guesses them.
+
+use super::demo::Demo;
+
+/// A cluster, the contexts that have what is about it, and an app in it.
+type Place = (&'static str, &'static str, &'static str);
+
+fn ask(demo: &Demo, place: Place, words: &[&str]) -> super::Answer {
+    let (cluster, contexts, app) = place;
+    let mut all = [words, &[app, "--context", contexts, "--cluster", cluster]].concat();
+    // Those that write have a time of their own.
+    let timeout = match words[0] {
+        "reconcile" | "suspend" | "resume" => "--request-timeout",
+        _ => "--timeout",
+    };
+    all.extend([timeout, "60s"]);
+    demo.ask_plainly(&all)
+}
+
+fn is_suspended(demo: &Demo, place: Place) -> bool {
+    let answer = ask(demo, place, &["get", "apps"]);
+    let (_, contexts, name) = place;
+    let row = answer.stdout.lines().find(|line| line.contains(name));
+    let row = row.unwrap_or_else(|| panic!("{contexts}: {}{}", answer.stdout, answer.stderr));
+    row.to_lowercase().contains("suspended")
+}
+
+#[test]
+fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
+    let demo = Demo::start(&["--skip", "60s", "--hold"]);
+    // A Kustomization, a HelmRelease, an Application for its own cluster and one for another.
+    for place in [
+        ("eu-1", "eu-1", "search"),
+        ("eu-1", "eu-1", "cache"),
+        ("eu-hub", "eu-hub", "dashboards"),
+        ("ap-1", "eu-hub,ap-1", "gateway-ap-1"),
+    ] {
+        let works = |words: &[&str]| {
+            let answer = ask(&demo, place, words);
+            assert_eq!(answer.code, 0, "{words:?} {place:?}: {}{}", answer.stdout, answer.stderr);
+        };
+        works(&["reconcile", "--dry-run"]);
+        works(&["reconcile", "--dry-run=server"]);
+        works(&["reconcile"]);
+        works(&["suspend", "--dry-run"]);
+        assert!(!is_suspended(&demo, place), "{place:?}");
+        works(&["suspend"]);
+        assert!(is_suspended(&demo, place), "{place:?}");
+        works(&["resume"]);
+        assert!(!is_suspended(&demo, place), "{place:?}");
+    }
+    // What has no controller that could be told says so.
+    for place in [
+        ("us-edge", "us-edge", "tills"),
+        ("us-edge", "us-edge", "telemetry"),
+        ("eu-1", "eu-1", "prometheus"),
+        ("eu-1", "eu-1", "feedback"),
+    ] {
+        for verb in ["reconcile", "suspend", "resume"] {
+            let answer = ask(&demo, place, &[verb]);
+            assert_eq!(answer.code, 2, "{verb} {place:?}: {}{}", answer.stdout, answer.stderr);
+            assert!(answer.stderr.contains("error:"), "{verb} {place:?}: {}", answer.stderr);
+        }
+    }
+}
+
+/// Does each action that is offered for an object; a parameter gets a value that fits all of them.
+fn do_all(demo: &Demo, context: &str, namespace: &str, object: &str, wanted: &[&str]) {
+    let where_from = ["-n", namespace, "--context", context, "--timeout", "60s"];
+    for action in wanted {
+        let params: &[&str] = if *action == "scale" { &["--param", "replicas=3"] } else { &[] };
+        for dry_run in [&["--dry-run"][..], &["--dry-run=server"], &[]] {
+            let words = [&["action", action, object], params, dry_run, &where_from].concat();
+            let answer = demo.ask_plainly(&words);
+            assert_eq!(answer.code, 0, "{words:?}: {}{}", answer.stdout, answer.stderr);
+        }
+    }
+}
+
+#[test]
+fn each_action_works_on_what_each_tool_of_the_demo_delivers() {
+    let demo = Demo::start(&["--skip", "60s", "--hold"]);
+    for (context, namespace, object) in [
+        ("eu-1", "search", "deploy/query"),
+        ("eu-1", "cache", "deploy/valkey"),
+        ("ap-1", "gateway", "deploy/envoy"),
+        ("us-edge", "tills", "deploy/till"),
+        ("us-edge", "telemetry", "deploy/collector"),
+        ("eu-1", "monitoring", "deploy/prometheus-server"),
+        ("eu-1", "feedback", "deploy/feedback"),
+    ] {
+        do_all(&demo, context, namespace, object, &["restart", "scale", "pause", "resume"]);
+    }
+    let verbs = ["reconcile", "suspend", "resume"];
+    do_all(&demo, "eu-1", "flux-system", "kustomization/search", &verbs);
+    do_all(&demo, "eu-1", "cache", "helmrelease/cache", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "gitrepository/search", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "helmrepository/charts", &verbs);
+    do_all(&demo, "eu-1", "flux-system", "helmchart/cache-cache", &verbs);
+    let offered = demo.ask_plainly(&[
+        "actions",
+        "application/dashboards",
+        "-n",
+        "argocd",
+        "--context",
+        "eu-hub",
+        "-o",
+        "json",
+        "--timeout",
+        "60s",
+    ]);
+    let offered = offered.json();
+    let items = offered["items"].as_array().unwrap_or_else(|| panic!("{offered}"));
+    let names: Vec<&str> = items.iter().filter_map(|action| action["name"].as_str()).collect();
+    assert_eq!(names.len(), 2, "{offered}");
+    do_all(&demo, "eu-hub", "argocd", "application/dashboards", &names);
+}
+
+#[test]
+fn who_changed_an_object_of_the_demo_has_an_answer() {
+    // Somebody has scaled a controller of Flux to nothing by hand.
+    let demo = Demo::start(&["--skip", "225s", "--hold"]);
+    let trust = |context: &str| {
+        let answer = demo.ask_plainly(&["trust", "--context", context, "--timeout", "60s", "-o", "json"]);
+        assert!(answer.code < 2, "{}", answer.stderr);
+        answer.stdout
+    };
+    let doubts = trust("eu-3");
+    assert!(doubts.contains("kustomize-controller is scaled to 0 (by kubectl)"), "{doubts}");
+    let doubts = trust("us-2");
+    assert!(doubts.contains("is suspended (by flux)"), "{doubts}");
+    let scaled = demo.ask_plainly(&[
+        "action",
+        "scale",
+        "deploy/kustomize-controller",
+        "-n",
+        "flux-system",
+        "--context",
+        "eu-1",
+        "--param",
+        "replicas=0",
+        "--timeout",
+        "60s",
+    ]);
+    assert_eq!(scaled.code, 0, "{}", scaled.stderr);
+    let doubts = trust("eu-1");
+    assert!(doubts.contains("kustomize-controller is scaled to 0 (by taffrail)"), "{doubts}");
+}
+
+#[test]
+fn names_and_flags_are_taken_as_one_guesses_them() {
+    let demo = Demo::start(&["--skip", "2s", "--hold"]);
+    let ask = |words: &[&str]| demo.ask_plainly(&[words, &["--timeout", "60s"]].concat());
+    // Two apps in the same namespace of different clusters, delivered in different ways, are one name in one cluster.
+    let tree = ask(&["tree", "telemetry", "--context", "ap-1,us-edge", "--cluster", "us-edge", "-o", "json"]);
+    assert_eq!(tree.code, 0, "{}", tree.stderr);
+    assert_eq!(tree.json()["items"].as_array().map(Vec::len), Some(1), "{}", tree.stdout);
+    let both = ask(&[
+        "get",
+        "apps",
+        "shop",
+        "flux-helmrelease/cache/cache",
+        "-A",
+        "--context",
+        "eu-1,eu-2",
+        "-o",
+        "json",
+    ]);
+    let both = both.json();
+    let names: Vec<&str> =
+        both["items"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names.len(), 4, "{both}");
+    assert!(names.iter().all(|name| ["shop", "cache"].contains(name)), "{both}");
+    // What a list names, every command takes.
+    let named = ask(&["get", "apps", "cache", "-o", "name", "--context", "eu-1,eu-2"]).stdout;
+    assert_eq!(named, "eu-1/flux-helmrelease/cache/cache\neu-2/flux-helmrelease/cache/cache\n");
+    let name = named.lines().last().unwrap();
+    for command in ["app", "tree", "trust", "events", "explain"] {
+        let answer = ask(&[command, name, "--context", "eu-1,eu-2", "-o", "json"]);
+        assert!(answer.code < 2, "{command}: {}", answer.stderr);
+        // `trust` says of each cluster that it was looked at.
+        let is_of_other = answer.stdout.contains("\"cluster\": \"eu-1\"");
+        assert!(command == "trust" || !is_of_other, "{command}: {}", answer.stdout);
+    }
+    let none = ask(&["get", "apps", "shpo", "--context", "eu-1"]);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+    assert!(none.stderr.contains("did you mean"), "{}", none.stderr);
+    for words in
+        [["app", "shop"], ["tree", "shop"], ["trust", "shop"], ["events", "shop"], ["explain", "shop"]]
+    {
+        let answer = ask(&[&words[..], &["-A", "--context", "eu-1"]].concat());
+        assert!(answer.code < 2, "{words:?}: {}", answer.stderr);
+    }
+    let wrong = ask(&["get", "apps", "--context", "eu-1,nowhere"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("nowhere"), "{}", wrong.stderr);
+    // Of a cluster that no one can reach, so that it is told before anything is heard of one.
+    let hinted = super::taffrail(&["wait", "shop", "--kubeconfig", "/nonexistent"], "");
+    assert!(hinted.stderr.contains("app/shop"), "{}", hinted.stderr);
+    let plain = super::taffrail(&["wait", "deploy", "--kubeconfig", "/nonexistent"], "");
+    assert!(!plain.stderr.contains("app/deploy"), "{}", plain.stderr);
+}
