@@ -42,12 +42,10 @@ pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> Co
     if !near.is_empty() {
         return complaint.hint(format!("did you mean {}?", near.join(", ")));
     }
-    if known.is_empty() {
+    if known.is_empty() || known.len() > MAX_NAMED {
         return complaint
             .hint("kinds are written as kubectl takes them: deploy, deployments.apps, Certificate");
     }
-    let more = known.len().saturating_sub(MAX_NAMED);
-    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-    let named: Vec<&str> = known.iter().map(String::as_str).take(MAX_NAMED).collect();
-    complaint.hint(format!("there are: {}{more}", named.join(", ")))
+    let named: Vec<&str> = known.iter().map(String::as_str).collect();
+    complaint.hint(format!("there are: {}", named.join(", ")))
 }
