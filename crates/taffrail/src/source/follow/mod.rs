@@ -1,7 +1,7 @@
 //! Live clusters, followed: what was read once is watched from then on.
 //!
 //! The plan of reads is that of [`super::live`]; each read becomes a scope that lists and then watches. What changes goes
-//! into the same [`Snapshot`]s, so a view cannot tell a followed fleet from one that was read just now.
+//! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 mod again;
 mod intake;
