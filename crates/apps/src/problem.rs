@@ -9,7 +9,7 @@ use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Objects, Observed, Scope};
-use crate::sync::SyncState;
+use crate::sync::{SyncState, shorten};
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
@@ -266,7 +266,12 @@ fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Probl
         _ => {}
     }
     if app.suspended {
-        let message = "its delivery tool was told to leave it alone";
+        let message = match flux::newer(&app.sync) {
+            Some(newer) => {
+                format!("its delivery tool was told to leave it alone; the source has {}", shorten(newer))
+            }
+            None => "its delivery tool was told to leave it alone".to_owned(),
+        };
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
         found.push(about(problem).since(since).says(message));

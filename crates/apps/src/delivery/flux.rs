@@ -200,12 +200,15 @@ pub(crate) fn problems(
     found
 }
 
+/// Returns the wanted revision where another one is applied.
+pub(crate) fn newer(sync: &Sync) -> Option<&str> {
+    let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
+    (!is_chart_of(applied, desired)).then_some(desired)
+}
+
 /// Returns true where the wanted revision is applied, and a change of the object itself is what is not.
-fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
-    let is_applied = match (&sync.applied, &sync.desired) {
-        (Some(applied), Some(desired)) => is_chart_of(applied, desired),
-        _ => false,
-    };
+pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
+    let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
     let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
     let generation = number(declaring.object.at(&["metadata", "generation"]));
     let ready = declaring.object.condition("Ready");
