@@ -4,12 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_status::Status;
 
 use crate::apps::{App, Resource};
-use crate::delivery::{self, Declaration, argo, config_sync, controllers, flux, helm};
+use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Objects, Observed, Scope};
-use crate::sync::SyncState;
+use crate::sync::{SyncState, shorten};
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
@@ -177,7 +177,14 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
-    found.extend(delivered(app, home, now));
+    let delivered = delivered(app, home, now);
+    // Of objects out of reach there is no time but that at which their tool lost sight of them.
+    let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
+    if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
+        let timeless = found.iter_mut().filter(|it| it.axis == Axis::Health && it.state == "Unknown");
+        timeless.for_each(|it| it.since = it.since.or(unknown.since));
+    }
+    found.extend(delivered);
     found.sort_by_key(|problem| (problem.severity, problem.axis));
     found.extend(unconfirmed(resources));
     let mut told: Vec<(Axis, String)> = Vec::new();
@@ -253,12 +260,18 @@ fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Probl
         }
         SyncState::Unknown if !trouble.is_empty() => {
             let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
-            found.push(about(problem).since(failed_at()).says(trouble));
+            let since = declaring.as_ref().and_then(|observed| unknown_since(app.delivery, observed));
+            found.push(about(problem).since(since).says(trouble));
         }
         _ => {}
     }
     if app.suspended {
-        let message = "its delivery tool was told to leave it alone";
+        let message = match flux::newer(&app.sync) {
+            Some(newer) => {
+                format!("its delivery tool was told to leave it alone; the source has {}", shorten(newer))
+            }
+            None => "its delivery tool was told to leave it alone".to_owned(),
+        };
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
         found.push(about(problem).since(since).says(message));
@@ -301,11 +314,22 @@ pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Pr
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }
 
+/// Returns since when a tool cannot tell how a sync stands.
+fn unknown_since(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
+    match delivery {
+        Delivery::ArgoApplication => argo::incomparable_since(&declaring.object),
+        _ => failed_at(delivery, declaring),
+    }
+}
+
 fn failed_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     let object = &declaring.object;
     match delivery {
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
-            delivery::time(object.condition("Ready")?.get("lastTransitionTime"))
+            let ready = object.condition("Ready")?;
+            // One that is True changed when all was well.
+            let is_true = ready.get("status").is_some_and(|status| status.is_str("True"));
+            delivery::time(ready.get("lastTransitionTime")).filter(|_| !is_true)
         }
         Delivery::ArgoApplication => argo::failed_at(object),
         Delivery::ConfigSync => config_sync::failed_at(object),

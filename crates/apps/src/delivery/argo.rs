@@ -200,7 +200,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let phase = operation.and_then(|operation| text(operation, &["phase"])).unwrap_or_default();
     let requested = object.at(&["operation"]).is_some_and(|operation| !operation.is_null());
     let compares = compared.and_then(|compared| text(compared, &["status"])).unwrap_or_default();
-    let error = condition(object, &["ComparisonError", "InvalidSpecError", "UnknownError"]);
+    let error = condition(object, &INCOMPARABLE);
     let failed = matches!(&*phase, "Failed" | "Error") && (attempted.is_none() || attempted == desired);
     let (state, trouble) = match &*compares {
         _ if is_skipped => (SyncState::Suspended, None),
@@ -238,12 +238,23 @@ pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
     one_after_another(past)
 }
 
-/// The message of the first condition of one of these types; Argo CD has a condition only while it is true.
+/// The conditions by which Argo CD says that it cannot compare, so that the sync is not known.
+const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "UnknownError"];
+
+/// Returns the first condition of one of these types; Argo CD has a condition only while it is true.
+fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
+    let mut conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
+    conditions.find(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)))
+}
+
+/// Returns the message of the first condition of one of these types.
 fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
-    let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
-    let mut wanted = conditions
-        .filter(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)));
-    wanted.next().map(|condition| text(condition, &["message"]).unwrap_or_default())
+    complaint(object, types).map(|condition| text(condition, &["message"]).unwrap_or_default())
+}
+
+/// Returns since when Argo CD cannot compare an Application: its last operation tells of something else.
+pub(crate) fn incomparable_since(object: &Object<'_>) -> Option<Timestamp> {
+    time(complaint(object, &INCOMPARABLE)?.get("lastTransitionTime"))
 }
 
 /// The first source that delivers something: one that is only referred to, for values, does not.
@@ -354,6 +365,7 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
         }
         SyncState::Unknown if is_skipped && trouble.is_some() => {
             let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
+            let problem = problem.since(incomparable_since(object));
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
         SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),

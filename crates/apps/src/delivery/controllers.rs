@@ -1,9 +1,11 @@
 //! The controllers that deliver apps, and whether they run.
 
 use jiff::Timestamp;
+use taffrail_status::assess::Evidence;
 use taffrail_status::json::Value;
 
 use super::{Declaration, argo, by, time, written};
+use crate::evidence::ClusterEvidence;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Body, Objects, Observed};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
@@ -103,12 +105,13 @@ impl Controller {
         if asked.is_empty() {
             asked = named.iter().collect();
         }
-        let stopped: Option<Vec<Stopped>> = asked.into_iter().map(stopped).collect();
+        let stopped: Option<Vec<Stopped>> =
+            asked.into_iter().map(|observed| stopped(objects, observed)).collect();
         stopped?.into_iter().next()
     }
 }
 
-fn stopped(observed: &Observed<'_>) -> Option<Stopped> {
+fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
     let object = &observed.object;
     let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
     let available = number(&["status", "availableReplicas"]).unwrap_or(0);
@@ -116,13 +119,29 @@ fn stopped(observed: &Observed<'_>) -> Option<Stopped> {
     if wanted != 0 && available != 0 {
         return None;
     }
-    let since = object.condition("Available").and_then(|it| time(it.get("lastTransitionTime")));
     let replicas = ["spec", "replicas"];
     let (since, how) = match wanted {
-        0 => (written(object, &replicas).or(since), format!("is scaled to 0{}", by(object, &replicas))),
-        _ => (since, "has no Pod that is available".to_owned()),
+        // What is scaled to 0 is available: its condition tells of something else.
+        0 => {
+            let since = written(object, &replicas).or_else(|| scaled_at(objects, observed));
+            (since, format!("is scaled to 0{}", by(object, &replicas)))
+        }
+        _ => {
+            let available = object
+                .condition("Available")
+                .filter(|it| it.get("status").is_some_and(|it| it.is_str("False")));
+            let since = available.and_then(|it| time(it.get("lastTransitionTime")));
+            (since, "has no Pod that is available".to_owned())
+        }
     };
     Some(Stopped { key: observed.key.clone(), since, how })
+}
+
+/// Returns when a workload was last scaled, by its events.
+fn scaled_at(objects: &dyn Objects, workload: &Observed<'_>) -> Option<Timestamp> {
+    let evidence = ClusterEvidence::new(objects);
+    let events = evidence.events(&workload.object).into_iter();
+    events.filter(|event| event.reason == "ScalingReplicaSet").filter_map(|event| event.last).max()
 }
 
 /// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch what it wants.

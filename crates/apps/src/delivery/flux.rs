@@ -177,7 +177,18 @@ pub(crate) fn problems(
     let mut found: Vec<Problem> = keys.iter().filter_map(|key| source_problem(objects, key, now)).collect();
     let fetched = keys.last().and_then(|key| objects.get(key).found());
     let fetched = fetched.and_then(|it| time(it.object.at(&["status", "artifact", "lastUpdateTime"])));
-    if let Some(since) = fetched
+    if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
+        // Without a time it may be of a moment ago.
+        let since = written(&declaring.object, &["spec"]);
+        let severity = match since {
+            Some(since) if now.duration_since(since) >= UNTRIED => Some(ProblemSeverity::Error),
+            Some(_) => None,
+            None => Some(ProblemSeverity::Waiting),
+        };
+        let message = "its controller has not seen the newest spec";
+        let problem = severity.map(|severity| problem::untried(severity, since));
+        found.extend(problem.map(|problem| problem.says(message).about(declaring.key)));
+    } else if let Some(since) = fetched
         && sync.state == SyncState::OutOfSync
         && now.duration_since(since) >= UNTRIED
     {
@@ -187,6 +198,25 @@ pub(crate) fn problems(
         found.push(problem.says(message).about(declaring.key));
     }
     found
+}
+
+/// Returns the wanted revision where another one is applied.
+pub(crate) fn newer(sync: &Sync) -> Option<&str> {
+    let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
+    (!is_chart_of(applied, desired)).then_some(desired)
+}
+
+/// Returns true where the wanted revision is applied, and a change of the object itself is what is not.
+pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
+    let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
+    let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
+    let generation = number(declaring.object.at(&["metadata", "generation"]));
+    let ready = declaring.object.condition("Ready");
+    let observed = [
+        number(declaring.object.at(&["status", "observedGeneration"])),
+        number(ready.and_then(|ready| ready.get("observedGeneration"))),
+    ];
+    is_applied && observed.into_iter().flatten().any(|observed| Some(observed) < generation)
 }
 
 /// Returns what keeps a source from being fetched or verified, whatever it still holds.

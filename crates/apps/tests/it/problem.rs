@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{self, Explanation, TrustReport, TrustShape};
-use taffrail_apps::{App, Axis, Freshness, FreshnessState, Objects, ProblemSeverity, Snapshot, apps};
+use taffrail_apps::{
+    App, Axis, Freshness, FreshnessState, Objects, ProblemSeverity, Snapshot, SyncState, apps,
+};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, holding, release};
@@ -253,4 +255,104 @@ fn a_remedied_release_speaks_by_what_failed_in_its_sync_too() {
     });
     let row = row(&holding("prod", &[remedied]));
     assert_eq!(row.said, "upgrade failed: timed out");
+}
+
+fn since(row: &App) -> Option<String> {
+    row.problem().and_then(|problem| problem.since).map(|since| since.to_string())
+}
+
+fn wrote(part: &Value, at: &str) -> Value {
+    json!([{"manager": "kubectl", "operation": "Update", "time": at, "fieldsV1": part}])
+}
+
+#[test]
+fn a_controller_is_scaled_to_nothing_since_somebody_did_it() {
+    let mut stopped = controller("kustomize-controller", "flux-system", 0);
+    stopped["status"]["conditions"] =
+        json!([{"type": "Available", "status": "True", "lastTransitionTime": "2026-02-26T12:00:00Z"}]);
+    let told = |objects: &[Value]| {
+        let own = row(&holding("prod", &[&[fetched(), kustomization()][..], objects].concat()));
+        assert_eq!(own.problem().unwrap().state, "ControllerStopped");
+        since(&own)
+    };
+    assert_eq!(told(&[stopped.clone()]), None, "its condition tells of something else");
+    let scaled = |name: &str, reason: &str, at: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "flux-system", "name": name}, "type": "Normal",
+            "involvedObject": {"kind": "Deployment", "namespace": "flux-system", "name": "kustomize-controller"},
+            "reason": reason, "message": "Scaled down replica set kustomize-controller-1 from 1 to 0", "lastTimestamp": at,
+        })
+    };
+    let events = [
+        scaled("a", "ScalingReplicaSet", "2026-03-01T11:00:00Z"),
+        scaled("b", "ScalingReplicaSet", "2026-03-01T11:40:00Z"),
+        scaled("c", "Other", "2026-03-01T11:50:00Z"),
+    ];
+    let with_events = [&[stopped.clone()][..], &events].concat();
+    assert_eq!(told(&with_events).as_deref(), Some("2026-03-01T11:40:00Z"));
+    let mut managed = with_events;
+    managed[0]["metadata"]["managedFields"] =
+        wrote(&json!({"f:spec": {"f:replicas": {}}}), "2026-03-01T11:39:58Z");
+    assert_eq!(told(&managed).as_deref(), Some("2026-03-01T11:39:58Z"));
+}
+
+#[test]
+fn an_app_of_flux_is_out_of_sync_since_its_source_has_something_else() {
+    let mut app = kustomization();
+    app["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-02-26T12:00:00Z");
+    let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T11:49:00Z", "main@sha1:2");
+    let own = row(&holding("prod", &[newer, app]));
+    assert_eq!(since(&own).as_deref(), Some("2026-03-01T11:49:00Z"));
+    assert!(own.problem().unwrap().message.contains("the source has main@sha1:2"), "{:?}", own.problems);
+}
+
+#[test]
+fn a_spec_that_was_not_seen_is_not_said_to_be_a_revision_that_was_not_applied() {
+    let mut app = kustomization();
+    app["metadata"]["generation"] = json!(3);
+    app["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-02-26T12:00:00Z");
+    let told = |app: &Value| {
+        let own = row(&holding("prod", &[fetched(), app.clone()]));
+        assert_eq!(own.sync.state, SyncState::OutOfSync);
+        let problem = own.problems.iter().find(|it| it.axis == Axis::Sync).cloned();
+        (own, problem)
+    };
+    let (own, problem) = told(&app);
+    let problem = problem.unwrap();
+    assert_eq!(problem.message, "its controller has not seen the newest spec");
+    assert_eq!((problem.severity, problem.since), (ProblemSeverity::Waiting, None), "it may be new");
+    assert_eq!(since(&own), None);
+    app["metadata"]["managedFields"] = wrote(&json!({"f:spec": {"f:suspend": {}}}), "2026-03-01T11:40:00Z");
+    let (own, problem) = told(&app);
+    assert_eq!(problem.unwrap().severity, ProblemSeverity::Error);
+    assert_eq!(since(&own).as_deref(), Some("2026-03-01T11:40:00Z"));
+    app["metadata"]["managedFields"][0]["time"] = json!("2026-03-01T11:59:00Z");
+    let (own, problem) = told(&app);
+    assert_eq!((problem, own.health), (None, Status::InProgress), "its object says it");
+    assert_eq!(since(&own).as_deref(), Some("2026-03-01T11:59:00Z"));
+}
+
+#[test]
+fn a_comparison_fails_since_its_condition_says_so() {
+    let mut status = argo_status("Unknown", "Succeeded");
+    status["operationState"]["finishedAt"] = json!("2026-02-26T12:00:00Z");
+    status["conditions"] = json!([{"type": "ComparisonError", "message": "failed to list refs",
+        "lastTransitionTime": "2026-03-01T11:50:00Z"}]);
+    status["health"] = json!({"status": "Unknown", "lastTransitionTime": "2026-02-26T12:00:00Z"});
+    let mut app = application(status);
+    app["metadata"]["creationTimestamp"] = json!("2026-02-20T12:00:00Z");
+    let told = |app: &Value| {
+        let own = row(&holding("prod", &[app.clone(), settings()]));
+        let sync = own.problems.iter().find(|it| it.axis == Axis::Sync).unwrap();
+        assert_eq!((&*sync.state, &*sync.message), ("Unknown", "failed to list refs"));
+        assert_eq!(sync.since, "2026-03-01T11:50:00Z".parse().ok());
+        (own.health, since(&own))
+    };
+    let at = Some("2026-03-01T11:50:00Z".to_owned());
+    assert_eq!(told(&app), (Status::Current, at.clone()));
+    let mut skipped = app.clone();
+    skipped["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+    assert_eq!(told(&skipped), (Status::Current, at.clone()));
+    app["spec"]["destination"] = json!({"server": "https://edge.example.com"});
+    assert_eq!(told(&app), (Status::Unknown, at), "out of reach");
 }

@@ -299,7 +299,7 @@ impl<'e> Case<'e> {
         }
         if finding.is_current() {
             finding.since = None;
-        } else if finding.since.is_none() {
+        } else if finding.since.is_none() && !since::is_unobserved(&finding.verdict) {
             let evidence = finding.below.iter().find(|link| link.status != Status::Current);
             let created = || time(object.at(&["metadata", "creationTimestamp"]));
             finding.since = evidence.and_then(|link| link.since).or_else(created);

@@ -290,7 +290,7 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
 
 /// The newest time at which a field manager wrote one of these parts of an object, and who it was, if it says so. The
 /// status has managers of its own.
-fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
+pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));

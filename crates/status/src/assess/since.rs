@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::adverse;
+use crate::assess::changes;
 use crate::assess::evidence::time;
 use crate::json::Value;
 use crate::object::Object;
@@ -13,6 +14,7 @@ pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
         Status::Terminating => deleted(object),
+        _ if is_unobserved(verdict) => specified(object),
         _ if verdict.rule == "generic/adverse" => adverse::since(object),
         _ => decisive(object, verdict).or_else(|| conditions(object)).or_else(|| {
             match (object.group(), object.kind()) {
@@ -21,6 +23,18 @@ pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
             }
         }),
     }
+}
+
+/// Returns true where the controller has not seen the newest generation: all conditions tell of an older one.
+pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
+    verdict.conditions.first().is_some_and(|condition| condition.reason == "LatestGenerationNotObserved")
+}
+
+/// Returns when the spec got to be what it is: its newest write, and of the first generation the creation.
+fn specified(object: &Object<'_>) -> Option<Timestamp> {
+    let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
+    let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
+    changes::written(object, &["f:spec"]).map(|(when, _)| when).or_else(created)
 }
 
 /// When somebody asked for the deletion: `deletionTimestamp` is when its grace ends.

@@ -1,5 +1,6 @@
 //! `taffrail explain`: from the symptom to the cause, and the command to look further.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -10,7 +11,8 @@ use taffrail_apps::view::{
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery,
-    Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Snapshot, changes, declared, filter, is_alias,
+    Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, changes, declared, filter,
+    is_alias,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -61,7 +63,10 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         };
     let explanations: Vec<_> = subjects.iter().map(|subject| (subject, explained(subject))).collect();
     written(match arguments.output {
-        ExplainOutput::Table => people(&explanations, fleet, missing.is_empty()),
+        ExplainOutput::Table => {
+            let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
+            people(&explanations, fleet, &lost, missing.is_empty())
+        }
         form => {
             document(form, explanations.into_iter().map(|(_, it)| it).collect(), errors, &names, arguments)
         }
@@ -334,11 +339,43 @@ fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result
     }
 }
 
-fn people(explanations: &[(&Subject<'_>, Explanation)], fleet: &Fleet, is_all: bool) -> io::Result<()> {
+/// The most clusters that one line names.
+const MOST_LOST: usize = 5;
+
+/// Returns the clusters among those asked for that could not be read, each once.
+fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
+    let errors = list.errors.iter().filter(|error| error.error.scope == Scope::Cluster);
+    let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
+    names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
+}
+
+/// Says what is not known where nothing was found: of a cluster that could not be read, everything.
+fn unread(found: &str, lost: &[&str]) -> String {
+    let named = lost.iter().take(MOST_LOST).copied().collect::<Vec<_>>().join(", ");
+    let more = match lost.len().saturating_sub(MOST_LOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let plural = if lost.len() == 1 { "" } else { "s" };
+    format!("{found}, but cluster{plural} {named}{more} could not be read: what is there is not known.")
+}
+
+fn people(
+    explanations: &[(&Subject<'_>, Explanation)],
+    fleet: &Fleet,
+    lost: &[&str],
+    is_all: bool,
+) -> io::Result<()> {
     if explanations.is_empty() {
         if is_all {
+            let is_empty = fleet.apps(&[]).apps.is_empty();
+            if !lost.is_empty() {
+                let found = if is_empty { "No apps found" } else { "Nothing found that is not ready" };
+                answer::tell(phrase!("{}\n", printable(&unread(found, lost))));
+                return Ok(());
+            }
             // Where there are no apps, none was found to be well.
-            answer::tell(match fleet.apps(&[]).apps.is_empty() {
+            answer::tell(match is_empty {
                 true => phrase!("No apps found: there is nothing that could be ready.\n"),
                 false => phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"),
             });

@@ -379,7 +379,7 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     let since = since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
     let said = text::revision(message(app));
     let applied = app.sync.applied.as_deref().map(text::revision);
-    let is_ready = app.effective() == Status::Current && app.pressing().is_none();
+    let is_ready = app.effective() == Status::Current && app.is_well();
     let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
     BTreeMap::from([
         ("CLUSTER", Cell::new(&app.app.target)),
@@ -403,10 +403,11 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     ])
 }
 
-/// The message of the column: of an app that is Ready with a problem, that of the problem.
+/// The message of the column: of an app that is Ready with a problem, a notice among them, that of the problem.
 fn message(app: &App) -> &str {
-    let besides = app.pressing().filter(|_| app.effective() == Status::Current);
-    besides.map_or(&app.message, |problem| &problem.message)
+    let besides = app.problem().filter(|_| app.effective() == Status::Current);
+    let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
+    said.unwrap_or(&app.message)
 }
 
 /// A row for each cluster that did not answer: what is missing must not look as if it were not there.

@@ -167,3 +167,19 @@ fn an_exec_plugin_that_hangs_or_fails() {
         assert!(answer.stdout.contains(said), "{command}: {}\n{}", answer.stdout, answer.stderr);
     }
 }
+
+#[test]
+fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let dark = [("dark", "http://127.0.0.1:1"), ("grey", "http://127.0.0.1:1")];
+    fs::write(&file, kubeconfig(&dark)).unwrap();
+    let kubeconfig = ["explain", "--kubeconfig", file.to_str().unwrap()];
+    let one = taffrail(&[&kubeconfig[..], &["--context", "dark"]].concat(), "");
+    assert_eq!(one.code, 3);
+    assert!(!one.stderr.contains("nothing that could be ready"), "{}", one.stderr);
+    let said = "No apps found, but cluster dark could not be read: what is there is not known.";
+    assert!(one.stderr.contains(said), "{}", one.stderr);
+    let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
+    assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);
+}

@@ -158,3 +158,21 @@ fn explain_and_app_say_what_argo_cd_says_of_each_object() {
     let resources = ask(&["get", "resources", "-o", "json"], SYNC_FAILED).json();
     assert_eq!(resources["items"][0]["sync"], "OutOfSync");
 }
+
+#[test]
+fn a_row_that_shows_a_notice_says_what_it_is() {
+    let row = |dump: &str| ask(&["get", "apps", "--no-headers"], dump).stdout;
+    let manual =
+        SYNC_FAILED.replace("phase: Failed", "phase: Succeeded").replace("automated: {selfHeal: true}", "");
+    let shown = row(&manual);
+    assert!(shown.contains("Ready, OutOfSync"), "{shown}");
+    assert!(shown.contains("OutOfSync: ConfigMap shop/settings; automatic sync is off"), "{shown}");
+
+    let quiet = KUSTOMIZATION.replace("spec: {", "spec: {suspend: true, ");
+    let level = row(&[&source(FETCHED), &*quiet].concat());
+    assert!(level.contains("its delivery tool was told to leave it alone"), "{level}");
+    assert!(!level.contains("the source has"), "{level}");
+    let behind = row(&[&source(FETCHED).replace("main@sha1:1", "main@sha1:2"), &*quiet].concat());
+    let said = "its delivery tool was told to leave it alone; the source has main@sha1:2";
+    assert!(behind.contains("Ready (suspended)") && behind.contains(said), "{behind}");
+}

@@ -297,7 +297,7 @@ fn untried(ground: &Ground<'_>, app: &App, observed: &Observed<'_>) -> Option<Fo
         .condition("Ready")
         .is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")));
     let desired = app.sync.desired.as_ref()?;
-    if app.sync.state != SyncState::OutOfSync || !is_ready {
+    if app.sync.state != SyncState::OutOfSync || !is_ready || flux::is_unseen(observed, &app.sync) {
         return None;
     }
     let source = flux::sources(ground.objects, observed).pop()?;

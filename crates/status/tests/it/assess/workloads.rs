@@ -311,3 +311,36 @@ fn not_well_since_is_the_condition_else_the_evidence_else_the_creation() {
     let alone: Vec<_> = ROLLING.split("\n---\n").take(1).collect();
     assert_eq!(since(alone[0]), time("2026-01-01T00:00:00Z"));
 }
+
+#[test]
+fn a_generation_that_was_not_seen_is_not_since_an_older_condition() {
+    let scaled = |generation: u8, managed: &str| {
+        let yaml = format!(
+            r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: shop, uid: u-web, generation: {generation}, creationTimestamp: "2026-01-01T00:00:00Z", managedFields: [{managed}]}}
+spec: {{replicas: 9}}
+status: {{observedGeneration: {}, replicas: 2, conditions: [
+  {{type: Available, status: "False", lastTransitionTime: "2026-02-26T12:00:00Z"}}]}}
+"#,
+            generation - 1
+        );
+        assess_all(&[name("apps/Deployment/shop/web")], &dump(&read(&yaml)), now())[0].since
+    };
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let wrote = |part: &str, at: &str, subresource: &str| {
+        format!(
+            "{{manager: m, time: \"{at}\", subresource: \"{subresource}\", fieldsV1: {{\"f:{part}\": {{}}}}}}"
+        )
+    };
+    let managed = [
+        wrote("spec", "2026-02-01T00:00:00Z", ""),
+        wrote("spec", "2026-03-01T11:59:00Z", "scale"),
+        wrote("metadata", "2026-03-01T11:59:30Z", ""),
+        wrote("status", "2026-03-01T11:59:40Z", "status"),
+    ];
+    assert_eq!(scaled(3, &managed.join(", ")), time("2026-03-01T11:59:00Z"), "the newest write of the spec");
+    assert_eq!(scaled(3, ""), None, "no time is better than a wrong one");
+    assert_eq!(scaled(1, ""), time("2026-01-01T00:00:00Z"), "the first generation is as old as the object");
+}
