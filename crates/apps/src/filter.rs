@@ -11,7 +11,7 @@ use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::objects::{Lookup, Objects, Observed};
-use crate::sync::SyncState;
+use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
 
 /// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready`.
@@ -28,6 +28,23 @@ impl FromStr for StatusFilter {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<StatusFilter, UnknownStatus> {
+        let Words { mut wanted, unwanted } = Words::read(text)?;
+        let unwell = wanted.is_empty();
+        if wanted.is_empty() {
+            wanted.extend(Status::ALL);
+        }
+        Ok(StatusFilter { statuses: wanted.difference(&unwanted).copied().collect(), unwell })
+    }
+}
+
+/// Words with commas between them, those after a `!` apart.
+struct Words<T> {
+    wanted: BTreeSet<T>,
+    unwanted: BTreeSet<T>,
+}
+
+impl<T: FromStr + Ord> Words<T> {
+    fn read(text: &str) -> Result<Words<T>, T::Err> {
         let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
         for word in text.split(',').map(str::trim) {
             match word.strip_prefix('!') {
@@ -35,11 +52,37 @@ impl FromStr for StatusFilter {
                 None => wanted.insert(word.parse()?),
             };
         }
-        let unwell = wanted.is_empty();
-        if wanted.is_empty() {
-            wanted.extend(Status::ALL);
-        }
-        Ok(StatusFilter { statuses: wanted.difference(&unwanted).copied().collect(), unwell })
+        Ok(Words { wanted, unwanted })
+    }
+}
+
+/// States of a sync that are wanted: `Failed,OutOfSync`, or all but some: `!Synced`.
+///
+/// It is about apps that a tool delivers: one that is made of labels has no sync that could be another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncFilter {
+    /// The states that are named without a `!`; all where there are none.
+    wanted: BTreeSet<SyncState>,
+    unwanted: BTreeSet<SyncState>,
+}
+
+impl FromStr for SyncFilter {
+    type Err = UnknownSyncState;
+
+    fn from_str(text: &str) -> Result<SyncFilter, UnknownSyncState> {
+        let Words { wanted, unwanted } = Words::read(text)?;
+        Ok(SyncFilter { wanted, unwanted })
+    }
+}
+
+impl SyncFilter {
+    fn admits(&self, app: &App) -> bool {
+        let state = app.sync.state;
+        let is_wanted = match self.wanted.is_empty() {
+            true => app.app.delivery != Delivery::Label,
+            false => self.wanted.contains(&state),
+        };
+        is_wanted && !self.unwanted.contains(&state)
     }
 }
 
@@ -147,8 +190,8 @@ pub struct Filter {
     pub status: Option<StatusFilter>,
     /// Only apps that are not well, on any axis.
     pub problems: bool,
-    /// States of the sync; empty for any.
-    pub sync: Vec<SyncState>,
+    /// States of the sync.
+    pub sync: Option<SyncFilter>,
     /// How apps are delivered; empty for any.
     pub deliveries: Vec<Delivery>,
     /// Only apps that their tool was told to leave alone.
@@ -219,7 +262,7 @@ impl Filter {
         (self.deliveries.is_empty() || self.deliveries.contains(&app.app.delivery))
             && (!self.suspended || app.suspended)
             && (!self.problems || !app.is_well())
-            && (self.sync.is_empty() || self.sync.contains(&app.sync.state))
+            && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
             && self.admits_cluster(&app.app.target)
             && self.labels.as_ref().is_none_or(labels)
     }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter};
+use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
-use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey, SyncState};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
 use taffrail_status::assess::Budgets;
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};
@@ -399,9 +399,10 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) problems: bool,
 
-    /// Apps whose sync has one of these states: Failed,OutOfSync
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) sync: Vec<SyncState>,
+    /// Apps whose sync has one of these states, or none of them: Failed,OutOfSync or '!Synced'; an app that is made of
+    /// labels has none that could be wrong
+    #[arg(long, value_name = "LIST")]
+    pub(crate) sync: Option<SyncFilter>,
 
     /// Apps that are delivered so: flux-kustomization, helm, …
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Scope, ScopeState, full_name};
+use taffrail_apps::{App, AppError, AppList, Delivery, Scope, ScopeState, full_name};
 use taffrail_status::Status;
 
 use super::named;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     let mut filter = filter(&arguments.filters);
     // A row that left the list because its state changed is shown once more, as it is now.
     if source.shows_all() {
-        filter = Filter { status: None, problems: false, sync: Vec::new(), ..filter };
+        filter = Filter { status: None, problems: false, sync: None, ..filter };
     }
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
@@ -100,7 +100,7 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
         }
     }
     if *what != What::Apps {
-        let of_apps = [("--problems", filters.problems), ("--sync", !filters.sync.is_empty())];
+        let of_apps = [("--problems", filters.problems), ("--sync", filters.sync.is_some())];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
             let complaint = Complaint::usage(format!("{option} is about apps, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
@@ -393,7 +393,14 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         ("SINCE", Cell::new(since.unwrap_or_default())),
         ("STATUS", Cell::styled(text::health(app, now), app_style(app))),
         ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
-        ("SYNC", Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state))),
+        // What is made of labels has no source that it could differ from.
+        (
+            "SYNC",
+            match app.app.delivery {
+                Delivery::Label => Cell::new("-"),
+                _ => Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state)),
+            },
+        ),
         ("APPLIED", revision(&app.sync.applied)),
         ("WANTED", revision(&app.sync.desired)),
         ("LAST SUCCESS", Cell::new(last.unwrap_or_default())),

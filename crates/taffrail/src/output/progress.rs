@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::table::cut;
 
 /// What takes less is not worth a line.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the line is written anew at most.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -55,12 +55,24 @@ struct Waiting {
     ended: bool,
 }
 
+/// Whether a line can stand on stderr, and go again.
+fn can_stand() -> bool {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !dumb && std::io::stderr().is_terminal()
+}
+
+/// Tells what is waited for on a line that stays, where none can stand and go again.
+pub(crate) fn tell(text: &str) {
+    if !SILENT.load(Ordering::Acquire) && !can_stand() {
+        // Nobody is left to be told that stderr is closed.
+        let _ = writeln!(std::io::stderr(), "{}", super::printable(text));
+    }
+}
+
 impl Progress {
     /// Begins to wait for `names`; `text` says for what, such as `asking 20 clusters`.
     pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let silent = dumb || SILENT.load(Ordering::Acquire);
-        if names.is_empty() || silent || !std::io::stderr().is_terminal() {
+        if names.is_empty() || SILENT.load(Ordering::Acquire) || !can_stand() {
             return Progress(None);
         }
         let total = names.len();

@@ -58,8 +58,9 @@ pub(super) fn read(
     }
     let current = Timestamp::now();
     let mut files: Vec<File> = sources.iter().map(|source| file(source, fixed, current)).collect();
+    // Also of a cluster that did not answer is known when it was asked.
     let times: Option<Vec<Timestamp>> =
-        files.iter().map(|file| file.recording.as_ref().and(file.snapshot.freshness().observed_at)).collect();
+        files.iter().map(|file| file.recording.as_ref()?.opening.observed_at.parse().ok()).collect();
     let recorded = times.and_then(|times| times.into_iter().max());
     let is_fleet = files.len() > 1;
     let names: Vec<String> = files.iter().map(|file| file.snapshot.name().to_owned()).collect();
@@ -162,11 +163,20 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
             }
         });
     }
+    if let (Some(opening), Some(Closing { lost: Some(lost), lines: 0, .. })) = (&opening, &closing)
+        && (is_whole, lines) == (true, 0)
+    {
+        snapshot = Snapshot::lost(&*opening.metadata.name, &*lost.reason, &*lost.message);
+        if !opening.server.is_empty() {
+            snapshot.add_server(&*opening.server);
+        }
+    }
+    let is_lost = closing.as_ref().is_some_and(|closing| closing.lost.is_some());
     if is_cut {
         // kubectl ends what it prints with the end of a line. What a cut object says last may be half of a word.
         snapshot.report_unreadable(&file, format!("{file}: it ends in the middle of a line: it may be cut"));
     }
-    if snapshot.all().next().is_none() && snapshot.errors().is_empty() {
+    if !is_lost && snapshot.all().next().is_none() && snapshot.errors().is_empty() {
         let message = "it holds no objects".to_owned();
         snapshot.report(ScopeError {
             scope: Scope::Input(file.clone()),
@@ -216,8 +226,8 @@ impl Recording {
         /// More rounds than any plan has.
         const ROUNDS: usize = 20;
 
-        // That it was cut, or damaged, is reported once.
-        if self.closing.is_none() {
+        // That it was cut, or damaged, or that the cluster did not answer, is reported once.
+        if self.closing.as_ref().is_none_or(|closing| closing.lost.is_some()) {
             return;
         }
         self.mark_read(snapshot);

@@ -82,6 +82,17 @@ pub(crate) struct Closing {
     /// Single objects whose bodies were wanted and could not be read.
     #[serde(default)]
     pub(crate) unread: Vec<Unread>,
+    /// The reason why nothing was read, of a cluster that did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lost: Option<Lost>,
+}
+
+/// The reason why a cluster did not answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Lost {
+    /// One word in CamelCase.
+    pub(crate) reason: String,
+    pub(crate) message: String,
 }
 
 /// A kind, in one namespace or in all, and what came of listing it.

@@ -271,6 +271,42 @@ fn a_cluster_that_does_not_answer_leaves_no_file() {
 }
 
 #[test]
+fn a_cluster_that_does_not_answer_is_lost_when_a_folder_is_read_back() {
+    let served = served(&["one", "two"]);
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "applications.argoproj.io"},
+        "spec": {"group": "argoproj.io", "scope": "Namespaced",
+            "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    served.clusters[0].apply(definition).unwrap();
+    let there = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "shop", "name": "there"},
+        "spec": {"project": "default", "source": {"repoURL": "https://git.example/a", "path": "a", "targetRevision": "main"},
+            "destination": {"server": served.clusters[1].url(), "namespace": "shop"}},
+        "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"},
+            "resources": [{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web"}]}});
+    served.clusters[0].apply(there).unwrap();
+    served.clusters[1].fault(Fault::new(Trouble::ServerError("no etcd".to_owned())));
+    let folder = served.path("dumps/");
+    let answer = served.ask(&["dump", "-o", &folder]);
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+    let view = &["get", "apps", "-o", "json"][..];
+    let (live, back) = (served.ask(view), taffrail(&[view, &["--from", &folder]].concat(), ""));
+    assert_eq!(timeless(back.json()), timeless(live.json()));
+    assert_eq!(back.code, 3);
+    let apps = back.json();
+    let there = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "there").unwrap();
+    let message = there["message"].as_str().unwrap();
+    assert_eq!((&there["cluster"], &there["effective"]), (&json!("two"), &json!("Unknown")), "{there}");
+    assert!(message.contains("no etcd") && !message.contains("--context"), "{there}");
+    let view = &["get", "clusters", "-o", "json"][..];
+    let (live, back) = (served.ask(view), taffrail(&[view, &["--from", &folder]].concat(), ""));
+    assert_eq!((timeless(back.json()), back.code), (timeless(live.json()), 3));
+}
+
+#[test]
 fn several_clusters_need_a_folder() {
     let served = served(&["one", "two"]);
     let answer = served.ask(&["dump"]);

@@ -122,10 +122,30 @@ fn each_axis_alone_is_seen_in_every_view() {
 }
 
 #[test]
+fn an_app_of_labels_has_no_sync_that_could_be_wrong() {
+    let dump = format!(
+        "{SYNC_FAILED}---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{namespace: notes, name: a, labels: {{app.kubernetes.io/instance: notes}}}}
+"
+    );
+    let names = |list: &str| ask(&["get", "apps", "--sync", list, "-o", "name"], &dump).stdout;
+    assert_eq!(names("!Synced"), "argo-application/argocd/shop\n");
+    assert_eq!(names("Unknown"), "label/notes/notes\n");
+    let columns = ask(&["get", "apps", "notes", "--columns", "name,sync"], &dump);
+    assert_eq!(columns.stdout, "NAME    SYNC\nnotes   -\n", "{}", columns.stderr);
+    let json = ask(&["get", "apps", "notes", "-o", "json"], &dump).json();
+    assert_eq!(json["items"][0]["sync"]["state"], "Unknown", "{json}");
+}
+
+#[test]
 fn apps_are_chosen_by_the_state_of_their_sync() {
     let names = |list: &str| ask(&["get", "apps", "--sync", list, "-o", "name"], SYNC_FAILED).stdout;
     assert_eq!(names("Failed,OutOfSync"), "argo-application/argocd/shop\n");
     assert_eq!(names("synced"), "");
+    assert_eq!(names("!Synced"), "argo-application/argocd/shop\n");
+    assert_eq!(names("!OutOfSync, !Failed"), "");
     let wrong = ask(&["get", "apps", "--sync", "Sync"], SYNC_FAILED);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("Synced, OutOfSync, Syncing"), "{}", wrong.stderr);

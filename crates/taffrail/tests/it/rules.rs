@@ -165,13 +165,31 @@ fn it_is_told_which_rule_decides_and_why_not_another() {
     assert_eq!(decides, [&json!(true), &json!(false)]);
     let secret = why("kind: Secret\napiVersion: v1\nmetadata: {name: a}\n", &[]).stdout;
     assert!(
-        secret.contains("Nobody has rules for this kind.") && secret.contains("what is built in"),
+        secret.contains("There are no rules for this kind but the built-in ones.")
+            && secret.contains("what is built in"),
         "{secret}"
     );
     let dump = DOOR.replace("half", "nearly");
     let of_dump =
         taffrail(&["rules", "why", "door/front", "-n", "house", "--from", "-", "--rules", LIBRARY], &dump);
     assert!(of_dump.stdout.contains("nearly"), "{}{}", of_dump.stdout, of_dump.stderr);
+}
+
+#[test]
+fn it_is_told_where_views_see_more_than_the_rules() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example/eu-1.yaml");
+    let ask = |arguments: &[&str]| {
+        taffrail(&[arguments, &["deploy/web", "-n", "shop", "--from", example]].concat(), "").stdout
+    };
+    let shown = ask(&["status", "-o", "jsonl"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let told = ask(&["rules", "why"]);
+    assert_eq!(shown["status"], "Failed", "{shown}");
+    assert!(told.starts_with("Deployment shop/web is InProgress, by builtin/apps/Deployment\n"), "{told}");
+    let line = format!("  Views show Failed: {}\n", shown["message"].as_str().unwrap());
+    assert!(told.contains(&line), "{told}");
+    let as_kstatus = ask(&["rules", "why", "--rules", "kstatus"]);
+    assert!(!as_kstatus.contains("Views show"), "{as_kstatus}");
 }
 
 #[test]

@@ -222,6 +222,19 @@ fn a_source_that_fails_is_the_end() {
 }
 
 #[test]
+fn who_is_waited_for_is_told_once_where_no_line_can_stand() {
+    let served = served(&["one", "two"]);
+    let answer = served.ask(&["reconcile", "shop", "--yes", "--timeout", "2s"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    for line in ["waiting for flux-system/shop in one", "waiting for flux-system/shop in two"] {
+        let times = answer.stderr.lines().filter(|told| *told == line).count();
+        assert_eq!(times, 1, "{line}: {}", answer.stderr);
+    }
+    let answer = served.ask(&["reconcile", "shop", "--yes", "--wait=false"]);
+    assert!(!answer.stderr.contains("waiting"), "{}", answer.stderr);
+}
+
+#[test]
 fn who_is_not_answered_stops_waiting() {
     let served = served(&["one"]);
     let answer = served.ask(&["reconcile", "shop", "--timeout", "300ms"]);

@@ -322,6 +322,7 @@ fn it_ends_when_only_what_has_failed_is_left() {
     going.until("Given up after");
     going.until("deployment/web is Failed");
     going.until("taffrail explain deployment/web -n shop --context one");
+    going.until("--fail-fast=false waits on");
     assert_eq!(going.end(), Some(1));
 }
 

@@ -13,7 +13,11 @@ use crate::output::answer;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Stdout,
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// It is one of the files of a folder, which together are the dump of all clusters that were asked.
+        in_folder: bool,
+    },
 }
 
 /// Makes a folder that only its owner can enter, unless it is there.
@@ -31,7 +35,7 @@ impl Output {
     pub(super) fn open(target: &Target) -> io::Result<Output> {
         match target {
             Target::Stdout => Ok(Output::Stdout(Box::new(answer::programs()))),
-            Target::File(path) => {
+            Target::File { path, .. } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let beside = path.with_file_name(format!(".{name}.{}.part", getpid().as_raw_nonzero()));
                 // One that was left by a process of the same number.

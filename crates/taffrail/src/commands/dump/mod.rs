@@ -33,6 +33,7 @@ their data, events. Of Secrets it holds names, labels and annotations, and no va
 manifests may hold passwords that a chart was given, and for the addresses in kubeconfigs and in Argo CD's Secrets of
 clusters. It says which kinds were read and which were refused, so that --from shows as Unknown what was not read.
 Only its owner may read the file (mode 0600), and it appears under its name when it is complete.
+In a folder, a cluster that does not answer has a file too, which says why nothing was read.
 
 Exit codes: 0 written; 2 wrong usage; 3 when something could not be read (the rest is still written).")]
 pub(crate) struct DumpArguments {
@@ -134,7 +135,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Compl
     };
     let is_folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with('/');
     if !several && !is_folder {
-        return Ok(vec![Target::File(output.to_owned())]);
+        return Ok(vec![Target::File { path: output.to_owned(), in_folder: false }]);
     }
     if output.exists() && !output.is_dir() {
         let complaint = Complaint::usage(format!("{} is a file", output.display()));
@@ -148,7 +149,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Compl
         let plain = file_name(name);
         let numbered = (2..).map(|number| format!("{plain}-{number}"));
         let stem = std::iter::once(plain.clone()).chain(numbered).find(|stem| taken.insert(stem.clone()));
-        Target::File(output.join(format!("{}.{EXTENSION}", stem.unwrap_or(plain))))
+        let path = output.join(format!("{}.{EXTENSION}", stem.unwrap_or(plain)));
+        Target::File { path, in_folder: true }
     };
     Ok(names.iter().map(place).collect())
 }

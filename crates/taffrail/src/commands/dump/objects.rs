@@ -16,7 +16,8 @@ use super::file::{Output, Target};
 use super::secrets::{self, Kept, Wanted};
 use crate::complaint::chain;
 use crate::source::recording::{
-    Broken, CLOSING, Closing, GROUP, Kind, Name, OPENING, Opening, RecordedScope, State, Unread, VERSION,
+    Broken, CLOSING, Closing, GROUP, Kind, Lost, Name, OPENING, Opening, RecordedScope, State, Unread,
+    VERSION,
 };
 use crate::source::{Failure, Live, catalog};
 
@@ -75,8 +76,66 @@ pub(super) async fn write(
             let written = written(live, &cluster, target, namespace, limits).await;
             (written, Some(cluster))
         }
-        Err(failure) => (Err(failure), None),
+        Err(failure) => (Err(lost(live, &target, namespace, failure)), None),
     }
+}
+
+/// Writes the dump of a cluster that did not answer, beside those that did: without it `--from` would not know of the
+/// cluster, and not why apps that others deliver there are Unknown.
+fn lost(live: &Live, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
+    if !matches!(target, Target::File { in_folder: true, .. }) {
+        return failure;
+    }
+    let name = Name { name: live.member.name.clone() };
+    let server = live.member.context.as_ref().map_or_else(|_| String::new(), |context| context.server());
+    let opening = Opening {
+        api_version: VERSION.to_owned(),
+        kind: OPENING.to_owned(),
+        metadata: name.clone(),
+        server,
+        version: None,
+        observed_at: Timestamp::now().to_string(),
+        clock_ahead_seconds: None,
+        namespace,
+        kinds: Vec::new(),
+        broken: Vec::new(),
+    };
+    let closing = Closing {
+        api_version: VERSION.to_owned(),
+        kind: CLOSING.to_owned(),
+        metadata: name,
+        lines: 0,
+        scopes: Vec::new(),
+        unread: Vec::new(),
+        lost: Some(Lost { reason: failure.reason.clone(), message: cut(&failure.message) }),
+    };
+    let put = || {
+        let mut output = Output::open(target)?;
+        output.write(&json_line(&opening))?;
+        output.write(&json_line(&closing))?;
+        output.finish()
+    };
+    match put() {
+        Ok(()) => failure,
+        Err(error) => Failure {
+            message: format!("{}; {}", failure.message, unwritable(target, &error).message),
+            ..failure
+        },
+    }
+}
+
+fn unwritable(target: &Target, error: &std::io::Error) -> Failure {
+    let place = match target {
+        Target::Stdout => "stdout".to_owned(),
+        Target::File { path, .. } => path.display().to_string(),
+    };
+    Failure { reason: String::new(), message: format!("cannot write {place}: {error}") }
+}
+
+fn json_line(line: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec(line).unwrap_or_default();
+    text.push(b'\n');
+    text
 }
 
 async fn written(
@@ -88,7 +147,10 @@ async fn written(
 ) -> Result<Written, Failure> {
     let observed_at = Timestamp::now();
     let (discovery, version) = join(cluster.discover(), cluster.version()).await;
-    let discovery = discovery.map_err(|error| failure(&error))?;
+    let discovery = match discovery {
+        Ok(discovery) => discovery,
+        Err(error) => return Err(lost(live, &target, namespace, failure(&error))),
+    };
     let kinds = catalog(&discovery);
     let name = Name { name: live.member.name.clone() };
     let opening = Opening {
@@ -108,13 +170,6 @@ async fn written(
     };
 
     let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
-    let unwritable = |error: std::io::Error| {
-        let place = match &target {
-            Target::Stdout => "stdout".to_owned(),
-            Target::File(path) => path.display().to_string(),
-        };
-        Failure { reason: String::new(), message: format!("cannot write {place}: {error}") }
-    };
     let place = target.clone();
     let writer = tokio::task::spawn_blocking(move || {
         let mut output = Output::open(&place)?;
@@ -142,7 +197,7 @@ async fn written(
     let closing = dump.all(&opening, &kinds).await;
     drop(dump);
     let end = writer.await.map_err(|error| Failure { reason: String::new(), message: error.to_string() })?;
-    end.map_err(unwritable)?;
+    end.map_err(|error| unwritable(&target, &error))?;
     Ok(Written { unread: closing.unread.len(), scopes: closing.scopes })
 }
 
@@ -182,6 +237,7 @@ impl Dump<'_> {
             lines: self.count.load(Ordering::Relaxed),
             scopes,
             unread,
+            lost: None,
         };
         self.line(&closing).await;
         // Nothing follows: only what was sent to here is a dump.
@@ -190,10 +246,8 @@ impl Dump<'_> {
     }
 
     async fn line(&self, line: &impl Serialize) {
-        let mut text = serde_json::to_vec(line).unwrap_or_default();
-        text.push(b'\n');
         // Who cannot write says so itself.
-        let _ = self.lines.send(text).await;
+        let _ = self.lines.send(json_line(line)).await;
     }
 
     /// The cluster, with the time that one answer may take.

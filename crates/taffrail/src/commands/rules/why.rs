@@ -70,8 +70,16 @@ struct Branch {
     decides: bool,
 }
 
-/// Tells which rules were asked about an object that has this verdict.
-pub(crate) fn tell(form: Why, set: &RuleSet, object: &Object<'_>, verdict: &Verdict, out: &mut Vec<u8>) {
+/// Tells which rules were asked about an object that has this verdict, and where views have seen more: they look at
+/// evidence beside the object too.
+pub(crate) fn tell(
+    form: Why,
+    set: &RuleSet,
+    object: &Object<'_>,
+    verdict: &Verdict,
+    seen: Option<&Verdict>,
+    out: &mut Vec<u8>,
+) {
     let asked = set.find(object.group(), object.kind()).map(|found| {
         let rule = found.name();
         let branches = (1..).zip(found.rules.branches().zip(found.rules.holding(object)));
@@ -100,7 +108,7 @@ pub(crate) fn tell(form: Why, set: &RuleSet, object: &Object<'_>, verdict: &Verd
     match form {
         Why::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
         Why::Text => {
-            out.extend_from_slice(text(&item, verdict).as_str().as_bytes());
+            out.extend_from_slice(text(&item, verdict, seen).as_str().as_bytes());
             out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
         }
     }
@@ -128,7 +136,7 @@ fn lines(lines: &[Phrase]) -> Phrase {
     lines.iter().fold(phrase!(""), |before, line| phrase!("{}{}\n", before, line))
 }
 
-fn text(item: &Item<'_>, verdict: &Verdict) -> Phrase {
+fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
     let slash = if item.namespace.is_empty() { "" } else { "/" };
     let suspended = if item.suspended { " (suspended)" } else { "" };
     let mut out = vec![phrase!(
@@ -144,8 +152,14 @@ fn text(item: &Item<'_>, verdict: &Verdict) -> Phrase {
     if !item.message.is_empty() {
         out.push(phrase!("  {}", printable(item.message)));
     }
+    if let Some(seen) = seen.filter(|seen| seen.status != verdict.status) {
+        out.push(phrase!("  Views show {}: {}", seen.status.word(), printable(&seen.message)));
+    }
     if item.asked.is_empty() {
-        out.push(phrase!("  Nobody has rules for this kind."));
+        out.push(match item.rule.starts_with("builtin/") {
+            true => phrase!("  There are no rules for this kind but the built-in ones."),
+            false => phrase!("  There are no rules for this kind."),
+        });
     }
     let mut is_decided = false;
     for asked in &item.asked {

@@ -163,7 +163,18 @@ impl Judge {
         known: Known<'_>,
     ) -> Result<Verdict, ComputeError> {
         let verdict = self.rules.judge(object, now)?;
-        if self.is_pure || self.why.is_some() || (known.is_alone && !may_change(object, &verdict)) {
+        self.seen(object, verdict, now, known)
+    }
+
+    /// What views make of a verdict of the rules.
+    fn seen(
+        &self,
+        object: &Object<'_>,
+        verdict: Verdict,
+        now: Timestamp,
+        known: Known<'_>,
+    ) -> Result<Verdict, ComputeError> {
+        if self.is_pure || (known.is_alone && !may_change(object, &verdict)) {
             return Ok(verdict);
         }
         let assessment = assess(object, known.evidence, self.rules, now, &self.rules.options());
@@ -202,10 +213,13 @@ impl Judge {
             }
             return;
         }
-        let verdict = self.verdict(&object, now, known);
-        if let (Some((form, set)), Ok(verdict)) = (self.why, &verdict) {
-            return why::tell(form, set, &object, verdict, &mut answers.lines);
+        if let Some((form, set)) = self.why
+            && let Ok(verdict) = self.rules.judge(&object, now)
+        {
+            let seen = self.seen(&object, verdict.clone(), now, known).ok();
+            return why::tell(form, set, &object, &verdict, seen.as_ref(), &mut answers.lines);
         }
+        let verdict = self.verdict(&object, now, known);
         answers.all_current &= matches!(&verdict, Ok(verdict) if verdict.status == Status::Current);
         if self.form == Form::Lines {
             match verdict {

@@ -20,7 +20,7 @@ use taffrail_status::json::OwnedDocument;
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};
 use crate::complaint::{Complaint, Exit, advise, written};
-use crate::output::progress::Progress;
+use crate::output::progress::{self, Progress};
 use crate::output::{answer, indented, printable};
 use crate::program;
 use crate::source::{Fleet, Follow, More};
@@ -44,6 +44,8 @@ struct Task {
     /// Whether the step's other patch is the one that the server knows.
     otherwise: bool,
     shown: bool,
+    /// Whether a line has said that it is waited for.
+    awaited: bool,
     tries: usize,
     state: State,
     /// What was shown so far.
@@ -95,6 +97,15 @@ impl Task {
 
     fn is_pending(&self) -> bool {
         !matches!(self.state, State::Ended)
+    }
+
+    /// Says once that it is waited for, where no line can stand on the terminal.
+    fn tell_awaited(&mut self) {
+        if !std::mem::replace(&mut self.awaited, true) {
+            let AppRef { home, namespace, name, .. } = &self.app;
+            let slash = if namespace.is_empty() { "" } else { "/" };
+            progress::tell(&format!("waiting for {namespace}{slash}{name} in {home}"));
+        }
     }
 
     /// On to the next step; where there is none, `last`.
@@ -151,6 +162,7 @@ impl<'a> Doing<'a> {
                     at: 0,
                     otherwise: false,
                     shown: false,
+                    awaited: false,
                     tries: 0,
                     state,
                     patches,
@@ -280,6 +292,9 @@ impl<'a> Doing<'a> {
             let mut first = None;
             for at in 0..self.tasks.len() {
                 let why = self.look(at, fleet, &list, begun)?;
+                if why.is_some() && begun.elapsed() >= progress::PATIENCE {
+                    self.tasks[at].tell_awaited();
+                }
                 first = first.or(why);
             }
             let is_late = begun.elapsed() >= self.arguments.deadline;

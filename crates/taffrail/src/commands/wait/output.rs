@@ -381,5 +381,8 @@ fn last_words(
             say!(out, "    {}", printable(command))?;
         }
     }
+    if end == End::Failed {
+        say!(out, "--fail-fast=false waits on, for what has failed to be mended")?;
+    }
     Ok(())
 }
