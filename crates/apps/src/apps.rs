@@ -17,7 +17,7 @@ use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
-use crate::teachers::{Standings, Unheard, teachers};
+use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -279,12 +279,17 @@ impl Judge<'_, '_> {
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
         let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
+        let of_doubted =
+            taught.as_ref().and_then(|_| self.rules.taught_by(&of_doubted(&teachers), &self.look));
+        let of_doubted = of_doubted.as_deref().unwrap_or(self.rules);
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 // The rules that an app brings hold for its own objects alone.
+                let may_better = || app.claimant.may_better(self.fleet, *cluster, key);
                 let judged = match &taught {
-                    Some(_) => self.judge(*cluster, key, rules),
+                    Some(_) if may_better() => self.judge(*cluster, key, rules),
+                    Some(_) => self.judge(*cluster, key, of_doubted),
                     None => self.judge_once(*cluster, key),
                 };
                 let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);
