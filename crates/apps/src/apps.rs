@@ -79,7 +79,10 @@ impl Resource {
     fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
-        let context = if name.contains(' ') { "NAME" } else { name };
+        // People copy it, and it comes from outside.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(&byte);
+        let is_context = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
+        let context = if is_context { name } else { "NAME" };
         let said = said.map(|said| format!("; {said}")).unwrap_or_default();
         let message = format!("deploys to {place}, which was not queried (add --context {context}){said}");
         Resource::unjudged(key, Status::Unknown, message).because(OUT_OF_REACH)
