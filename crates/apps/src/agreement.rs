@@ -259,6 +259,23 @@ impl Claimant {
         }
     }
 
+    /// Returns if the claimant may make an object look better: it is beside the claim, or carries a mark that no other tenant can
+    /// have made the claim fit.
+    ///
+    /// The author of a HelmRelease chooses the name of the release, so only what helm-controller writes of the HelmRelease counts.
+    pub(crate) fn may_better(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey) -> bool {
+        if self.owns_place_of(cluster, key) {
+            return true;
+        }
+        let Lookup::Found(observed) = fleet.objects(cluster).get(key) else { return false };
+        let carried = Mark::all(key, &observed.object, &self.labels());
+        let mut own = self.marks.iter().filter(|mark| mark.tool == Tool::HelmRelease).peekable();
+        match own.peek() {
+            Some(_) => own.any(|mark| carried.contains(mark)),
+            None => self.is_named(&carried),
+        }
+    }
+
     /// The labels by which it tracks.
     pub(crate) fn labels(&self) -> Vec<&str> {
         let keys = self.marks.iter().filter_map(|mark| match &mark.tool {

@@ -17,7 +17,7 @@ use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
-use crate::teachers::{Standings, Unheard, teachers};
+use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -79,7 +79,10 @@ impl Resource {
     fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
-        let context = if name.contains(' ') { "NAME" } else { name };
+        // People copy it, and it comes from outside.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(&byte);
+        let is_context = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
+        let context = if is_context { name } else { "NAME" };
         let said = said.map(|said| format!("; {said}")).unwrap_or_default();
         let message = format!("deploys to {place}, which was not queried (add --context {context}){said}");
         Resource::unjudged(key, Status::Unknown, message).because(OUT_OF_REACH)
@@ -279,12 +282,17 @@ impl Judge<'_, '_> {
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
         let taught = self.rules.taught_by(&teachers, &self.look);
         let rules = taught.as_deref().unwrap_or(self.rules);
+        let of_doubted =
+            taught.as_ref().and_then(|_| self.rules.taught_by(&of_doubted(&teachers), &self.look));
+        let of_doubted = of_doubted.as_deref().unwrap_or(self.rules);
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 // The rules that an app brings hold for its own objects alone.
+                let may_better = || app.claimant.may_better(self.fleet, *cluster, key);
                 let judged = match &taught {
-                    Some(_) => self.judge(*cluster, key, rules),
+                    Some(_) if may_better() => self.judge(*cluster, key, rules),
+                    Some(_) => self.judge(*cluster, key, of_doubted),
                     None => self.judge_once(*cluster, key),
                 };
                 let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);

@@ -238,6 +238,16 @@ pub(crate) fn teachers<'f>(
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
+/// Returns the teachers as far as they are heard for objects of which it is not sure that they are the app's: an author lists
+/// whatever they like, and makes nothing better by that. What the people of a cluster wrote stays as it is.
+pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
+    let lowered = teachers.iter().cloned().map(|teacher| match teacher.payer {
+        Payer::Object => teacher,
+        Payer::Teacher => Teacher { voice: Voice::OnlyWorse, ..teacher },
+    });
+    lowered.collect()
+}
+
 /// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the
 /// scripts there.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {

@@ -89,8 +89,8 @@ pub(crate) struct Stopped {
 impl Controller {
     /// Returns the workload of the controller if it does no work.
     ///
-    /// The workload in `preferred` decides, else that in the namespace of the installer, else all of that name: anyone
-    /// may give a Deployment the name of a controller.
+    /// The workload in `preferred` decides, else that in the namespace of the installer. One elsewhere says nothing: anyone may
+    /// give a Deployment the name of a controller.
     pub(crate) fn stopped(&self, objects: &dyn Objects, preferred: Option<&str>) -> Option<Stopped> {
         let kinds = ["Deployment", "StatefulSet"];
         let named = kinds.into_iter().flat_map(|kind| objects.of_kind("apps", kind));
@@ -101,9 +101,6 @@ impl Controller {
         let mut asked = preferred.map(&inside).unwrap_or_default();
         if asked.is_empty() {
             asked = inside(self.namespace);
-        }
-        if asked.is_empty() {
-            asked = named.iter().collect();
         }
         let stopped: Option<Vec<Stopped>> =
             asked.into_iter().map(|observed| stopped(objects, observed)).collect();

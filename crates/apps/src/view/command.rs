@@ -1,14 +1,34 @@
 //! Commands that a person can copy.
+//!
+//! There is none where a word from outside would be taken for an option.
 
 use taffrail_status::is_unseen;
 
+/// The options that commands are given here. Another word that begins with a dash is a name from outside.
+const OPTIONS: &[&str] = &[
+    "-A",
+    "-c",
+    "-l",
+    "-o",
+    "--all-containers",
+    "--all-contexts",
+    "--api-group",
+    "--delivery",
+    "--kube-context",
+    "--previous",
+    "--raw",
+    "--show-managed-fields",
+    "--suspended",
+    "--tail=50",
+];
+
 /// `kubectl …`, in a namespace (if any) of the cluster of a context (if it must be named).
-pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("kubectl", words, namespace, context)
 }
 
 /// `helm …`, in a namespace of the cluster of a context (if it must be named).
-pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     let mut words = words.to_vec();
     // Helm has a name of its own for it.
     words.extend(context.iter().flat_map(|context| ["--kube-context", context]));
@@ -16,11 +36,16 @@ pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> St
 }
 
 /// `taffrail …`, in a namespace (if any) of the cluster of a context (if it must be named).
-pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> String {
+pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("taffrail", words, namespace, context)
 }
 
-fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>) -> String {
+fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
+    let is_option = |word: &str| word.starts_with('-');
+    let is_from_outside = |word: &&str| is_option(word) && !OPTIONS.contains(word);
+    if words.iter().any(is_from_outside) || is_option(namespace) || context.is_some_and(is_option) {
+        return None;
+    }
     let mut line = vec![program];
     line.extend(words);
     if !namespace.is_empty() {
@@ -29,7 +54,7 @@ fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>)
     if let Some(context) = context {
         line.extend(["--context", context]);
     }
-    line.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+    Some(line.into_iter().map(quoted).collect::<Vec<_>>().join(" "))
 }
 
 /// A kind as kubectl takes it: `pod`, `deployment.apps`.
@@ -54,14 +79,27 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word_whatever_is_in_it() {
+        let told = |words: &[&str], namespace, context| taffrail(words, namespace, context).unwrap();
         assert_eq!(
-            taffrail(&["app", "shop"], "web", Some("gke_p_eu-1_c")),
+            told(&["app", "shop"], "web", Some("gke_p_eu-1_c")),
             "taffrail app shop -n web --context gke_p_eu-1_c"
         );
-        assert_eq!(taffrail(&["app", "a; rm -rf ~"], "$(id)", None), "taffrail app 'a; rm -rf ~' -n '$(id)'");
+        assert_eq!(told(&["app", "a; rm -rf ~"], "$(id)", None), "taffrail app 'a; rm -rf ~' -n '$(id)'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
         assert_eq!(quoted("~root"), "'~root'");
         assert_eq!(quoted("a\nb\u{202e}c"), "'abc'");
+    }
+
+    #[test]
+    fn no_command_has_a_name_that_would_be_an_option() {
+        let evil = "--kubeconfig=/tmp/evil";
+        assert_eq!(kubectl(&["describe", "deployment.apps", evil], "shop", None), None);
+        assert_eq!(kubectl(&["get", evil, "-A"], "", None), None);
+        assert_eq!(helm(&["history", evil], "shop", Some("prod")), None);
+        assert_eq!(helm(&["history", "web"], evil, None), None);
+        assert_eq!(taffrail(&["app", "web"], "", Some("-v")), None);
+        let told = kubectl(&["logs", "web", "-c", "web", "--previous"], "shop", None);
+        assert_eq!(told.as_deref(), Some("kubectl logs web -c web --previous -n shop"));
     }
 }

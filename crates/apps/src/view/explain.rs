@@ -289,7 +289,7 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
         Some(key) if problem.axis == Axis::Source || problem.state == CONTROLLER_STOPPED => {
             let kind = resource(&key.group, &key.kind);
             let verb = if problem.state == "NotFound" { "get" } else { "describe" };
-            Some(kubectl(&[verb, &kind, &key.name], &key.namespace, context))
+            kubectl(&[verb, &kind, &key.name], &key.namespace, context)
         }
         _ => delivered_by(app, context),
     }
@@ -299,10 +299,10 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
-        return Some(kubectl(&["describe", &kind, &key.name], &key.namespace, context));
+        return kubectl(&["describe", &kind, &key.name], &key.namespace, context);
     }
     let is_helm = app.app.delivery == Delivery::Helm;
-    is_helm.then(|| helm(&["history", &app.app.name], &app.app.namespace, context))
+    is_helm.then(|| helm(&["history", &app.app.name], &app.app.namespace, context)).flatten()
 }
 
 /// The name of the release whose storage has this name: `sh.helm.release.v1.shop.v3`.
@@ -314,11 +314,11 @@ fn release(storage: &str) -> Option<&str> {
 fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {
-            vec![taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None)]
+            taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None).into_iter().collect()
         }
         // Who cannot be asked cannot say what one may do either.
         (Status::Unknown, UNOBSERVED) if app.freshness.state == FreshnessState::Lost => {
-            vec![kubectl(&["get", "--raw", "/readyz"], "", context)]
+            kubectl(&["get", "--raw", "/readyz"], "", context).into_iter().collect()
         }
         _ => next_of(cause, context),
     }
@@ -331,11 +331,13 @@ fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
     match cause.status {
         Status::Unknown if cause.reason == UNREADABLE => {
             if let Some(release) = release(name) {
-                return vec![helm(&["history", release], &cause.object.namespace, context)];
+                return helm(&["history", release], &cause.object.namespace, context).into_iter().collect();
             }
         }
-        Status::NotFound => return vec![command(&["get", &kind])],
-        Status::Unknown if cause.rule.is_empty() => return vec![command(&["auth", "can-i", "get", &kind])],
+        Status::NotFound => return command(&["get", &kind]).into_iter().collect(),
+        Status::Unknown if cause.rule.is_empty() => {
+            return command(&["auth", "can-i", "get", &kind]).into_iter().collect();
+        }
         _ => {}
     }
     let mut commands = vec![command(&["describe", &kind, name])];
@@ -355,7 +357,7 @@ fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
             _ => {}
         }
     }
-    commands
+    commands.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

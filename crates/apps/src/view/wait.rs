@@ -94,12 +94,12 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
             let name = format!("{}/{}", key.kind.to_lowercase(), key.name);
             // Kinds of other groups may have the same name.
             let well_known = crate::kinds::is_namespaced(&key.group, &key.kind).is_some();
-            Some(match well_known {
+            match well_known {
                 true => taffrail(&["explain", &name], &key.namespace, context),
                 false => taffrail(&["explain", &key.to_string()], "", context),
-            })
+            }
         }
-        Subject::App(app) => Some(taffrail(&["explain", &full_name(app)], "", context)),
+        Subject::App(app) => taffrail(&["explain", &full_name(app)], "", context),
         Subject::Named(_) => None,
     }
 }

@@ -264,6 +264,9 @@ fn an_application_is_where_its_destination_is() {
         ),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),
         (json!({}), "hub", Status::Unknown, "not named"),
+        // It stands in a command that people copy.
+        (json!({"name": "c;touch${IFS}/tmp/x"}), "hub", Status::Unknown, "(add --context NAME)"),
+        (json!({"name": "--kubeconfig=x"}), "hub", Status::Unknown, "(add --context NAME)"),
     ] {
         let mut objects = secrets.to_vec();
         objects.push(application("shop", destination.clone(), well()));

@@ -232,6 +232,25 @@ fn a_stopped_controller_is_not_judged_by_its_name_elsewhere() {
 }
 
 #[test]
+fn a_workload_that_only_has_the_name_of_a_controller_says_nothing_of_it() {
+    let gitops = |replicas| controller("kustomize-controller", "gotk", replicas);
+    let impostor = |replicas| controller("kustomize-controller", "shop", replicas);
+    for others in [&[impostor(0)][..], &[gitops(0), impostor(1)], &[gitops(1), impostor(0)]] {
+        assert_eq!(worst(&[&[fetched(), kustomization()][..], others].concat()), None);
+    }
+    // Argo CD says in which namespace it runs.
+    let argo = |namespace: &str| {
+        let mut app = application(argo_status("Synced", "Succeeded"));
+        app["metadata"]["namespace"] = json!("team");
+        app["status"]["controllerNamespace"] = json!(namespace);
+        worst(&[app, settings(), controller("argocd-application-controller", "gitops", 0)])
+    };
+    let expected = Some((Axis::Sync, "ControllerStopped".to_owned(), ProblemSeverity::Error));
+    assert_eq!(argo("gitops"), expected);
+    assert_ne!(argo("elsewhere"), expected);
+}
+
+#[test]
 fn the_last_operation_speaks_object_by_object() {
     let row = row(&holding("prod", &[application(argo_status("OutOfSync", "Failed")), settings()]));
     let problem = row.problem().unwrap();

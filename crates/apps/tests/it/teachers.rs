@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, apps};
-use taffrail_status::{ComputeError, Look, Object, Payer, Rules, Taffrail, Teacher, Trust, Verdict, Voice};
+use taffrail_status::{
+    ComputeError, Look, Object, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice,
+};
 
 use super::dump::{NOW, holding};
 use super::server::Server;
@@ -221,4 +223,119 @@ fn trust_names_the_setting_by_which_scripts_would_be_heard() {
     prod.add_server("https://prod.example.com");
     let told = said(&[&holding("hub", &objects), &prod]);
     assert!(told[0].contains("trusted-homes: [hub]"), "{told:?}");
+}
+
+/// Rules by which the one who teaches says of each Deployment what its first expression says, as far as it is heard.
+struct Obeying;
+
+struct Taught {
+    voice: Voice,
+    status: Status,
+}
+
+impl Rules for Obeying {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let says = |teacher: &Teacher<'_>| {
+            let said = teacher.object.at(&["spec", "healthCheckExprs"])?.items()?.next()?;
+            let is_ready = said.get("current")?.is_str("true");
+            let status = if is_ready { Status::Current } else { Status::Failed };
+            Some(Taught { voice: teacher.voice, status })
+        };
+        teachers.iter().find_map(says).map(|taught| Box::new(taught) as Box<dyn Rules>)
+    }
+}
+
+impl Rules for Taught {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        let verdict = Taffrail.judge(object, now)?;
+        let is_heard = self.voice == Voice::Full || self.status < verdict.status;
+        if object.kind() != "Deployment" || !is_heard {
+            return Ok(verdict);
+        }
+        Ok(Verdict::new(self.status, "as taught", "cluster/taught"))
+    }
+}
+
+fn deployment(namespace: &str, is_well: bool, marks: Value) -> Value {
+    let mut web = object("apps/v1", "Deployment", namespace, "web");
+    web["metadata"]["generation"] = json!(1);
+    for (place, marks) in marks.as_object().unwrap() {
+        web["metadata"][place] = marks.clone();
+    }
+    web["spec"] = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}});
+    let (number, progress) = if is_well { (1, "True") } else { (0, "False") };
+    let reason = if is_well { "NewReplicaSetAvailable" } else { "ProgressDeadlineExceeded" };
+    web["status"] = json!({
+        "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": number, "availableReplicas": number,
+        "conditions": [
+            {"type": "Available", "status": progress},
+            {"type": "Progressing", "status": progress, "reason": reason},
+        ],
+    });
+    web
+}
+
+/// An object of Flux in a namespace, which lists the Deployment `web` of another and says when that is well.
+fn of_flux(kind: &str, namespace: &str, target: &str, current: Option<&str>) -> Value {
+    let group = if kind == "HelmRelease" { "helm" } else { "kustomize" };
+    let version = if kind == "HelmRelease" { "v2" } else { "v1" };
+    let mut app =
+        object(&format!("{group}.toolkit.fluxcd.io/{version}"), kind, namespace, &format!("of-{namespace}"));
+    app["spec"] = json!({"releaseName": "web", "targetNamespace": target});
+    if let Some(current) = current {
+        app["spec"]["healthCheckExprs"] =
+            json!([{"apiVersion": "apps/v1", "kind": "Deployment", "current": current}]);
+    }
+    app["status"] = json!({
+        "inventory": {"entries": [{"id": format!("{target}_web_apps_Deployment"), "v": "v1"}]},
+        "history": [{"name": "web", "namespace": target, "status": "deployed", "version": 1}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    });
+    app
+}
+
+fn status_of_web(objects: &[Value], namespace: &str) -> Status {
+    let list = apps(&[&holding("prod", objects)], &Obeying, NOW);
+    let row = list.apps.iter().find(|row| row.app.namespace == namespace).unwrap();
+    row.resources[0].status
+}
+
+#[test]
+fn an_app_makes_better_only_what_is_beside_it_or_says_that_it_is_its_own() {
+    let label = |tool: &str| {
+        let key = |what: &str| format!("{tool}.toolkit.fluxcd.io/{what}");
+        json!({"labels": {key("namespace"): "tenant", key("name"): "of-tenant"}})
+    };
+    let release = json!({"annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}});
+    for (kind, target, marks, expected) in [
+        ("Kustomization", "shop", json!({}), Status::Failed),
+        ("Kustomization", "shop", label("kustomize"), Status::Current),
+        ("Kustomization", "tenant", json!({}), Status::Current),
+        ("HelmRelease", "shop", json!({}), Status::Failed),
+        // Whoever writes a HelmRelease chooses the name of the release.
+        ("HelmRelease", "shop", release, Status::Failed),
+        ("HelmRelease", "shop", label("helm"), Status::Current),
+        ("HelmRelease", "tenant", json!({}), Status::Current),
+    ] {
+        let words = format!("{kind} {target} {marks}");
+        let objects = [of_flux(kind, "tenant", target, Some("true")), deployment(target, false, marks)];
+        assert_eq!(status_of_web(&objects, "tenant"), expected, "{words}");
+    }
+}
+
+#[test]
+fn what_another_app_says_makes_no_row_worse_but_its_own() {
+    let both = |current| {
+        [
+            of_flux("Kustomization", "tenant", "shop", current),
+            of_flux("Kustomization", "shop", "shop", None),
+            deployment("shop", true, json!({})),
+        ]
+    };
+    assert_eq!(status_of_web(&both(Some("false")), "tenant"), Status::Failed);
+    assert_eq!(status_of_web(&both(Some("false")), "shop"), Status::Current);
 }

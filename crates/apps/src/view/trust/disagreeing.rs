@@ -324,7 +324,8 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
                 &key.namespace,
             )
         });
-        let finding = Finding { next: next.into_iter().collect(), ..finding(Severity::Medium, "Overlap") };
+        let finding =
+            Finding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {

@@ -71,16 +71,16 @@ impl<'a> Ground<'a> {
         self.objects.name()
     }
 
-    pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> String {
+    pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> Option<String> {
         command::kubectl(words, namespace, self.context)
     }
 
-    pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> String {
+    pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> Option<String> {
         command::taffrail(words, namespace, self.context)
     }
 
     /// The command that shows an object and what happened to it.
-    pub(super) fn describe(&self, key: &ObjectKey) -> String {
+    pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
     }

@@ -256,8 +256,8 @@ impl Finding {
         Finding { apps: apps.into_iter().collect(), ..self }
     }
 
-    fn next(mut self, command: String) -> Finding {
-        self.next.push(command);
+    fn next(mut self, command: Option<String>) -> Finding {
+        self.next.extend(command);
         self
     }
 

@@ -193,7 +193,8 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
         let message = if is_green { format!("{who}: Ready is said of what was there before") } else { who };
         let next = objects.first().map(|(key, _)| ground.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
-        let finding = Finding { severity, next: next.into_iter().collect(), ..finding("NotObserved") };
+        let finding =
+            Finding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
         finding.about(kind).objects(objects).says(message).of(apps)
     };
     behind.into_iter().map(made).collect()

@@ -178,7 +178,7 @@ fn kinds_unread(
     };
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
     let next = of.first().map(|(kind, namespace, _)| can_i(ground, "list", kind, *namespace));
-    let finding = Finding { next: next.into_iter().collect(), ..finding };
+    let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
     // Who may not see what declares apps cannot say which apps that concerns.
     finding.about(scope).says(message).of(apps)
 }
@@ -188,7 +188,7 @@ fn named(kind: &GroupKind, namespace: Option<&str>) -> String {
     format!("{}{place}", crate::view::text::plural(&kind.kind))
 }
 
-fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&str>) -> String {
+fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&str>) -> Option<String> {
     let resource = command::resource(&kind.group, &kind.kind);
     let mut words = vec!["auth", "can-i", verb, &*resource];
     let namespace = namespace.unwrap_or_default();
