@@ -339,7 +339,7 @@ impl<'a> Reader<'_, 'a> {
         let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
         match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
-                release.malformed.iter().for_each(|error| found.report(cluster, error.clone()));
+                found.report_release(cluster, &key, release.malformed);
                 let mut objects = release.objects;
                 objects.extend(self.definitions(fleet.objects(cluster)));
                 dedup(&mut objects);
