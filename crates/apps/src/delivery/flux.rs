@@ -1,6 +1,7 @@
 //! Flux: `Kustomization` and `HelmRelease`, with their sources.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -23,8 +24,11 @@ pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
+/// How much of a history is read; Flux itself keeps about five entries.
+const LONGEST_HISTORY: usize = 20;
+
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum ReleaseName {
     Exact(String),
     /// helm-controller cuts what Helm would refuse: the first characters stay, a dash and 12 hex digits follow.
@@ -70,10 +74,15 @@ impl ReleaseName {
 
 /// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(HashMap<(usize, String), Vec<Declared>>);
+pub(crate) struct Releases(HashMap<(usize, String), HashMap<ReleaseName, Declared>>);
 
-/// A release by its name, with what is needed where the HelmRelease is in another namespace.
-type Declared = (ReleaseName, Option<Needed>);
+/// The HelmReleases that declare a release of one name.
+#[derive(Debug, Default)]
+struct Declared {
+    is_beside: bool,
+    /// What is needed of those in other namespaces.
+    elsewhere: Vec<Needed>,
+}
 
 /// What makes the release of another namespace that of a HelmRelease.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +97,10 @@ impl Releases {
     /// Takes in a release that is stored in a namespace of a cluster, with what is needed where the HelmRelease is in
     /// another one.
     fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
-        let names = self.0.entry((cluster, namespace.to_owned())).or_default();
-        if !names.iter().any(|known| known.0 == name && known.1 == needed) {
-            names.push((name, needed));
+        let declared = self.0.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
+        match needed {
+            Some(needed) => declared.elsewhere.push(needed),
+            None => declared.is_beside = true,
         }
     }
 
@@ -98,11 +108,14 @@ impl Releases {
     /// is met if that is true, and nothing is needed where there is none.
     pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<Needed>> {
         let names = self.0.get(&(cluster, namespace.to_owned()))?;
-        let claims: Vec<_> = names.iter().filter(|(own, _)| own.is(name)).map(|(_, needed)| needed).collect();
-        if claims.iter().any(|needed| needed.is_none()) {
+        let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
+        let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
+        let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();
+        if claims.iter().any(|declared| declared.is_beside) {
             return Some(Vec::new());
         }
-        (!claims.is_empty()).then(|| claims.into_iter().flatten().cloned().collect())
+        let elsewhere = || claims.iter().flat_map(|declared| &declared.elsewhere).cloned().collect();
+        (!claims.is_empty()).then(elsewhere)
     }
 }
 
@@ -356,7 +369,7 @@ impl<'a> Reader<'_, 'a> {
         let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
         match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
-                release.malformed.iter().for_each(|error| found.report(cluster, error.clone()));
+                found.report_release(cluster, &key, release.malformed);
                 let mut objects = release.objects;
                 objects.extend(self.definitions(fleet.objects(cluster)));
                 dedup(&mut objects);
@@ -521,8 +534,16 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    fn history(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten()
+    /// The history, of a long one only what is newest by version, or else by its place in the list.
+    fn history(&self) -> Vec<Value<'a>> {
+        let history = self.object().at(&["status", "history"]).and_then(Value::items);
+        let mut history: Vec<_> = history.into_iter().flatten().collect();
+        if history.len() > LONGEST_HISTORY {
+            let version = |entry: &Value<'a>| entry.get("version").and_then(Value::as_i64);
+            history.sort_by_cached_key(|entry| Reverse(version(entry)));
+            history.truncate(LONGEST_HISTORY);
+        }
+        history
     }
 
     /// When the source got what was tried last.
@@ -546,7 +567,7 @@ impl<'a> Reader<'_, 'a> {
             let took = took.and_then(|took| took.parse::<SignedDuration>().ok()).unwrap_or_default();
             Some((first.checked_sub(took).unwrap_or(first), text(entry, &["metadata", "revision"])?))
         };
-        let past: Vec<_> = self.history().filter_map(read).collect();
+        let past: Vec<_> = self.history().into_iter().filter_map(read).collect();
         let source = self.object().at(&["spec", "sourceRef"]).map(|reference| self.reference(reference));
         let Some((when, to)) = self.fetched(source, |one, other| one == other) else {
             return one_after_another(past);
@@ -563,7 +584,7 @@ impl<'a> Reader<'_, 'a> {
         let number = |snapshot: &Value<'a>| snapshot.get("version").and_then(Value::as_i64);
         let is =
             |snapshot: &Value<'a>, status: &str| snapshot.get("status").is_some_and(|own| own.is_str(status));
-        let mut past: Vec<Value<'a>> = self.history().collect();
+        let mut past = self.history();
         past.sort_by_key(number);
         // What helm-controller took back is what changed, not that it did.
         let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
@@ -655,14 +676,12 @@ impl<'a> Reader<'_, 'a> {
 
     /// The names that its release has or had.
     fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
-        let past = self.history().filter_map(|snapshot| text(snapshot, &["name"])).map(ReleaseName::Exact);
-        let mut names = vec![ReleaseName::of(self.object())];
-        for name in past {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names.into_iter()
+        let past = self.history().into_iter().filter_map(|snapshot| text(snapshot, &["name"]));
+        let mut known = HashSet::new();
+        [ReleaseName::of(self.object())]
+            .into_iter()
+            .chain(past.map(ReleaseName::Exact))
+            .filter(move |name| known.insert(name.clone()))
     }
 
     fn storage_namespace(&self) -> String {

@@ -286,7 +286,7 @@ pub(crate) fn declare(
                     true => format!("{}, revision {}", release.chart, release.version),
                     false => release.description.clone(),
                 };
-                release.malformed.iter().for_each(|error| found.report(home, error.clone()));
+                found.report_release(home, newest.key, release.malformed);
                 let own = app(release.namespace, release.objects, sync, message);
                 found.apps.push(Declaration {
                     trouble: (!well).then_some(release.description),

@@ -11,7 +11,7 @@ pub(crate) mod labels;
 mod manifest;
 pub(crate) mod porch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::Object;
@@ -139,6 +139,8 @@ pub(crate) struct Declarations {
     pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
+    /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
+    pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
 }
 
 impl Declarations {
@@ -158,6 +160,7 @@ impl Declarations {
         for (cluster, storage) in storages.iter().enumerate() {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
         }
+        found.finish_releases();
         let strong = Claims::of(&found.apps);
         let mut labelled = Vec::new();
         for cluster in 0..fleet.members.len() {
@@ -200,6 +203,31 @@ impl Declarations {
 
     fn report(&mut self, cluster: usize, error: ScopeError) {
         self.errors.push((cluster, error));
+    }
+
+    /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
+    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: Vec<ScopeError>) {
+        if malformed.is_empty() {
+            return;
+        }
+        let place = (cluster, key.namespace.clone());
+        let (number, _) = self.releases.entry(place).or_insert_with(|| (0, key.clone()));
+        let left = MOST_MALFORMED.saturating_sub(*number);
+        *number += malformed.len();
+        self.errors.extend(malformed.into_iter().take(left).map(|error| (cluster, error)));
+    }
+
+    /// Says how much was not reported of Helm releases.
+    fn finish_releases(&mut self) {
+        for ((cluster, namespace), (number, key)) in std::mem::take(&mut self.releases) {
+            let more = number.saturating_sub(MOST_MALFORMED);
+            if more > 0 {
+                let message =
+                    format!("Helm releases in namespace {namespace}: {more} more complaints are not listed");
+                let scope = Scope::Object(key);
+                self.report(cluster, ScopeError { scope, reason: "Malformed".to_owned(), message });
+            }
+        }
     }
 }
 
@@ -287,7 +315,7 @@ fn entries<'v>(
     list.and_then(Value::items).into_iter().flatten()
 }
 
-/// How many malformed entries of one list are reported one by one.
+/// How many malformed entries of one list, or of the Helm releases of one namespace, are reported one by one.
 const MOST_MALFORMED: usize = 50;
 
 /// What is wrong with entries of the list of one declaring object.

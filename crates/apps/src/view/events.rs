@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_status::assess::Event;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
@@ -95,6 +96,7 @@ impl EventList {
                     // The same event is served in both groups.
                     let event = &observed.object;
                     if event.text(&["type"]) != "Warning"
+                        || Event::read(event).is_none()
                         || !seen.insert((observed.key.namespace.as_str(), observed.key.name.as_str()))
                     {
                         continue;

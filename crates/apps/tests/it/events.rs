@@ -118,3 +118,12 @@ fn both_forms_of_an_event_are_read_and_one_event_in_both_counts_once() {
     let told: Vec<_> = events(&prod, "app").into_iter().map(|row| (row.message, row.count)).collect();
     assert_eq!(told, [("one event".to_owned(), 2), ("another event".to_owned(), 12)]);
 }
+
+#[test]
+fn a_warning_from_another_namespace_is_none() {
+    let own = event("a", POD, "BackOff", "own words", &json!({}));
+    let mut forged = event("b", POD, "Forged", "words of a stranger", &json!({}));
+    forged["metadata"]["namespace"] = json!("tenant");
+    let reasons: Vec<_> = events(&shop(vec![own, forged]), "app").into_iter().map(|row| row.reason).collect();
+    assert_eq!(reasons, ["BackOff"]);
+}

@@ -393,6 +393,19 @@ fn long_release_names_are_recognised_in_their_short_form() {
 }
 
 /// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`, KubeConfigReference.
+/// helm-controller keeps a few snapshots; who writes thousands into the status claims no more releases by that.
+#[test]
+fn of_a_long_history_only_the_newest_names_count() {
+    let snapshot = |version: i64| json!({"name": format!("db-{version}"), "namespace": "shop", "version": version, "status": "superseded"});
+    let mut status = with_history(&[], "1.0.0");
+    status["history"] = (1..=40).map(snapshot).collect();
+    let stored = [1, 20, 21, 40].map(|at| release("shop", &format!("db-{at}"), 1, "deployed", MANIFEST));
+    let objects: Vec<Value> = [helm_release(json!({}), status)].into_iter().chain(stored).collect();
+    let list = apps_of(&holding("prod", &objects));
+    let names: Vec<&str> = list.apps.iter().map(|app| &*app.app.name).collect();
+    assert_eq!(names, ["db", "db-1", "db-20"]);
+}
+
 fn kubeconfig(server: &str) -> Value {
     let config = format!(
         "clusters:\n- name: other\n  cluster: {{server: https://other.example.com}}\n- name: edge\n  cluster:\n    server: {server}\n\

@@ -90,6 +90,27 @@ fn a_document_that_declares_nothing_is_reported_and_not_counted() {
 }
 
 #[test]
+fn complaints_about_the_releases_of_a_namespace_have_one_bound() {
+    let manifest = format!("{MANIFEST}{}", "---\nkind: ConfigMap\nmetadata: {}\n".repeat(30));
+    let in_namespace = |namespace: &str| {
+        (0..5).map(|at| release(namespace, &format!("pg{at}"), 1, "deployed", &manifest)).collect::<Vec<_>>()
+    };
+    let list = show([in_namespace("data"), in_namespace("more")].concat());
+    for namespace in ["data", "more"] {
+        let is_about = |message: &&str| {
+            [format!("release {namespace}/"), format!("releases in namespace {namespace}:")]
+                .iter()
+                .any(|about| message.contains(about))
+        };
+        let messages = list.errors.iter().map(|error| &*error.error.message);
+        let messages: Vec<_> = messages.filter(is_about).collect();
+        assert_eq!(messages.len(), 51, "{messages:?}");
+        let more = format!("Helm releases in namespace {namespace}: 100 more complaints are not listed");
+        assert!(messages.contains(&&*more), "{messages:?}");
+    }
+}
+
+#[test]
 fn releases_that_are_not_packed_are_read_too() {
     let text = json!({
         "name": "pg", "namespace": "data", "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},

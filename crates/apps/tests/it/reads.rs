@@ -739,7 +739,8 @@ fn objects_can_be_read_without_looking_for_apps() {
 fn the_workload_of_a_custom_resource_without_rules_is_read() {
     let owned = |mut it: Value, kind: &str, name: &str| {
         it["metadata"]["uid"] = json!(format!("u-{}", it["metadata"]["name"].as_str().unwrap()));
-        it["metadata"]["ownerReferences"] = json!([{"apiVersion": "any/v1", "kind": kind, "name": name, "uid": format!("u-{name}"), "controller": true}]);
+        it["metadata"]["ownerReferences"] =
+            json!([{"kind": kind, "name": name, "uid": format!("u-{name}"), "controller": true}]);
         it
     };
     let mut widget = object("acme.dev/v1", "Widget", "shop", "blue");

@@ -261,7 +261,8 @@ impl Events {
         let members = self.by_object.members(about(seed, kind, name)).iter().filter_map(|at| self.get(*at));
         // The kubelet writes the name of a Node where its UID belongs.
         let is_it = |told: &&Told| {
-            (namespace.is_empty() || self.text(told.namespace) == namespace)
+            let own = self.text(told.namespace);
+            (own == namespace || namespace.is_empty() && Regarding::is_of_cluster(own))
                 && (told.uid.is_none() || uid.is_none() || told.uid == uid || is_node)
         };
         members.filter(is_it).map(|told| self.read(told)).collect()

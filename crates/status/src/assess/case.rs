@@ -8,7 +8,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::edges::{references, selects};
-use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, time};
+use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
 use crate::object::Object;
@@ -316,7 +316,7 @@ impl<'e> Case<'e> {
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
         let uid = object.text(&["metadata", "uid"]);
         let children = || {
-            let children = self.evidence.dependents(&uid);
+            let children = self.evidence.dependents(&uid).filter(|child| can_own(object, child));
             children.filter_map(|child| child.root().to_tree().ok()).collect()
         };
         let surroundings = Surroundings {
@@ -380,7 +380,8 @@ impl<'e> Case<'e> {
         let is_wanted =
             |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
-        in_order(self.evidence.owned(&uid).filter(|object| is_wanted(object) && is_other(object)))
+        let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && can_own(owner, object);
+        in_order(self.evidence.owned(&uid).filter(is_it))
     }
 
     /// The objects of a kind, in the order of their names.
@@ -457,7 +458,8 @@ impl<'e> Case<'e> {
             return Vec::new();
         }
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
-        self.allowed(in_order(self.evidence.dependents(&uid).filter(is_other)))
+        let is_it = |object: &Object<'_>| is_other(object) && can_own(owner, object);
+        self.allowed(in_order(self.evidence.dependents(&uid).filter(is_it)))
     }
 
     /// The Warning events since the object is not well, newest first.

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
-use crate::assess::evidence::{Evidence, ObjectName, controller, time};
+use crate::assess::evidence::{Evidence, ObjectName, can_own, controller, time};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use crate::json::Value;
 use crate::object::Object;
@@ -169,7 +169,8 @@ fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Cha
     if uid.is_empty() {
         return;
     }
-    let sets: Vec<Object<'_>> = evidence.owned(&uid).filter(is_replica_set).collect();
+    let sets: Vec<Object<'_>> =
+        evidence.owned(&uid).filter(|object| is_replica_set(object) && can_own(deployment, object)).collect();
     let (previous, current) = previous_and_current(deployment, &sets);
     let Some(current) = current else { return };
     let Some(previous) = previous else { return created(deployment, found) };

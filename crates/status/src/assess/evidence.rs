@@ -177,13 +177,23 @@ impl Regarding<'_> {
         let same_uid = self.uid.is_empty() || uid.is_empty() || self.uid == uid || self.kind == "Node";
         self.kind == object.kind()
             && self.name == object.name()
-            && (self.namespace == object.namespace() || object.namespace().is_empty())
+            && match &*object.namespace() {
+                "" => Regarding::is_of_cluster(&self.namespace),
+                namespace => self.namespace == namespace,
+            }
             && same_uid
+    }
+
+    /// Whether an event that gives this namespace to its object may be about one of the cluster. The API keeps these
+    /// events where only administrators write.
+    pub fn is_of_cluster(namespace: &str) -> bool {
+        matches!(namespace, "" | "default" | "kube-system")
     }
 }
 
 impl<'a> Event<'a> {
-    /// Reads an event and what it is about; `None` if `object` is no event.
+    /// Reads an event and what it is about; `None` if `object` is no event, or is not in the namespace of what it is
+    /// about: the API takes no such event, and else who may write in one namespace could speak of every other.
     pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
         if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
             return None;
@@ -216,7 +226,13 @@ impl<'a> Event<'a> {
             name: text(Some(about), "name"),
             uid: text(Some(about), "uid"),
         };
-        Some((event, regarding))
+        let is_beside = match (&*object.namespace(), &*regarding.namespace) {
+            // A fragment of a dump may leave it out; of the API every event has one.
+            ("", _) => true,
+            (own, "") => Regarding::is_of_cluster(own),
+            (own, about) => own == about,
+        };
+        is_beside.then_some((event, regarding))
     }
 }
 
@@ -338,6 +354,30 @@ pub fn other_owners<'a>(object: &Object<'a>) -> impl Iterator<Item = Cow<'a, str
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
     let uids = owners.into_iter().flatten().map(uid_of);
     uids.filter(move |uid| !uid.is_empty() && controller.as_ref() != Some(uid))
+}
+
+/// Whether `owner` can own `object`, which names its UID: a namespaced object owns only what is in its namespace, as the
+/// API's garbage collector has it, and a UID counts only beside the name of the object that has it. An index keeps no more
+/// of a reference than the UID.
+pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
+    let namespace = owner.namespace();
+    if !namespace.is_empty() && namespace != object.namespace() {
+        return false;
+    }
+    let (uid, name) = (owner.text(&["metadata", "uid"]), owner.name());
+    let names_it = |reference: Value<'_>| {
+        let is = |key, own: &str| {
+            let said = reference.get(key).and_then(Value::as_str).unwrap_or_default();
+            said.is_empty() || said == own
+        };
+        let version = reference.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        // What is old enough names the group from which the built-in workloads moved.
+        let is_group = version.is_empty() || group == owner.group() || group == "extensions";
+        uid_of(reference) == uid && is("kind", owner.kind()) && is("name", &name) && is_group
+    };
+    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
+    references.into_iter().flatten().any(names_it)
 }
 
 fn uid_of(owner: Value<'_>) -> Cow<'_, str> {

@@ -2,7 +2,7 @@
 
 use super::{ROLLING, all, check, event, pod_of};
 
-const CRASHING: &str = "status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
+pub(super) const CRASHING: &str = "status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
 
 fn cron_job(status: &str, spec: &str) -> String {
     format!(
@@ -219,7 +219,7 @@ status: {replicas: 1}
 fn owned(api: &str, kind: &str, name: &str, owner: &str, rest: &str) -> String {
     format!(
         "apiVersion: {api}\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop, uid: u-{name}, generation: 1, creationTimestamp: '2026-02-01T12:00:00Z', \
-         ownerReferences: [{{kind: Any, name: {owner}, uid: u-{owner}, controller: true}}]}}\n{rest}"
+         ownerReferences: [{{name: {owner}, uid: u-{owner}, controller: true}}]}}\n{rest}"
     )
 }
 

@@ -8,6 +8,7 @@ mod golden;
 mod kinds;
 mod pods;
 mod questions;
+mod strangers;
 mod workloads;
 
 use jiff::Timestamp;
@@ -53,12 +54,18 @@ fn read(yaml: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Assesses the first object of `yaml`; see [`tell`].
+#[track_caller]
+fn told(yaml: &str) -> String {
+    let objects = read(yaml);
+    let first = ObjectName::of(&Object::new((&objects[0]).into()).unwrap());
+    tell(&assess_all(&[first], &dump(&objects), now()))
+}
+
 /// Assesses the first object of `yaml` and compares `status[, cause[, part of the message]]`.
 #[track_caller]
 fn check(yaml: &str, expected: &str) {
-    let objects = read(yaml);
-    let first = ObjectName::of(&Object::new((&objects[0]).into()).unwrap());
-    let told = tell(&assess_all(&[first], &dump(&objects), now()));
+    let told = told(yaml);
     let (status, rest) = expected.split_once(" < ").unwrap_or((expected, ""));
     let (cause, message) = rest.split_once(": ").unwrap_or((rest, ""));
     let (own_status, own_rest) = told.split_once(" < ").unwrap_or((told.split_once(": ").unwrap().0, ""));
@@ -101,7 +108,7 @@ fn pod_of(owner: &str, name: &str, rest: &str) -> String {
 apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "2026-03-01T11:50:00Z",
-  ownerReferences: [{{apiVersion: any/v1, kind: {kind}, name: {owner}, uid: u-{owner}, controller: true}}]}}
+  ownerReferences: [{{kind: {kind}, name: {owner}, uid: u-{owner}, controller: true}}]}}
 {rest}
 "#
     )
