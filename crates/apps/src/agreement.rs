@@ -170,6 +170,21 @@ impl Mark {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
     }
 
+    /// Whether an app of `namespace` has it because it is there and because of its own name, and not because whoever wrote the
+    /// app chose so.
+    pub(crate) fn is_bound_to(&self, namespace: &str) -> bool {
+        match self.tool {
+            Tool::Kustomization | Tool::HelmRelease | Tool::Helm | Tool::HelmCut => {
+                self.namespace == namespace
+            }
+            Tool::Label(_) | Tool::Inventory | Tool::Set => {
+                self.name.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('_'))
+            }
+            // A tracking id names the object as well, and a bare name in it counts beside Argo CD only.
+            Tool::Tracking | Tool::Manager => true,
+        }
+    }
+
     /// The app that it names, as far as one can tell.
     pub(crate) fn app(&self) -> (Option<Delivery>, String) {
         let Mark { tool, namespace, name } = self;

@@ -87,10 +87,16 @@ impl<'a> Claims<'a> {
         let is_job = matches!((&*key.group, &*key.kind), ("batch", "Job") | ("", "Pod"));
         let mut named = None;
         for mark in &marks {
-            let app = self.shown(cluster, mark, &marks);
             let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
-            match app {
-                Some(app) if app.unreadable.is_some() || comes_and_goes => return Claimed::ByApp,
+            // What an app does not list it has only by what nobody chose for it.
+            let has = |app: &Declaration| {
+                (app.unreadable.is_some() || comes_and_goes)
+                    && (mark.is_bound_to(&app.namespace) || app.claimant.owns_place_of(cluster, key))
+            };
+            if self.shown(cluster, mark, &marks).any(has) {
+                return Claimed::ByApp;
+            }
+            match self.shown(cluster, mark, &marks).next() {
                 Some(_) if named.is_some() => {}
                 Some(app) => named = Some(Named { app: app.title(), is_shown: true }),
                 None if mark.is_written_by_tool() && named.is_none() => {
@@ -100,16 +106,20 @@ impl<'a> Claims<'a> {
             }
         }
         let release = Mark::of_hook(key, object).filter(|_| is_job);
-        if release.is_some_and(|mark| self.shown(cluster, &mark, std::slice::from_ref(&mark)).is_some()) {
+        let is_of_shown = |mark: Mark| {
+            let mut apps = self.shown(cluster, &mark, std::slice::from_ref(&mark));
+            apps.any(|app| app.claimant.owns_place_of(cluster, key))
+        };
+        if release.is_some_and(is_of_shown) {
             return Claimed::ByApp;
         }
         Claimed::ByNone(named)
     }
 
-    /// The app that a mark of an object names among all of its `marks`, if its objects are in this cluster.
-    fn shown(&self, cluster: usize, mark: &Mark, marks: &[Mark]) -> Option<&'a Declaration> {
-        let mut places = self.named.get(mark)?.iter().filter_map(|&place| self.apps.get(place));
-        places.find(|app| app.cluster() == Some(cluster) && app.claimant.is_named(marks))
+    /// The apps that a mark of an object names among all of its `marks`, whose objects are in this cluster.
+    fn shown(&self, cluster: usize, mark: &Mark, marks: &[Mark]) -> impl Iterator<Item = &'a Declaration> {
+        let apps = self.named.get(mark).into_iter().flatten().filter_map(|&place| self.apps.get(place));
+        apps.filter(move |app| app.cluster() == Some(cluster) && app.claimant.is_named(marks))
     }
 
     /// The objects that two or more apps claim: each is shown in all of them and reported once.

@@ -672,7 +672,7 @@ impl<'p> Plan<'p> {
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
     }
 
-    /// Reads that decide if an Argo CD whose ConfigMap holds scripts is known; none where none holds scripts.
+    /// Reads that decide if an Argo CD is known; none where that makes no difference.
     fn argo(&self, catalog: &KindCatalog, rules: &dyn Rules) -> Vec<Read> {
         let mut reads = Vec::new();
         let namespaces = teachers::doubtful(self.snapshot, rules.trust());

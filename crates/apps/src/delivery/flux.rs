@@ -89,8 +89,8 @@ struct Declared {
 pub(crate) struct Needed {
     /// What its objects carry.
     pub(crate) mark: Mark,
-    /// Whether the HelmRelease has no inventory and so shows the very objects of the release.
-    pub(crate) shows_all: bool,
+    /// The namespace into which it is delivered.
+    pub(crate) delivered: String,
 }
 
 impl Releases {
@@ -350,15 +350,17 @@ impl<'a> Reader<'_, 'a> {
         let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.clone());
         let mark = Mark::of_helm_release(own, name);
         let names: Vec<ReleaseName> = self.release_names().collect();
-        declaration.claimant.marks = names.iter().map(|name| name.mark(&delivered)).collect();
-        declaration.claimant.marks.push(mark.clone());
+        // Whoever writes a HelmRelease chooses the name of the release and the namespace that it is delivered into: what Helm
+        // writes proves something only of the one in which the HelmRelease is itself.
+        let is_own = delivered == *own && declaration.cluster() == Some(self.home);
+        let of_helm = names.iter().filter(|_| is_own).map(|name| name.mark(&delivered));
+        declaration.claimant.marks = of_helm.chain([mark.clone()]).collect();
 
         let Some(cluster) = declaration.cluster() else {
             return Declaration { objects: self.inventory(found).unwrap_or_default(), ..declaration };
         };
         let namespace = self.storage_namespace();
-        let shows_all = self.object().at(&["status", "inventory"]).is_none_or(Value::is_null);
-        let needed = Needed { mark, shows_all };
+        let needed = Needed { mark, delivered: delivered.clone() };
         let is_beside = cluster == self.home && namespace == *own;
         for name in names {
             releases.add(cluster, &namespace, name, (!is_beside).then(|| needed.clone()));

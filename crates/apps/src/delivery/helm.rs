@@ -1,7 +1,7 @@
 //! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of that
 //! name where `HELM_DRIVER=configmap` was set (Helm v3 and v4, `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use base64::Engine as _;
@@ -318,8 +318,11 @@ pub(crate) fn declare(
     }
 }
 
+/// In how many namespaces the objects of a release are looked for that HelmReleases of others claim.
+const MOST_DELIVERED: usize = 10;
+
 /// Whether helm-controller marked the objects of a release for one of these HelmReleases, which are not in its namespace
-/// and so could be anybody's. A release none of whose objects is there is shown by a HelmRelease that lists the same.
+/// and so could be anybody's. Of a release none of whose objects is there nothing says so.
 fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
@@ -327,16 +330,17 @@ fn is_marked(
     needed: &[Needed],
     found: &mut Declarations,
 ) -> bool {
-    let Ok(release) = found.release(fleet, home, key, None) else { return false };
-    let mut carried = release.objects.iter().filter_map(|key| fleet.objects(home).get(key).found());
-    let is_its = |observed: Observed<'_>| {
-        let own = Mark::all(observed.key, &observed.object, &[]);
-        own.iter().any(|mark| needed.iter().any(|needed| needed.mark == *mark))
-    };
-    match carried.next() {
-        Some(first) => is_its(first) && carried.all(is_its),
-        None => needed.iter().any(|needed| needed.shows_all),
-    }
+    let delivered: BTreeSet<&str> = needed.iter().map(|needed| &*needed.delivered).collect();
+    delivered.into_iter().take(MOST_DELIVERED).any(|delivered| {
+        let Ok(release) = found.release(fleet, home, key, Some(delivered)) else { return false };
+        let mut carried = release.objects.iter().filter_map(|key| fleet.objects(home).get(key).found());
+        let is_its = |observed: Observed<'_>| {
+            let own = Mark::all(observed.key, &observed.object, &[]);
+            let is_met = |needed: &Needed| needed.delivered == delivered && own.contains(&needed.mark);
+            needed.iter().any(is_met)
+        };
+        carried.next().is_some_and(is_its) && carried.all(is_its)
+    })
 }
 
 /// The version of a release that Helm stored last, with what holds it.

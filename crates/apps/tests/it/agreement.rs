@@ -142,7 +142,7 @@ fn a_kustomization_takes_what_flux_marked_for_it() {
 }
 
 #[test]
-fn a_helm_release_of_flux_takes_what_flux_or_helm_marked_for_it() {
+fn a_helm_release_of_flux_takes_what_flux_marked_for_it() {
     let declaring = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
         "metadata": {"namespace": "apps", "name": "web", "generation": 1},
@@ -152,8 +152,10 @@ fn a_helm_release_of_flux_takes_what_flux_or_helm_marked_for_it() {
     let own = [("helm.toolkit.fluxcd.io/name", "web"), ("helm.toolkit.fluxcd.io/namespace", "apps")];
     let helm = [("meta.helm.sh/release-name", "front"), ("meta.helm.sh/release-namespace", "shop")];
     check(&[marked("labels", &own), declaring.clone()], &["flux-helmrelease apps/web: web"]);
-    check(&[marked("annotations", &helm), declaring.clone()], &["flux-helmrelease apps/web: web"]);
-    check(&[settings(), declaring.clone()], &["flux-helmrelease apps/web: web?", "label shop/web: web"]);
+    // The name of the release and its namespace are those that the HelmRelease chose.
+    for other in [settings(), marked("annotations", &helm)] {
+        check(&[other, declaring.clone()], &["flux-helmrelease apps/web: web?", "label shop/web: web"]);
+    }
     // Another HelmRelease's mark is stronger than the name of a release.
     let mut both = marked("annotations", &helm);
     both["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"] = json!("web");
@@ -457,4 +459,114 @@ fn claims_from_another_cluster_remove_no_row_without_a_mark() {
     let row = serde_json::to_value(view::AppList::from(&list)).unwrap()["items"][0].clone();
     assert_eq!((&row["home"], &row["cluster"]), (&json!("dev"), &json!("prod")));
     assert_eq!(row["unconfirmed"], json!(1));
+}
+
+fn helm_release(namespace: &str, name: &str, spec: &Value, status: &Value) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"namespace": namespace, "name": name, "generation": 1}, "spec": spec, "status": status,
+    })
+}
+
+/// The names of releases, and the namespaces in which they and their storage are, are written by whoever writes a HelmRelease.
+#[test]
+fn a_helm_release_of_flux_takes_nothing_by_a_name_that_it_chose() {
+    let helm = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
+    let object = marked("annotations", &helm);
+    let inventory = json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}});
+    let kept = ["label shop/web: web", "flux-helmrelease tenant/evil: web?"];
+    let forged =
+        helm_release("tenant", "evil", &json!({"releaseName": "web", "targetNamespace": "shop"}), &inventory);
+    check(&[object.clone(), forged], &kept);
+    let history = json!({
+        "inventory": inventory["inventory"],
+        "history": [{"name": "web", "namespace": "shop", "status": "deployed", "version": 1, "chartVersion": "1.0.0"}],
+    });
+    let forged = helm_release("tenant", "evil", &json!({"targetNamespace": "shop"}), &history);
+    check(&[object.clone(), forged], &kept);
+    // A storage that cannot be read takes nothing either.
+    let spec = json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "tenant"});
+    let forged = helm_release("tenant", "evil", &spec, &json!({}));
+    check(
+        &[object.clone(), forged, storage("tenant", "web", 1, &json!({}))],
+        &["label shop/web: web", "flux-helmrelease tenant/evil: "],
+    );
+    // In its own namespace the name is its own.
+    let own = helm_release("shop", "front", &json!({"releaseName": "web"}), &json!({}));
+    check(&[object, own, storage("shop", "web", 1, &json!({}))], &["flux-helmrelease shop/front: "]);
+}
+
+#[test]
+fn a_helm_release_of_another_cluster_takes_nothing_by_the_name_of_a_namespace() {
+    let helm = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
+    let mut prod = holding("prod", &[marked("annotations", &helm)]);
+    prod.add_server("https://prod.example.com:6443");
+    let config = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "shop", "name": "prod"},
+        "data": {"value": super::dump::base64(
+            "current-context: a\ncontexts: [{name: a, context: {cluster: b}}]\n\
+             clusters: [{name: b, cluster: {server: 'https://prod.example.com:6443'}}]\n")}});
+    let forged = helm_release(
+        "shop",
+        "evil",
+        &json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod"}}}),
+        &json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}}),
+    );
+    let dev = holding("dev", &[config, forged]);
+    let list = apps(&[&dev as &dyn Objects, &prod], &Taffrail, NOW);
+    assert_eq!(rows(&list), ["flux-helmrelease shop/evil: web?", "label shop/web: web"]);
+}
+
+fn failed_hook() -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"namespace": "shop", "name": "migrate", "labels": {"app.kubernetes.io/instance": "web"},
+            "annotations": {"helm.sh/hook": "pre-install"}},
+        "spec": {}, "status": {"failed": 1, "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]},
+    })
+}
+
+#[test]
+fn a_hook_that_an_app_of_elsewhere_does_not_list_stays_in_its_label_row() {
+    let row = "label shop/web: migrate";
+    check(&[failed_hook()], &[row]);
+    for namespace in ["tenant", "argocd"] {
+        let empty = application(namespace, "web", &json!([]));
+        let own = format!("argo-application {namespace}/web: ");
+        let mut expected = vec![row, &*own];
+        expected.sort_by_key(|row| row.split(' ').nth(1).map(str::to_owned));
+        check(&[failed_hook(), empty], &expected);
+    }
+    let spec = json!({"releaseName": "web", "targetNamespace": "shop"});
+    let empty = helm_release("tenant", "evil", &spec, &json!({"inventory": {"entries": []}}));
+    let mut marked = failed_hook();
+    marked["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("Helm");
+    marked["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("web");
+    marked["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = json!("shop");
+    check(&[marked.clone(), empty], &[row, "flux-helmrelease tenant/evil: "]);
+    // Those who deliver into the namespace have hooks there.
+    let own =
+        helm_release("shop", "front", &json!({"releaseName": "web"}), &json!({"inventory": {"entries": []}}));
+    check(&[marked, own], &["flux-helmrelease shop/front: "]);
+}
+
+#[test]
+fn a_release_of_which_nothing_is_there_stays_beside_a_foreign_helm_release() {
+    let stored = release("shop", "web", 1, "failed", MANIFEST);
+    let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
+    let forged = helm_release("tenant", "evil", &spec, &json!({}));
+    check(&[stored, forged], &["helm shop/web: web", "flux-helmrelease tenant/evil: web"]);
+}
+
+#[test]
+fn an_inventory_id_that_two_groups_have_is_no_agreement() {
+    let object = marked("annotations", &[("config.k8s.io/owning-inventory", "i-1")]);
+    check(
+        &[object.clone(), group("apps", "all", "i-1"), group("tenant", "copy", "i-1")],
+        &["kpt apps/all: web?", "label shop/web: web", "kpt tenant/copy: web?"],
+    );
+    // In its own namespace a group needs no mark.
+    check(
+        &[object, group("shop", "all", "i-1"), group("tenant", "copy", "i-1")],
+        &["kpt shop/all: web", "kpt tenant/copy: web?"],
+    );
 }

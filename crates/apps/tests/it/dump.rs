@@ -91,3 +91,8 @@ pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {
     encoder.write_all(data).unwrap();
     encoder.finish().unwrap()
 }
+
+/// Text as the API writes it in Secrets.
+pub(crate) fn base64(text: &str) -> String {
+    STANDARD.encode(text)
+}

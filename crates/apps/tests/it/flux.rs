@@ -354,7 +354,13 @@ fn without_inventory_the_objects_are_those_of_the_release() {
     let spec = json!({"releaseName": "store", "targetNamespace": "shop", "storageNamespace": "flux-system"});
     let mut named = release("shop", "store", 1, "deployed", MANIFEST);
     named["metadata"]["namespace"] = json!("flux-system");
-    let list = apps_of(&holding("prod", &[helm_release(spec, json!({})), named]));
+    let applied = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"namespace": "shop", "name": "db", "labels": {
+            "helm.toolkit.fluxcd.io/name": "db", "helm.toolkit.fluxcd.io/namespace": "shop",
+        }},
+    });
+    let list = apps_of(&holding("prod", &[helm_release(spec, json!({})), named, applied]));
     assert_eq!((list.apps.len(), list.apps[0].resources.len()), (1, 2), "{list:?}");
 
     // The release cannot be read.
