@@ -35,6 +35,6 @@ pub use feed::{
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use memory::Memory;
-pub use read::{Form, ListPage, ListRequest, Listing, MalformedItem, ObjectBytes};
+pub use read::{Form, ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
 pub use record::RequestRecord;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

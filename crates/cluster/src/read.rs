@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_status::json::{Kind, Parser, Value, write_string};
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
-use crate::error::{ReadError, Reason, one_line};
+use crate::error::{Phase, ReadError, Reason, one_line};
 use crate::request::{Ask, JSON};
 
 /// The metadata of objects, in a list and alone. No other form is offered: a server that cannot cut bodies
@@ -56,12 +57,12 @@ pub struct ListRequest<'a> {
     pub page: u32,
 }
 
-/// The most pages of one list: an honest one has as many objects in each as were asked for.
-const PAGES: usize = 10_000;
-
 impl<'a> ListRequest<'a> {
     /// Objects in one answer when nothing else is said.
     pub const PAGE: u32 = 500;
+
+    /// The most pages of one list: an honest one has as many objects in each as were asked for.
+    pub const PAGES: usize = 10_000;
 
     /// The whole objects of `resource` in all namespaces.
     pub fn all(resource: &'a ApiResource) -> ListRequest<'a> {
@@ -83,6 +84,17 @@ impl<'a> ListRequest<'a> {
             let _ = write!(what, " in namespace {namespace}");
         }
         what
+    }
+
+    /// Returns the error of a list that has more pages than are read of one.
+    pub fn too_many_pages(&self) -> ReadError {
+        let limit = format!("the list has more than {} pages", ListRequest::PAGES);
+        ReadError::OverLimit { what: self.what(), limit }
+    }
+
+    /// Returns the error of a list whose pages all together took too long.
+    pub fn too_slow(&self, after: Duration) -> ReadError {
+        ReadError::Timeout { what: self.what(), phase: Phase::Reading, after }
     }
 
     fn form(&self) -> Form {
@@ -179,9 +191,8 @@ impl Cluster {
         let mut pages = 0;
         loop {
             pages += 1;
-            if pages > PAGES {
-                let limit = format!("the list has more than {PAGES} pages");
-                return Err(ReadError::OverLimit { what, limit });
+            if pages > ListRequest::PAGES {
+                return Err(request.too_many_pages());
             }
             let ask = Ask { what: what.clone(), path: request.path(continued.as_deref()), accept };
             let answer = match self.ask(&ask).await {
@@ -200,7 +211,7 @@ impl Cluster {
             // What was sent in time is read in time as well.
             self.deadline.check(&what)?;
             let next = listing
-                .take(&mut parser, &answer.body, request.resource, form)
+                .take(&mut parser, &answer.body, request.resource, form, false)
                 .map_err(|problem| answer.unreadable(&what, problem))?;
             self.deadline.check(&what)?;
             match next {
@@ -215,7 +226,7 @@ impl Cluster {
     }
 
     /// Reads one page of a list: the first, or the one that `continued`, the token of the page before, leads to. Who
-    /// writes objects down as they come need not hold the whole list.
+    /// writes objects down as they come need not hold the whole list. Items that say to be of another kind are malformed.
     ///
     /// # Errors
     /// When the page cannot be read: [`Reason::Gone`] where the server no longer keeps the list that the token is of.
@@ -231,7 +242,7 @@ impl Cluster {
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         let mut listing = Listing::default();
         let next = listing
-            .take(&mut Parser::new(), &answer.body, request.resource, form)
+            .take(&mut Parser::new(), &answer.body, request.resource, form, true)
             .map_err(|problem| answer.unreadable(&what, problem))?;
         if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
             return Err(answer.unreadable(&what, "the server repeats a page, or sends an empty one"));
@@ -249,7 +260,7 @@ impl Cluster {
         let mut listing = Listing::default();
         let answer = answer.successful(&ask)?;
         listing
-            .take(&mut parser, &answer.body, request.resource, request.form())
+            .take(&mut parser, &answer.body, request.resource, request.form(), false)
             .map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
     }
@@ -310,13 +321,15 @@ impl Cluster {
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
-    /// Takes in a page; returns the token of the next one.
+    /// Takes in a page; returns the token of the next one. With `only_asked`, neither the list nor an item may name
+    /// another kind than that of the resource.
     fn take(
         &mut self,
         parser: &mut Parser,
         body: &[u8],
         resource: &ApiResource,
         form: Form,
+        only_asked: bool,
     ) -> Result<Option<String>, String> {
         let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
         let root = document.root();
@@ -329,6 +342,7 @@ impl Listing {
         match form {
             Form::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
             Form::Metadata => {}
+            Form::Body if only_asked => {}
             Form::Body => {
                 // The list knows better than we what its items are.
                 if let Some(kind) = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
@@ -347,7 +361,12 @@ impl Listing {
             let items = items.items().ok_or_else(|| "the items of the answer are not a list".to_owned())?;
             for item in items {
                 let index = self.objects.len() + self.malformed.len();
-                match owner.object(item, form) {
+                let is_other = only_asked && form == Form::Body && !is_of(item, resource);
+                let object = match is_other {
+                    true => Err("it is of another kind, which was not asked for".to_owned()),
+                    false => owner.object(item, form),
+                };
+                match object {
                     Ok(object) => self.objects.push(object),
                     Err(reason) => self.malformed.push(MalformedItem { index, name: name_of(item), reason }),
                 }
@@ -360,6 +379,17 @@ impl Listing {
         self.resource_version = metadata("resourceVersion");
         Ok(metadata("continue"))
     }
+}
+
+/// Whether an item says nothing else of its kind than that it is the one of the resource.
+fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
+    item.members().into_iter().flatten().all(|(key, value)| match key.as_ref() {
+        "kind" => value.is_str(&resource.kind),
+        "apiVersion" => value
+            .as_str()
+            .is_some_and(|version| version.rsplit_once('/').map_or("", |(group, _)| group) == resource.group),
+        _ => true,
+    })
 }
 
 /// Namespace and name of an item.
@@ -375,16 +405,16 @@ pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Copies the members of an object but those called `left_out`; `change` may write a value of its own.
-fn copy_members(
+/// Copies those members of an object whose names are kept; `change` may write a value of its own, and then returns true.
+pub fn copy_members(
     object: Value<'_>,
-    left_out: &str,
+    is_kept: impl Fn(&str) -> bool,
     to: &mut Vec<u8>,
     change: impl Fn(&str, Value<'_>, &mut Vec<u8>) -> bool,
 ) {
     to.push(b'{');
     let mut first = true;
-    for (key, value) in object.members().into_iter().flatten().filter(|(key, _)| key.as_ref() != left_out) {
+    for (key, value) in object.members().into_iter().flatten().filter(|(key, _)| is_kept(key)) {
         if !std::mem::take(&mut first) {
             to.push(b',');
         }
@@ -433,13 +463,18 @@ impl Owner<'_> {
             self.open(&mut object, true, true);
             object.extend_from_slice(b"\"metadata\":");
             if self.secret {
-                copy_members(metadata, "", &mut object, |key, value, to| {
-                    let annotations = key == "annotations" && value.kind() == Kind::Object;
-                    if annotations {
-                        copy_members(value, LAST_APPLIED, to, |_, _, _| false);
-                    }
-                    annotations
-                });
+                copy_members(
+                    metadata,
+                    |_| true,
+                    &mut object,
+                    |key, value, to| {
+                        let annotations = key == "annotations" && value.kind() == Kind::Object;
+                        if annotations {
+                            copy_members(value, |key| key != LAST_APPLIED, to, |_, _, _| false);
+                        }
+                        annotations
+                    },
+                );
             } else {
                 object.extend_from_slice(text);
             }

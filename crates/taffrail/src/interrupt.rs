@@ -7,12 +7,13 @@ use std::os::fd::AsFd;
 use taffrail_cluster::Plugins;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::commands::dump;
 use crate::output::{answer, progress, screen};
 
 /// What a shell says of a program that was interrupted: this and the number of the signal.
 const INTERRUPTED: i32 = 128;
 
-/// From now on, an interrupt takes the line of progress and colours back before the process ends, and ends the exec plugins
+/// From now on, an interrupt takes the line of progress, colours and parts of dumps back before the process ends, and ends the exec plugins
 /// that are running: those are in process groups of their own, which no signal to ours reaches.
 pub(crate) fn watch() {
     // Without the thread, an interrupt ends the process less cleanly.
@@ -41,6 +42,7 @@ pub(crate) fn watch() {
 #[expect(clippy::exit, reason = "an interrupt ends the process, whatever it is doing")]
 fn end(by: SignalKind) {
     Plugins::process().end();
+    let _abandoned = dump::abandon();
     progress::clear();
     screen::restore();
     // It may have come in the middle of a coloured word, and whoever writes that holds the lock of stdout.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Answer, taffrail};
 
 /// A server that treats each connection as it is told, until the test ends.
-fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+pub(super) fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let treat = std::sync::Arc::new(treat);

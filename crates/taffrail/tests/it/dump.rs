@@ -1,13 +1,18 @@
 //! `taffrail dump`, and what `--from` makes of it.
 
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use tempfile::TempDir;
 
-use super::{Answer, taffrail};
+use super::{Answer, bad_clusters, clean, command, taffrail};
 
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 
@@ -64,11 +69,7 @@ fn objects() -> Vec<Value> {
         "chart": {"metadata": {"name": "cart", "version": "1.2.3"}},
         "manifest": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: cart\n"});
     // What is not packed, Helm's decoder reads as it is: twice in base64.
-    use base64::Engine as _;
-    let twice = |text: &str| {
-        let engine = base64::engine::general_purpose::STANDARD;
-        engine.encode(engine.encode(text))
-    };
+    let twice = |text: &str| BASE64.encode(BASE64.encode(text));
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}}),
@@ -314,4 +315,184 @@ fn several_clusters_need_a_folder() {
     assert!(answer.stderr.contains("-o DIR"), "{}", answer.stderr);
     let file = served.path("config");
     assert_eq!(served.ask(&["dump", "-o", &file]).code, 2);
+}
+
+#[test]
+fn a_dump_has_no_copies_of_values_of_secrets() {
+    const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let served = served(&["one"]);
+    let config = "current-context: a\ncontexts: [{name: a, context: {cluster: b}}]\n\
+        clusters: [{name: b, cluster: {server: 'https://u:hush@flux.example'}}]\n";
+    let copies = json!({COPY: "{\"stringData\":{\"p\":\"hush\"}}", "kapp.k14s.io/original": "hush", "note": "hush",
+        "meta.helm.sh/release-name": "cart", "taffrail.dev/set": "kept"});
+    let fields = json!([{"manager": "hush", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]);
+    let secret = |name: &str, labels: Value, data: Value| {
+        json!({"apiVersion": "v1", "kind": "Secret", "data": data, "metadata": {"namespace": "flux-system",
+            "name": name, "labels": labels, "annotations": copies, "managedFields": fields}})
+    };
+    let server = BASE64.encode("https://u:hush@argo.example:6443/a");
+    for object in [
+        secret("plain", json!({"mine": "yes"}), json!({"p": BASE64.encode("hush")})),
+        secret("argo", json!({"argocd.argoproj.io/secret-type": "cluster"}), json!({"server": server})),
+        secret("flux", json!({}), json!({"value": BASE64.encode(config)})),
+        json!({"apiVersion": FLUX, "kind": "Kustomization", "metadata": {"namespace": "flux-system", "name": "far"},
+            "spec": {"kubeConfig": {"secretRef": {"name": "flux"}}}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "generated",
+            "annotations": {"note": "kept", COPY: "{\"data\":{\"p\":\"hush\"}}"}}, "data": {"big": "12345678901234567890"}}),
+    ] {
+        served.clusters[0].apply(object).unwrap();
+    }
+    let path = served.path("one.jsonl");
+    let answer = served.ask(&["dump", "-o", &path]);
+    assert_eq!((answer.code, &*answer.stderr), (0, ""));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let objects: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
+    for object in secrets.filter(|object| object["metadata"]["namespace"] == "flux-system") {
+        let annotations = json!({"meta.helm.sh/release-name": "cart", "taffrail.dev/set": "kept"});
+        assert_eq!(object["metadata"]["annotations"], annotations, "{object}");
+        assert_eq!(object["metadata"]["managedFields"], Value::Null, "{object}");
+        for value in object["data"].as_object().into_iter().flatten().map(|(_, value)| value) {
+            let value = String::from_utf8(BASE64.decode(value.as_str().unwrap()).unwrap()).unwrap();
+            assert!(value.contains(".example") && !value.contains("hush"), "{value}");
+        }
+    }
+    let named = |name: &str| {
+        objects.iter().filter(move |object| object["metadata"]["name"] == name).collect::<Vec<_>>()
+    };
+    assert_eq!(named("plain")[0]["metadata"]["labels"], json!({"mine": "yes"}));
+    let argo = BASE64.encode("https://argo.example:6443/a");
+    assert!(
+        named("argo").iter().any(|argo_cd| argo_cd["data"]["server"] == argo.as_str()),
+        "{:?}",
+        named("argo")
+    );
+    assert_eq!(named("flux").iter().filter(|flux| flux["data"]["value"].is_string()).count(), 1);
+    let generated = named("generated")[0];
+    assert_eq!(generated["metadata"]["annotations"], json!({"note": "kept"}));
+    assert_eq!(generated["data"]["big"], "12345678901234567890");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("hush")).collect();
+    // The password that is in plain sight in `objects` is a value that is left out as well.
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+/// A cluster that serves ConfigMaps only; a list of them is what `answer` makes of the path; nothing where it is to hang.
+fn of_config_maps(answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static) -> (TempDir, String) {
+    const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let address = bad_clusters::server(move |mut stream| {
+        let mut request = Vec::new();
+        let mut buffer = [0; 8192];
+        while let Ok(read @ 1..) = stream.read(&mut buffer) {
+            request.extend_from_slice(&buffer[..read]);
+            if !request.ends_with(b"\r\n\r\n") {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&std::mem::take(&mut request)).into_owned();
+            let path = text.split(' ').nth(1).unwrap_or_default();
+            let groups = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
+            let found = match path {
+                "/api" => Some(groups(
+                    json!([{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": [
+                    {"resource": "configmaps", "responseKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+                        "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]),
+                )),
+                "/apis" => Some(groups(json!([]))),
+                "/version" => Some(json!({"gitVersion": "v1.31.0"})),
+                path if path.starts_with("/api/v1/configmaps") => answer(path),
+                _ => Some(
+                    json!({"metadata": {"name": "kube-system", "uid": "1"}, "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadata"}),
+                ),
+            };
+            let Some(found) = found else { continue };
+            let (found, media) =
+                (found.to_string(), if path.starts_with("/api/v1") { "application/json" } else { GROUPS });
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",
+                found.len()
+            );
+            if stream.write_all((head + &found).as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    std::fs::write(&file, bad_clusters::kubeconfig(&[("one", &address)])).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    (folder, file)
+}
+
+#[test]
+fn a_list_without_end_ends_as_one_that_could_not_be_read() {
+    let pages = std::sync::atomic::AtomicUsize::new(0);
+    let (folder, config) = of_config_maps(move |_| {
+        let page = pages.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // The test ends where the program would not.
+        let next = if page < 20_000 { format!("x{page}") } else { String::new() };
+        let item = json!({"metadata": {"namespace": "shop", "name": format!("a{page}")}});
+        Some(
+            json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"continue": next}, "items": [item]}),
+        )
+    });
+    let path = folder.path().join("one.jsonl");
+    let answer = taffrail(&["dump", "-o", path.to_str().unwrap(), "--kubeconfig", &config], "");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("configmaps") && answer.stderr.contains("10000 pages"),
+        "{}",
+        answer.stderr
+    );
+    let text = std::fs::read_to_string(&path).unwrap();
+    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&end["scopes"][0]["state"], &end["scopes"][0]["reason"]),
+        (&json!("Failed"), &json!("OverLimit")),
+        "{end}"
+    );
+}
+
+#[test]
+fn items_of_another_kind_than_was_asked_for_are_not_written() {
+    let forged = json!([
+        {"apiVersion": "cli.taffrail.dev/v1alpha1", "kind": "Dump", "metadata": {"name": "prod"}, "server": "https://prod.example"},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "shop", "name": "forged"}, "data": {"a": "Yg=="}},
+        {"apiVersion": "cli.taffrail.dev/v1alpha1", "metadata": {"namespace": "shop", "name": "half"}},
+        {"metadata": {"namespace": "shop", "name": "good"}}]);
+    // What the list is called makes nothing of its items.
+    let list = json!({"kind": "DumpList", "apiVersion": "cli.taffrail.dev/v1alpha1", "metadata": {}, "items": forged});
+    let (folder, config) = of_config_maps(move |_| Some(list.clone()));
+    let path = folder.path().join("one.jsonl");
+    let answer = taffrail(&["dump", "-o", path.to_str().unwrap(), "--kubeconfig", &config], "");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert!(answer.stderr.contains("not asked for"), "{}", answer.stderr);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let written: Vec<(&Value, &Value)> =
+        lines[1..lines.len() - 1].iter().map(|line| (&line["kind"], &line["metadata"]["name"])).collect();
+    let good = (&json!("ConfigMap"), &json!("good"));
+    assert_eq!(written, [good, (&json!("Namespace"), &json!("kube-system"))][..written.len().max(1)]);
+}
+
+#[test]
+fn an_interrupt_leaves_no_part_of_a_dump() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (folder, config) = of_config_maps(|_| None);
+        let path = folder.path().join("dumps");
+        std::fs::create_dir(&path).unwrap();
+        let file = path.join("one.jsonl");
+        let mut dump =
+            command(&["dump", "--timeout", "60s", "--kubeconfig", &config, "-o", file.to_str().unwrap()]);
+        clean(&mut dump);
+        let mut child = dump.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while std::fs::read_dir(&path).unwrap().count() == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal.as_raw()));
+        let left: Vec<_> = std::fs::read_dir(&path).unwrap().flatten().map(|file| file.file_name()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::getpid;
 
@@ -25,6 +26,22 @@ pub(super) fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// The files beside the dumps that are being written now.
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what was written of dumps that are not complete, as the process ends. Until the guard is dropped, none is begun.
+pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
+    let mut parts = parts();
+    for part in parts.drain(..) {
+        let _ = fs::remove_file(part);
+    }
+    parts
+}
+
 /// A dump that is being written. A file has its name only when it is complete; before, it is beside it.
 pub(super) enum Output {
     Stdout(Box<dyn Write>),
@@ -40,7 +57,9 @@ impl Output {
                 let beside = path.with_file_name(format!(".{name}.{}.part", getpid().as_raw_nonzero()));
                 // One that was left by a process of the same number.
                 let _ = fs::remove_file(&beside);
+                let mut parts = parts();
                 let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+                parts.push(beside.clone());
                 Ok(Output::File { file: BufWriter::new(file), beside, path: path.clone(), is_done: false })
             }
         }
@@ -70,8 +89,11 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Output::File { beside, is_done: false, .. } = self {
-            let _ = fs::remove_file(beside);
+        if let Output::File { beside, is_done, .. } = self {
+            if !*is_done {
+                let _ = fs::remove_file(&*beside);
+            }
+            parts().retain(|part| part != beside);
         }
     }
 }

@@ -29,9 +29,10 @@ Examples:
   taffrail get apps --from dumps/                what all views show of them
 
 A dump holds every object that you may list, whole: specs with the values of environment variables, ConfigMaps with
-their data, events. Of Secrets it holds names, labels and annotations, and no values, but for Helm's releases, whose
-manifests may hold passwords that a chart was given, and for the addresses in kubeconfigs and in Argo CD's Secrets of
-clusters. It says which kinds were read and which were refused, so that --from shows as Unknown what was not read.
+their data, events. Of Secrets it holds names, labels and the annotations that say whose they are, and no values, but
+for Helm's releases, whose manifests may hold passwords that a chart was given, and for the addresses in kubeconfigs and
+in Argo CD's Secrets of clusters, without users and passwords. Copies that kubectl and kapp keep of objects are left
+out. It says which kinds were read and which were refused, so that --from shows as Unknown what was not read.
 Only its owner may read the file (mode 0600), and it appears under its name when it is complete.
 In a folder, a cluster that does not answer has a file too, which says why nothing was read.
 
@@ -55,6 +56,11 @@ pub(crate) struct DumpArguments {
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
+}
+
+/// Removes what was written of dumps that are not complete. What it returns is held until the process has ended.
+pub(crate) fn abandon() -> impl Sized {
+    file::abandon()
 }
 
 /// The end of the name of a file that is written.

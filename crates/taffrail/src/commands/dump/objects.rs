@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::future::{join, join_all};
 use jiff::Timestamp;
@@ -41,6 +42,9 @@ const MAX_PARALLEL: usize = 4;
 
 /// How many pages wait to be written.
 const MAX_WAITING: usize = 4;
+
+/// The most that the answers of one list may take all together, in times of what one of them may.
+const MAX_ANSWERS: u32 = 40;
 
 /// The length of a message that is written down, in characters.
 const MAX_MESSAGE: usize = 4 << 10;
@@ -295,12 +299,20 @@ impl Dump<'_> {
         let request = ListRequest { namespace: self.namespace, ..ListRequest::all(resource) };
         let mut scope = self.scope(resource);
         let mut token: Option<String> = None;
+        let (mut pages, mut asked) = (0, Duration::ZERO);
         loop {
             if self.bytes.load(Ordering::Relaxed) >= self.limits.bytes || self.lines.is_closed() {
                 let left = self.left_out(resource, "TooLarge", "the dump has reached its --max-size");
                 return RecordedScope { objects: scope.objects, ..left };
             }
-            let page = match self.asked().list_page(&request, token.as_deref()).await {
+            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout()) {
+                return of_error(scope, &error);
+            }
+            pages += 1;
+            let begun = Instant::now();
+            let page = self.asked().list_page(&request, token.as_deref()).await;
+            asked += begun.elapsed();
+            let page = match page {
                 Ok(page) => page,
                 Err(error) => return of_error(scope, &error),
             };
@@ -310,8 +322,13 @@ impl Dump<'_> {
                 let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
                 scope.message = cut(&format!("{}: {name}: {}", resource.full_name(), item.reason));
             }
-            scope.objects += page.objects.len() as u64;
-            self.send(&page.objects).await;
+            let sent = self.send(&page.objects).await;
+            if sent < page.objects.len() as u64 {
+                scope.state = State::Failed;
+                scope.reason = "Malformed".to_owned();
+                scope.message = format!("{}: items that are no objects were left out", resource.full_name());
+            }
+            scope.objects += sent;
             token = page.next;
             if token.is_none() {
                 return scope;
@@ -319,25 +336,28 @@ impl Dump<'_> {
         }
     }
 
-    async fn send<B: AsRef<[u8]>>(&self, objects: &[B]) {
+    /// Sends objects to be written; returns how many.
+    async fn send<B: AsRef<[u8]>>(&self, objects: &[B]) -> u64 {
+        let mut sent = 0;
         let mut parser = Parser::new();
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.as_ref().len() + 1).sum());
         for object in objects {
+            // What cannot be looked into may hold anything.
+            let Ok(document) = parser.parse(object.as_ref()) else { continue };
+            let Ok(object) = Object::new(document.root()) else { continue };
             // In valid JSON the end of a line is a space between two words.
-            text.extend(object.as_ref().iter().map(|&byte| match byte {
+            text.extend(secrets::without_copies(&object).iter().map(|&byte| match byte {
                 b'\n' | b'\r' => b' ',
                 byte => byte,
             }));
             text.push(b'\n');
-            if let Ok(document) = parser.parse(object.as_ref())
-                && let Ok(object) = Object::new(document.root())
-            {
-                self.wanted.lock().unwrap_or_else(PoisonError::into_inner).see(&object);
-            }
+            sent += 1;
+            self.wanted.lock().unwrap_or_else(PoisonError::into_inner).see(&object);
         }
-        self.count.fetch_add(objects.len() as u64, Ordering::Relaxed);
+        self.count.fetch_add(sent, Ordering::Relaxed);
         self.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
         let _ = self.lines.send(text).await;
+        sent
     }
 
     /// Reads the Namespace whose UID is the cluster's where Namespaces cannot be listed.
@@ -354,7 +374,7 @@ impl Dump<'_> {
             namespaced: false,
         };
         match self.asked().get(&resource, None, "kube-system", Form::Metadata).await {
-            Ok(Some(object)) => self.send(&[object]).await,
+            Ok(Some(object)) => drop(self.send(&[object]).await),
             Ok(None) => {}
             Err(error) => return Some(unread("Namespace", "", "kube-system", &error)),
         }
@@ -419,6 +439,22 @@ impl Dump<'_> {
     }
 }
 
+/// Returns an error where a list has had as many pages, or as much time, as one may have.
+fn goes_on(
+    request: &ListRequest<'_>,
+    pages: usize,
+    asked: Duration,
+    timeout: Duration,
+) -> Result<(), ReadError> {
+    if pages >= ListRequest::PAGES {
+        return Err(request.too_many_pages());
+    }
+    match asked > timeout.saturating_mul(MAX_ANSWERS) {
+        true => Err(request.too_slow(asked)),
+        false => Ok(()),
+    }
+}
+
 fn unread(kind: &str, namespace: &str, name: &str, error: &ReadError) -> Unread {
     Unread {
         group: String::new(),
@@ -448,5 +484,27 @@ fn cut(message: &str) -> String {
     match message.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_end_by_their_pages_and_by_their_time() {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+            namespaced: true,
+        };
+        let request = ListRequest::all(&resource);
+        let second = Duration::from_secs(1);
+        let reason = |pages, asked| goes_on(&request, pages, asked, second).err().map(|error| error.reason());
+        assert_eq!(reason(300, second * 30), None);
+        assert_eq!(reason(ListRequest::PAGES, second), Some(Reason::OverLimit));
+        assert_eq!(reason(300, second * 41), Some(Reason::Timeout));
     }
 }

@@ -7,13 +7,78 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taffrail_apps::yaml;
+use taffrail_cluster::copy_members;
 use taffrail_status::Object;
+use taffrail_status::json::{self, Kind};
 
 /// The start of the name of a Secret in which Helm keeps a release.
 const HELM: &str = "sh.helm.release.v1.";
 
 /// How many revisions of a release are kept: the newest, and the one before while that one is being installed.
 const REVISIONS: usize = 2;
+
+/// Annotations in which tools keep a copy of the whole object, and with it what a generator of Secrets may have put there.
+const COPIES: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"];
+
+/// Annotations of Secrets that are kept: they say whose a Secret is. Any other may hold a value.
+const KEPT: [&str; 3] =
+    ["argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory", "configsync.gke.io/manager"];
+
+/// The starts of more annotations of Secrets that are kept.
+const KEPT_STARTS: [&str; 3] = ["meta.helm.sh/", "taffrail.dev/", "kustomize.toolkit.fluxcd.io/"];
+
+/// Returns the text of an object as a dump holds it: without copies of it, and of a Secret without all annotations that are
+/// not known to hold no value.
+pub(super) fn without_copies(object: &Object<'_>) -> Vec<u8> {
+    let is_secret = object.group().is_empty() && object.kind() == "Secret";
+    let is_kept = |name: &str| match is_secret {
+        true => KEPT.contains(&name) || KEPT_STARTS.iter().any(|start| name.starts_with(start)),
+        false => !COPIES.contains(&name),
+    };
+    let annotations = |key: &str, value: json::Value<'_>, to: &mut Vec<u8>| {
+        let is_map = value.kind() == Kind::Object;
+        if key != "annotations" || !(is_map || is_secret) {
+            return false;
+        }
+        match is_map {
+            true => copy_members(value, is_kept, to, |_, _, _| false),
+            false => to.extend_from_slice(b"null"),
+        }
+        true
+    };
+    let mut text = Vec::with_capacity(object.root().text().unwrap_or_default().len());
+    copy_members(
+        object.root(),
+        |_| true,
+        &mut text,
+        |key, value, to| {
+            let is_metadata = key == "metadata" && value.kind() == Kind::Object;
+            if is_metadata {
+                copy_members(value, |name| !is_secret || name != "managedFields", to, annotations);
+            }
+            is_metadata
+        },
+    );
+    text
+}
+
+/// Cuts user and password out of an address.
+fn without_user(address: &str) -> String {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('@') => (scheme, rest),
+        _ => ("", address),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A password that has a slash in it ends not at that.
+    let has_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host =
+        !authority.contains('@') && authority.rsplit_once(':').is_none_or(|(_, port)| has_port(port));
+    match rest.rsplit_once('@') {
+        Some((_, host)) if !is_host && scheme.is_empty() => host.to_owned(),
+        Some((_, host)) if !is_host => format!("{scheme}://{host}"),
+        _ => address.to_owned(),
+    }
+}
 
 /// Secrets whose bodies are wanted.
 #[derive(Debug, Default)]
@@ -97,8 +162,12 @@ pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
         }
         Kept::Release => Map::new(),
         Kept::Cluster => {
-            let field = |key: &str| value(key).map(|text| (key.to_owned(), text.into()));
-            ["name", "server"].into_iter().filter_map(field).collect()
+            let name = value("name").map(|name| ("name".to_owned(), name.into()));
+            let server = value("server").and_then(|server| {
+                let server = String::from_utf8(BASE64.decode(server.trim()).ok()?).ok()?;
+                Some(("server".to_owned(), BASE64.encode(without_user(&server)).into()))
+            });
+            name.into_iter().chain(server).collect()
         }
         Kept::Kubeconfig(keys) => {
             let address = |key: &String| Some((key.clone(), address(&value(key)?)?.into()));
@@ -128,15 +197,29 @@ fn address(config: &str) -> Option<String> {
         config.contexts.iter().find(|context| context["name"] == config.current_context.as_str())?;
     let cluster = config.clusters.iter().find(|cluster| cluster["name"] == context["context"]["cluster"])?;
     let name = &config.current_context;
+    let server = without_user(cluster["cluster"]["server"].as_str()?);
     let masked = json!({"apiVersion": "v1", "kind": "Config", "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": name}}],
-        "clusters": [{"name": name, "cluster": {"server": cluster["cluster"]["server"].as_str()?}}]});
+        "clusters": [{"name": name, "cluster": {"server": server}}]});
     Some(BASE64.encode(masked.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_have_no_user() {
+        for (address, plain) in [
+            ("https://u:pw@b", "https://b"),
+            ("https://u:p/w@b:6443/c", "https://b:6443/c"),
+            ("u:pw@b", "b"),
+            ("https://b:6443/c@d", "https://b:6443/c@d"),
+            ("https://[::1]:6443/c", "https://[::1]:6443/c"),
+        ] {
+            assert_eq!(without_user(address), plain);
+        }
+    }
 
     #[test]
     fn kubeconfigs_keep_nothing_but_the_address() {
