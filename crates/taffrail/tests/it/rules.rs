@@ -339,7 +339,13 @@ spec: {template: {spec: {serviceAccountName: gitops}}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: gitops}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gitops}
 subjects: [{kind: ServiceAccount, namespace: gitops, name: gitops}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gitops}
+rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
 ";
     assert_eq!(rows(&format!("{seen}{bound}"), ""), known);
 }
