@@ -250,7 +250,10 @@ status: {a: 2}
 ---
 apiVersion: doors.example.com/v1
 kind: Lock
-metadata: {name: back, namespace: house}
+metadata:
+  name: back
+  namespace: house
+  labels: {kustomize.toolkit.fluxcd.io/namespace: flux-system, kustomize.toolkit.fluxcd.io/name: house}
 spec: {off: false}
 status: {a: 1}
 ";
