@@ -693,8 +693,10 @@ impl<'p> Plan<'p> {
             }
         }
         if !namespaces.is_empty() {
-            let fields = Some(teachers::ALL_BINDINGS.to_owned());
-            list(teachers::BINDING, None, Target::List { labels: None, fields });
+            for kind in [teachers::BINDING, teachers::ROLE] {
+                let fields = Some(teachers::ALL_BINDINGS.to_owned());
+                list(kind, None, Target::List { labels: None, fields });
+            }
         }
         reads
     }

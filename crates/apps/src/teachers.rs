@@ -1,8 +1,8 @@
 //! Objects that say what health means for what an app declares, and how far each of them is heard.
 //!
 //! Whoever may write into one namespace can make a ConfigMap `argocd-cm` and a workload of any name there. What such people
-//! cannot make is a ClusterRoleBinding, so an Argo CD is known by the one of its application controller, or by the user's
-//! settings.
+//! cannot make is a ClusterRoleBinding, so an Argo CD is known by the one of its application controller, if its role may write
+//! whatever there is, or by the user's settings. Many workloads of tenants have bindings that let them read.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -27,7 +27,10 @@ pub(crate) const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps"
 /// The kind by which an Argo CD is known.
 pub(crate) const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
 
-/// A selector that chooses every binding: a read with it is made to know an Argo CD and for nothing else, so not being let
+/// The kind that says what a binding allows.
+pub(crate) const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole");
+
+/// A selector that chooses every binding or role: a read with it is made to know an Argo CD and for nothing else, so not being let
 /// read them leaves out nothing that anybody asked for.
 pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
 
@@ -44,7 +47,7 @@ pub enum Standing {
     Unknown,
     /// A workload is there that says it is one.
     Seen,
-    /// The user says so, or a ClusterRoleBinding does.
+    /// The user says so, or a ClusterRoleBinding to a role that may write everything does.
     Known,
 }
 
@@ -68,18 +71,39 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
         return Standing::Unknown;
     }
     let (group, kind) = BINDING;
+    let allows_all = |role: &str| {
+        let (group, kind) = ROLE;
+        whole(objects, &ObjectKey::new(group, kind, "", role)).is_some_and(|role| writes_all(&role.object))
+    };
     let names = |binding: Observed<'_>| {
         let mut subjects = binding.object.at(&["subjects"]).and_then(Value::items).into_iter().flatten();
-        subjects.any(|subject| {
+        let is_bound = subjects.any(|subject| {
             let text = |key| subject.get(key).and_then(Value::as_str).unwrap_or_default();
             text("kind") == "ServiceAccount"
                 && text("namespace") == namespace
                 // What every Pod of a namespace runs as proves nothing by its rights: no Argo CD runs as that.
                 && !matches!(&*text("name"), "" | "default")
                 && accounts.contains(&*text("name"))
-        })
+        });
+        is_bound
+            && binding.object.text(&["roleRef", "kind"]) == ROLE.1
+            && allows_all(&binding.object.text(&["roleRef", "name"]))
     };
     if objects.of_kind(group, kind).any(names) { Standing::Known } else { Standing::Seen }
+}
+
+/// Returns if a ClusterRole may write objects of every kind, as that of an Argo CD that applies what it is given.
+fn writes_all(role: &Object<'_>) -> bool {
+    let mut rules = role.at(&["rules"]).and_then(Value::items).into_iter().flatten();
+    rules.any(|rule| {
+        let has = |list: &str, words: &[&str]| {
+            let mut items = rule.get(list).and_then(Value::items).into_iter().flatten();
+            items.any(|item| words.iter().any(|word| item.is_str(word)))
+        };
+        has("apiGroups", &["*"])
+            && has("resources", &["*"])
+            && has("verbs", &["*", "create", "update", "patch"])
+    })
 }
 
 /// Whether a ConfigMap has scripts of health, in its `data`.
@@ -267,7 +291,8 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
 /// Whether a read is made only to know an Argo CD.
 pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
     let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
-    is(&BINDING) && fields == Some(ALL_BINDINGS) || WORKLOADS.iter().any(is) && labels == Some(CONTROLLERS)
+    [BINDING, ROLE].iter().any(is) && fields == Some(ALL_BINDINGS)
+        || WORKLOADS.iter().any(is) && labels == Some(CONTROLLERS)
 }
 
 #[cfg(test)]

@@ -74,11 +74,20 @@ fn controller(namespace: &str) -> Value {
 
 fn binding(namespace: &str, account: &str) -> Value {
     let mut binding = object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gitops");
+    binding["roleRef"] =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gitops"});
     binding["subjects"] = json!([
         {"kind": "Group", "name": "admins", "apiGroup": "rbac.authorization.k8s.io"},
         {"kind": "ServiceAccount", "namespace": namespace, "name": account},
     ]);
     binding
+}
+
+/// The role of such a binding.
+fn role(groups: &str, verbs: &[&str]) -> Value {
+    let mut role = object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "gitops");
+    role["rules"] = json!([{"apiGroups": [groups], "resources": ["*"], "verbs": verbs}]);
+    role
 }
 
 fn of(objects: &[Value], trust: Trust) -> Vec<(String, Voice, Payer)> {
@@ -99,16 +108,23 @@ fn an_argo_cd_is_known_by_the_binding_of_its_controller_or_by_the_settings() {
     objects.push(controller("argocd"));
     assert_eq!(of(&objects, Trust::default()), seen, "anybody can start a workload");
     for (namespace, account) in [("argocd", "default"), ("other", "gitops")] {
-        let bound = [&objects[..], &[binding(namespace, account)]].concat();
+        let bound = [&objects[..], &[binding(namespace, account), role("*", &["*"])]].concat();
         assert_eq!(of(&bound, Trust::default()), seen, "{namespace} {account}");
     }
     // Every Pod of a namespace may run as this.
     let mut as_default = controller("argocd");
     as_default["spec"]["template"]["spec"]["serviceAccountName"] = json!("default");
-    let bound = [&objects[..2], &[as_default, binding("argocd", "default")]].concat();
+    let bound = [&objects[..2], &[as_default, binding("argocd", "default"), role("*", &["*"])]].concat();
     assert_eq!(of(&bound, Trust::default()), seen);
     objects.push(binding("argocd", "gitops"));
-    assert_eq!(of(&objects, Trust::default()), known);
+    assert_eq!(of(&objects, Trust::default()), seen, "what the role allows is not known");
+    // Many a workload of a tenant may read all of the cluster, or rules a kind of its own.
+    for few in [role("*", &["get", "list", "watch"]), role("example.com", &["*"])] {
+        assert_eq!(of(&[&objects[..], &[few]].concat(), Trust::default()), seen);
+    }
+    for much in [role("*", &["*"]), role("*", &["get", "patch"])] {
+        assert_eq!(of(&[&objects[..], &[much]].concat(), Trust::default()), known);
+    }
 }
 
 #[test]
@@ -116,7 +132,13 @@ fn only_a_config_map_named_argocd_cm_is_heard() {
     let mut other = argocd_cm("argocd");
     other["metadata"]["name"] = json!("mine");
     other["metadata"]["labels"] = json!({"app.kubernetes.io/name": "argocd-cm"});
-    let objects = [application("argocd", None), other, controller("argocd"), binding("argocd", "gitops")];
+    let objects = [
+        application("argocd", None),
+        other,
+        controller("argocd"),
+        binding("argocd", "gitops"),
+        role("*", &["*"]),
+    ];
     assert_eq!(of(&objects, Trust::default()), []);
 }
 
@@ -127,7 +149,7 @@ fn what_an_application_says_of_its_controller_is_believed_only_by_its_argo_cd() 
         map["data"] = json!({"application.namespaces": namespaces});
         map
     };
-    let of_argo = [argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops")];
+    let of_argo = [argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops"), role("*", &["*"])];
     let of_team = |more: &[Value]| {
         let app = [application("team-a", Some("argocd"))];
         of(&[&app[..], &of_argo, more].concat(), Trust::default())
@@ -148,7 +170,8 @@ fn what_an_application_says_of_its_controller_is_believed_only_by_its_argo_cd() 
 fn a_home_makes_objects_of_another_cluster_only_worse_unless_it_is_trusted() {
     let mut app = application("argocd", None);
     app["spec"]["destination"] = json!({"server": "https://prod.example.com"});
-    let objects = [app, argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops")];
+    let objects =
+        [app, argocd_cm("argocd"), controller("argocd"), binding("argocd", "gitops"), role("*", &["*"])];
     let hub = holding("hub", &objects);
     let mut prod = holding("prod", &[]);
     prod.add_server("https://prod.example.com");
@@ -170,6 +193,7 @@ fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
             argocd_cm("argocd"),
             controller("argocd"),
             binding("argocd", "gitops"),
+            role("*", &["*"]),
         ];
         Server::new(objects)
     };
@@ -195,6 +219,12 @@ fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
     let (live, _) = refused.read("hub", &Asked::default());
     assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
     assert_eq!(live.errors(), [], "nobody asked for them");
+
+    let mut refused = with_scripts();
+    refused.forbidden.push("rbac.authorization.k8s.io/ClusterRole");
+    let (live, _) = refused.read("hub", &Asked::default());
+    assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
+    assert_eq!(live.errors(), [], "nobody asked for them either");
 }
 
 #[test]
@@ -215,7 +245,7 @@ fn trust_names_the_setting_by_which_scripts_would_be_heard() {
     objects.push(controller("gitops"));
     let told = said(&[&holding("hub", &objects)]);
     assert!(told[0].contains("never better") && told[0].contains("argocd: [gitops]"), "{told:?}");
-    objects.push(binding("gitops", "gitops"));
+    objects.extend([binding("gitops", "gitops"), role("*", &["*"])]);
     assert!(said(&[&holding("hub", &objects)]).is_empty());
 
     objects[0]["spec"]["destination"] = json!({"server": "https://prod.example.com"});

@@ -277,6 +277,12 @@ fn controller(cluster: &Cluster, namespace: &str) {
 fn binding(cluster: &Cluster, namespace: &str) {
     let group = "rbac.authorization.k8s.io";
     cluster
+        .apply(
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "gitops"},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+        )
+        .unwrap();
+    cluster
         .apply(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "gitops"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "gitops"},
             "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "gitops"}]}))

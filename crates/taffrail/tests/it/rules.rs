@@ -268,7 +268,10 @@ status: {a: 2}
 ---
 apiVersion: doors.example.com/v1
 kind: Lock
-metadata: {name: back, namespace: house}
+metadata:
+  name: back
+  namespace: house
+  labels: {kustomize.toolkit.fluxcd.io/namespace: flux-system, kustomize.toolkit.fluxcd.io/name: house}
 spec: {off: false}
 status: {a: 1}
 ";
@@ -357,7 +360,13 @@ spec: {template: {spec: {serviceAccountName: gitops}}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: gitops}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gitops}
 subjects: [{kind: ServiceAccount, namespace: gitops, name: gitops}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gitops}
+rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
 ";
     assert_eq!(rows(&format!("{seen}{bound}"), ""), known);
 }

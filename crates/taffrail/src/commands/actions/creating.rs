@@ -5,58 +5,18 @@
 use serde_json::Value;
 use taffrail_apps::ObjectKey;
 
-/// Groups whose objects grant rights, change what the API server does, or have tools deliver something.
-const GROUPS: &[&str] = &[
-    "rbac.authorization.k8s.io",
-    "authorization.k8s.io",
-    "authentication.k8s.io",
-    "certificates.k8s.io",
-    "apiextensions.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "batch",
-    "argoproj.io",
-    "configsync.gke.io",
-    "kpt.dev",
-    "tekton.dev",
-];
+/// The kinds that a script may make unasked, by group. What others bring about, only their controllers know.
+const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
-/// The ends of such groups.
-const ENDS: &[&str] =
-    &[".toolkit.fluxcd.io", ".fluxcd.controlplane.io", ".kpt.dev", ".cattle.io", ".taffrail.dev"];
+/// The start of the names of ConfigMaps that an Argo CD obeys.
+const OF_ARGO: &str = "argocd-";
 
-/// Such kinds of the core group.
-const KINDS: &[&str] =
-    &["Pod", "PodTemplate", "ReplicationController", "Secret", "ServiceAccount", "Binding"];
-
-/// Fields that only Pods and templates of them have.
-const OF_PODS: &[&str] = &["containers", "initContainers", "ephemeralContainers"];
-
-/// Values are looked through so deep; what is deeper counts as the worst.
-const DEEPEST: usize = 64;
-
-/// Whether an object runs code or grants rights, so that it is made only where the user allows its kind by name.
+/// Returns if an object may run code or grant rights, so that it is made only where the user allows its kind by name.
 pub(super) fn is_risky(key: &ObjectKey, object: &Value) -> bool {
-    let group = key.group.as_str();
-    let is_fluxcd = matches!(group, "fluxcd.controlplane.io" | "taffrail.dev");
-    (group.is_empty() && KINDS.contains(&key.kind.as_str()))
-        || GROUPS.contains(&group)
-        || is_fluxcd
-        || ENDS.iter().any(|end| group.ends_with(end))
-        || holds_pods(object, 0)
-}
-
-fn holds_pods(value: &Value, depth: usize) -> bool {
-    match value {
-        _ if depth > DEEPEST => true,
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, field)| OF_PODS.contains(&name.as_str()) || holds_pods(field, depth + 1)),
-        Value::Array(items) => items.iter().any(|item| holds_pods(item, depth + 1)),
-        // Manifests in texts are none here: what applies them is one of the groups above.
-        _ => false,
-    }
+    let is_harmless = HARMLESS.contains(&(key.group.as_str(), key.kind.as_str()));
+    // Tools choose by labels which ConfigMaps they obey: releases of Helm, inventories, dashboards.
+    let labels = object.pointer("/metadata/labels").is_some_and(|labels| !labels.is_null());
+    !is_harmless || labels || key.name.starts_with(OF_ARGO)
 }
 
 /// Whether one of these words, `Kind` or `Kind.group`, means the kind.
@@ -74,33 +34,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_code_or_grants_rights_is_risky() {
-        let is = |group: &str, kind: &str, object: Value| {
-            is_risky(&ObjectKey::new(group, kind, "shop", "a"), &object)
+    fn all_but_a_plain_config_map_and_an_event_is_risky() {
+        let is = |group: &str, kind: &str, name: &str, object: Value| {
+            is_risky(&ObjectKey::new(group, kind, "shop", name), &object)
         };
         for (group, kind) in [
             ("", "Pod"),
             ("", "Secret"),
             ("", "ServiceAccount"),
+            ("", "Endpoints"),
             ("rbac.authorization.k8s.io", "RoleBinding"),
             ("apiextensions.k8s.io", "CustomResourceDefinition"),
-            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-            ("apiregistration.k8s.io", "APIService"),
             ("batch", "Job"),
             ("argoproj.io", "Application"),
             ("kustomize.toolkit.fluxcd.io", "Kustomization"),
-            ("fluxcd.controlplane.io", "ResourceSet"),
-            ("config.porch.kpt.dev", "Repository"),
+            // Of these it is not known what their controllers do for whoever makes one.
+            ("serving.knative.dev", "Service"),
+            ("external-secrets.io", "ExternalSecret"),
+            ("networking.k8s.io", "NetworkPolicy"),
+            ("example.com", "ConfigMap"),
+            ("example.com", "Backup"),
         ] {
-            assert!(is(group, kind, json!({})), "{group} {kind}");
+            assert!(is(group, kind, "a", json!({})), "{group} {kind}");
         }
-        assert!(is(
-            "example.com",
-            "Runner",
-            json!({"spec": {"jobs": [{"template": {"spec": {"containers": []}}}]}})
-        ));
-        assert!(!is("", "ConfigMap", json!({"data": {"a": "b"}})));
-        assert!(!is("example.com", "Backup", json!({"spec": {"template": "daily"}})));
+        assert!(!is("", "ConfigMap", "a", json!({"data": {"a": "b"}})));
+        assert!(!is("", "Event", "a", json!({})) && !is("events.k8s.io", "Event", "a", json!({})));
+        assert!(is("", "ConfigMap", "argocd-cm", json!({})));
+        assert!(is("", "ConfigMap", "a", json!({"metadata": {"labels": {"owner": "helm"}}})));
     }
 
     #[test]

@@ -359,7 +359,7 @@ fn allow(
         );
     }
     if is_risky(key, object) && !is_allowed(key, allowed) {
-        let complaint = Complaint::unreadable(format!("{what}, which runs code or grants rights"));
+        let complaint = Complaint::unreadable(format!("{what}, which may run code or grant rights"));
         return Err(complaint.hint(format!("--allow-create {} lets a script of the cluster do so", key.kind)));
     }
     Ok(())

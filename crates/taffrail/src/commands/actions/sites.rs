@@ -184,11 +184,11 @@ async fn scripts(
             }
         }
     }
-    if !doubtful.is_empty()
-        && let Some(bindings) = kind("rbac.authorization.k8s.io", "ClusterRoleBinding")
-        && let Ok(listing) = cluster.list(&ListRequest::all(&bindings)).await
-    {
-        insert(&mut snapshot, listing.objects);
+    let rights = ["ClusterRoleBinding", "ClusterRole"].into_iter().filter(|_| !doubtful.is_empty());
+    for resource in rights.filter_map(|name| kind("rbac.authorization.k8s.io", name)) {
+        if let Ok(listing) = cluster.list(&ListRequest::all(&resource)).await {
+            insert(&mut snapshot, listing.objects);
+        }
     }
     Ok(known(&snapshot))
 }
