@@ -372,8 +372,9 @@ pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
         };
         let version = reference.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        // What is old enough names the group from which the built-in workloads moved.
-        let is_group = version.is_empty() || group == owner.group() || group == "extensions";
+        // The built-in workloads are, or were, served in two groups, and a reference names either.
+        let is_group =
+            version.is_empty() || group == owner.group() || [group, owner.group()].contains(&"extensions");
         uid_of(reference) == uid && is("kind", owner.kind()) && is("name", &name) && is_group
     };
     let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
