@@ -108,7 +108,11 @@ fn in_every_view(cluster: &dyn Objects, words: &str) {
     };
     let by_status = |text: &str| shown(Filter { status: Some(text.parse().unwrap()), ..Filter::default() });
     assert_eq!(shown(Filter { problems: true, ..Filter::default() }), 1, "{words}");
-    assert_eq!(shown(Filter { sync: vec![app.sync.state], ..Filter::default() }), 1, "{words}");
+    assert_eq!(
+        shown(Filter { sync: Some(app.sync.state.as_str().parse().unwrap()), ..Filter::default() }),
+        1,
+        "{words}"
+    );
     let pressing = usize::from(problem.is_pressing());
     assert_eq!((by_status("!Ready"), by_status("Ready")), (pressing, 1 - pressing), "{words}");
     assert_eq!(app.pressing().is_some(), problem.is_pressing(), "what --exit-status takes");

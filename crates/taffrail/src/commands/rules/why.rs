@@ -163,7 +163,7 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
     }
     let mut is_decided = false;
     for asked in &item.asked {
-        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(&asked.source.to_string())));
+        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(asked.source)));
         for branch in &asked.branches {
             let suspended = if branch.suspended { " (suspended)" } else { "" };
             let what = match (branch.decides, branch.holds) {
