@@ -125,7 +125,7 @@ spec:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: gitops-controller}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, namespace: gitops, name: gitops}]
 ---
 apiVersion: v1
