@@ -165,6 +165,11 @@ impl Mark {
         Some(Mark::of_release(&key.namespace, &release))
     }
 
+    /// Whether it is a label by which Argo CD tracks: several tools write such, and people.
+    pub(crate) fn is_label(&self) -> bool {
+        matches!(self.tool, Tool::Label(_))
+    }
+
     /// Whether it says by itself, and not only by a label of everybody's, which tool has written it.
     pub(crate) fn is_written_by_tool(&self) -> bool {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)

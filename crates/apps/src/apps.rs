@@ -197,7 +197,7 @@ pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> App
 /// As [`apps`], where `labels` name the apps of objects that no tool declares.
 pub fn apps_by(labels: &AppLabels, clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, labels, now);
+    let found = Declarations::of(&fleet, labels, rules.trust(), now);
     list(&fleet, found, rules, now)
 }
 

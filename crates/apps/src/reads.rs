@@ -31,8 +31,8 @@ mod liveness;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
+use taffrail_status::{Rules, Trust};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
@@ -298,7 +298,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 
     let fleet = Fleet::new(&[snapshot]);
     let found = match asked.declarations {
-        true => Declarations::of(&fleet, &asked.app_labels, Timestamp::UNIX_EPOCH),
+        true => Declarations::of(&fleet, &asked.app_labels, rules.trust(), Timestamp::UNIX_EPOCH),
         false => Declarations::default(),
     };
     let is_coming = |key: &ObjectKey| {
@@ -346,7 +346,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
     let fleet = Fleet::new(clusters);
     // What labels hold together is in one cluster.
-    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
+    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
     let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
     for app in &found.apps {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
@@ -374,7 +374,7 @@ pub fn dependents_elsewhere(
         return wanted;
     }
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, &AppLabels::default(), Timestamp::UNIX_EPOCH);
+    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
     for app in &found.apps {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
         let mut there = dependent_namespaces(dependents, &[app]);

@@ -34,6 +34,9 @@ pub(crate) const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole
 /// read them leaves out nothing that anybody asked for.
 pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
 
+/// The namespace into which the installer of Argo CD puts it.
+pub(crate) const INSTALLED: &str = "argocd";
+
 /// The ConfigMap with the scripts of an Argo CD.
 pub(crate) const SETTINGS: &str = "argocd-cm";
 
@@ -273,17 +276,25 @@ pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
 }
 
 /// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the
-/// scripts there.
+/// scripts there, or be named by bare names.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let mut namespaces = BTreeSet::new();
+    // Beside an Argo CD bare names in marks count, which is taken for granted only where its installer puts it.
+    let mut homes = BTreeSet::new();
     for application in objects.of_kind(argo::GROUP, "Application") {
-        namespaces.insert(application.object.namespace().into_owned());
-        namespaces.extend(argo::controller(&application.object));
+        let own = application.object.namespace().into_owned();
+        let controller = argo::controller(&application.object);
+        if controller.is_none() && own != INSTALLED {
+            homes.insert(own.clone());
+        }
+        namespaces.insert(own);
+        namespaces.extend(controller);
     }
     namespaces.retain(|namespace| {
         let key = ObjectKey::new("", "ConfigMap", &**namespace, SETTINGS);
         !trust.names_argocd(objects.name(), namespace)
-            && whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object))
+            && (homes.contains(namespace)
+                || whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object)))
     });
     namespaces
 }

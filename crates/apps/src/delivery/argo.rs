@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
-use taffrail_status::Object;
 use taffrail_status::json::Value;
+use taffrail_status::{Object, Trust};
 
 use super::{
     Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
@@ -17,7 +17,7 @@ use crate::names;
 use crate::objects::{Lookup, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
-use crate::teachers;
+use crate::teachers::{self, INSTALLED, Standing, argo_standing};
 
 pub(crate) const GROUP: &str = "argoproj.io";
 
@@ -56,15 +56,38 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
+/// The namespaces of a cluster in which Argo CD itself runs: an Application there is named by its bare name in marks, which anyone
+/// can give to an Application elsewhere.
+pub(crate) struct Homes {
+    namespaces: BTreeSet<String>,
+    /// Whether the people of all clusters are trusted by the user as those of this one.
+    is_trusted: bool,
+}
+
+impl Homes {
+    /// Finds those that are known, or else the one of the installer: people of the cluster make that, and tenants do not.
+    pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
+        let objects = fleet.objects(home);
+        let applications = objects.of_kind(GROUP, "Application");
+        let mut namespaces: BTreeSet<String> =
+            applications.map(|observed| observed.key.namespace.clone()).collect();
+        namespaces.retain(|namespace| argo_standing(objects, namespace, trust) == Standing::Known);
+        if namespaces.is_empty() {
+            namespaces.insert(INSTALLED.to_owned());
+        }
+        Homes { namespaces, is_trusted: fleet.names(home).any(|name| trust.names_home(name)) }
+    }
+}
+
 /// Reads the Applications of one cluster.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
+pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
     let objects = fleet.objects(home);
     let mut maps = BTreeSet::new();
     let mut controllers = BTreeSet::new();
     for observed in objects.of_kind(GROUP, "Application") {
         maps.insert(ObjectKey::new("", "ConfigMap", observed.object.namespace(), teachers::SETTINGS));
         controllers.extend(controller(&observed.object));
-        let app = application(fleet, home, &observed, found);
+        let app = application(fleet, home, &observed, homes, found);
         found.apps.push(app);
     }
     for namespace in controllers.into_iter().take(CONTROLLERS) {
@@ -79,6 +102,7 @@ fn application(
     fleet: &Fleet<'_>,
     home: usize,
     observed: &Observed<'_>,
+    homes: &Homes,
     found: &mut Declarations,
 ) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
@@ -93,12 +117,16 @@ fn application(
     // What a hook made comes and goes; what waits for pruning is still there.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
-    let mut claimant = claimant(fleet, home, key, object);
+    let destination = place(fleet, home, object, found);
+    let mut claimant = claimant(fleet, home, key, object, homes);
+    if destination != Destination::Cluster(home) && !homes.is_trusted {
+        claimant.marks.retain(|mark| !mark.is_label());
+    }
     claimant.hooks = hooks(object);
     let resources = entries(object.at(&["status", "resources"]), home, key, found).enumerate();
     Declaration {
         home,
-        destination: place(fleet, home, object, found),
+        destination,
         delivery: Delivery::ArgoApplication,
         namespace: key.namespace.clone(),
         name: key.name.clone(),
@@ -118,10 +146,9 @@ fn application(
 }
 
 /// Who claims what an Application manages. Outside of the namespace of Argo CD its marks say in which namespace it is; the
-/// label by which it tracks is told by settings beside it.
-fn claimant(fleet: &Fleet<'_>, home: usize, key: &ObjectKey, object: &Object<'_>) -> Claimant {
-    let controller = object.text(&["status", "controllerNamespace"]);
-    let is_elsewhere = !controller.is_empty() && controller != key.namespace;
+/// label by which it tracks is told by settings beside Argo CD.
+fn claimant(fleet: &Fleet<'_>, home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
+    let is_elsewhere = controller(object).is_some() || !homes.namespaces.contains(&key.namespace);
     let beside = ObjectKey::new("", "ConfigMap", &*key.namespace, "argocd-cm");
     let label = match fleet.objects(home).get(&beside) {
         Lookup::Found(settings) if !is_elsewhere => {

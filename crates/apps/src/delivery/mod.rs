@@ -14,8 +14,8 @@ pub(crate) mod porch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::Object;
 use taffrail_status::json::Value;
+use taffrail_status::{Object, Trust};
 
 use crate::agreement::Claimant;
 use crate::claims::Claims;
@@ -145,15 +145,17 @@ pub(crate) struct Declarations {
 
 impl Declarations {
     /// Reads the declarations of all clusters, strong claims before weak ones.
-    pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, now: Timestamp) -> Declarations {
+    pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
         let mut found = Declarations::default();
+        let argos: Vec<_> =
+            (0..fleet.members.len()).map(|home| argo::Homes::of(fleet, home, trust)).collect();
         let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
         let mut releases = flux::Releases::default();
         for cluster in 0..fleet.members.len() {
             flux::declare(fleet, cluster, &storages, now, &mut found, &mut releases);
         }
-        for cluster in 0..fleet.members.len() {
-            argo::declare(fleet, cluster, &mut found);
+        for (cluster, homes) in argos.iter().enumerate() {
+            argo::declare(fleet, cluster, homes, &mut found);
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }

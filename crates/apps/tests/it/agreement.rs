@@ -570,3 +570,92 @@ fn an_inventory_id_that_two_groups_have_is_no_agreement() {
         &["kpt shop/all: web", "kpt tenant/copy: web?"],
     );
 }
+
+/// What makes the Argo CD of a namespace known: only people of the cluster can bind a role to an account everywhere.
+fn argo_cd(namespace: &str) -> [Value; 2] {
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"namespace": namespace, "name": "argocd-application-controller",
+            "labels": {"app.kubernetes.io/component": "application-controller"}},
+        "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{namespace}-argocd-application-controller")},
+        "subjects": [{"kind": "ServiceAccount", "name": "argocd-application-controller", "namespace": namespace}],
+    });
+    [workload, binding]
+}
+
+#[test]
+fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
+    let id = [("argocd.argoproj.io/tracking-id", "web:/ConfigMap:shop/web")];
+    let tracked = marked("annotations", &id);
+    let label_key = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "tenant", "name": "argocd-cm"},
+        "data": {"application.instanceLabelKey": "app"},
+    });
+    let kept = ["label shop/web: web", "argo-application tenant/web: web?"];
+    let tenants = application("tenant", "web", &web());
+    let [workload, binding] = argo_cd("tenant");
+    for object in [settings(), tracked.clone(), marked("labels", &[("app", "web")])] {
+        // A ConfigMap and a workload can be made by whoever may write in a namespace.
+        check(&[object.clone(), tenants.clone(), label_key.clone(), workload.clone()], &kept);
+        let known = [object, tenants.clone(), label_key.clone(), workload.clone(), binding.clone()];
+        let is_label =
+            known[0]["metadata"]["annotations"].is_null() && known[0]["metadata"]["labels"]["app"].is_null();
+        let taken = ["argo-application tenant/web: web"];
+        check(&known, if is_label { &kept } else { &taken });
+    }
+    // The user says so.
+    let of_user = taffrail_status::Trust { argocd: vec!["tenant".to_owned()], homes: Vec::new() };
+    let list = apps(
+        &[&holding("prod", &[tracked.clone(), tenants.clone()]) as &dyn Objects],
+        &Trusting(of_user),
+        NOW,
+    );
+    assert_eq!(rows(&list), ["argo-application tenant/web: web"]);
+    // Both names are in the mark.
+    let id = [("argocd.argoproj.io/tracking-id", "tenant_web:/ConfigMap:shop/web")];
+    check(&[marked("annotations", &id), tenants], &["argo-application tenant/web: web"]);
+    // The namespace of the installer, unless another Argo CD is the one that is known.
+    let own = application("argocd", "web", &web());
+    check(&[tracked.clone(), own.clone()], &["argo-application argocd/web: web"]);
+    let [workload, binding] = argo_cd("gitops");
+    let other = application("gitops", "other", &json!([]));
+    check(
+        &[tracked, own, other, workload, binding],
+        &["argo-application argocd/web: web?", "argo-application gitops/other: ", "label shop/web: web"],
+    );
+}
+
+/// The rules of this project, with the trust of a user.
+struct Trusting(taffrail_status::Trust);
+
+impl taffrail_status::Rules for Trusting {
+    fn judge(
+        &self,
+        object: &taffrail_status::Object<'_>,
+        now: jiff::Timestamp,
+    ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
+        Taffrail.judge(object, now)
+    }
+
+    fn trust(&self) -> &taffrail_status::Trust {
+        &self.0
+    }
+}
+
+#[test]
+fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
+    let mut forged = application("argocd", "web", &web());
+    forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
+    let hub = holding("hub", &[forged]);
+    let mut prod = holding("prod", &[settings()]);
+    prod.add_server("https://prod.example.com:6443");
+    let clusters = [&hub as &dyn Objects, &prod];
+    let list = apps(&clusters, &Taffrail, NOW);
+    assert_eq!(rows(&list), ["argo-application argocd/web: web?", "label shop/web: web"]);
+    let trust = taffrail_status::Trust { argocd: Vec::new(), homes: vec!["hub".to_owned()] };
+    assert_eq!(rows(&apps(&clusters, &Trusting(trust), NOW)), ["argo-application argocd/web: web"]);
+}
