@@ -572,7 +572,7 @@ fn an_inventory_id_that_two_groups_have_is_no_agreement() {
 }
 
 /// What makes the Argo CD of a namespace known: only people of the cluster can bind a role to an account everywhere.
-fn argo_cd(namespace: &str) -> [Value; 2] {
+fn argo_cd(namespace: &str) -> [Value; 3] {
     let workload = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"namespace": namespace, "name": "argocd-application-controller",
@@ -582,9 +582,14 @@ fn argo_cd(namespace: &str) -> [Value; 2] {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": format!("{namespace}-argocd-application-controller")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gitops"},
         "subjects": [{"kind": "ServiceAccount", "name": "argocd-application-controller", "namespace": namespace}],
     });
-    [workload, binding]
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "gitops"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    [workload, binding, role]
 }
 
 #[test]
