@@ -602,11 +602,12 @@ fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
     });
     let kept = ["label shop/web: web", "argo-application tenant/web: web?"];
     let tenants = application("tenant", "web", &web());
-    let [workload, binding] = argo_cd("tenant");
+    let [workload, binding, role] = argo_cd("tenant");
     for object in [settings(), tracked.clone(), marked("labels", &[("app", "web")])] {
         // A ConfigMap and a workload can be made by whoever may write in a namespace.
         check(&[object.clone(), tenants.clone(), label_key.clone(), workload.clone()], &kept);
-        let known = [object, tenants.clone(), label_key.clone(), workload.clone(), binding.clone()];
+        let known =
+            [object, tenants.clone(), label_key.clone(), workload.clone(), binding.clone(), role.clone()];
         let is_label =
             known[0]["metadata"]["annotations"].is_null() && known[0]["metadata"]["labels"]["app"].is_null();
         let taken = ["argo-application tenant/web: web"];
@@ -626,10 +627,10 @@ fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
     // The namespace of the installer, unless another Argo CD is the one that is known.
     let own = application("argocd", "web", &web());
     check(&[tracked.clone(), own.clone()], &["argo-application argocd/web: web"]);
-    let [workload, binding] = argo_cd("gitops");
+    let [workload, binding, role] = argo_cd("gitops");
     let other = application("gitops", "other", &json!([]));
     check(
-        &[tracked, own, other, workload, binding],
+        &[tracked, own, other, workload, binding, role],
         &["argo-application argocd/web: web?", "argo-application gitops/other: ", "label shop/web: web"],
     );
 }
