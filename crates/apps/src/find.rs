@@ -133,7 +133,21 @@ impl AppQuery {
 
     /// Whether an app may be meant.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
-        self.names(delivery, namespace, name) || key.to_string() == self.text
+        self.names(delivery, namespace, name) || self.calls(key, namespace)
+    }
+
+    /// Returns true if it is how people, or the maker of an app in `namespace`, call all its copies.
+    ///
+    /// Whoever writes a declaring object chooses that name, so it never answers for an app that is asked for in another
+    /// namespace or by its delivery.
+    fn calls(&self, key: &AppKey, namespace: &str) -> bool {
+        let is_inside = self.namespace.as_deref().is_none_or(|own| own == namespace);
+        let is_called = match key {
+            AppKey::Named(name) => self.delivery.is_none() && self.name.as_deref() == Some(name.as_str()),
+            AppKey::ApplicationSet { .. } | AppKey::Package(_) => key.to_string() == self.text,
+            AppKey::Own { .. } => false,
+        };
+        is_called && is_inside && self.cluster.is_none()
     }
 
     fn names(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
@@ -183,7 +197,7 @@ impl AppQuery {
         };
         let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
         if found.is_empty() {
-            found = list.apps.iter().filter(|app| app.key.to_string() == self.text).collect();
+            found = list.apps.iter().filter(|app| self.calls(&app.key, &app.app.namespace)).collect();
         }
         match found.is_empty() {
             true => Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) }),

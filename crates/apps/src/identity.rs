@@ -253,7 +253,8 @@ impl AppKey {
         let Some(object) = declaring else { return own() };
         for place in ["annotations", "labels"] {
             let named = object.text(&["metadata", place, APP_ANNOTATION]);
-            if !named.is_empty() && names::is_short(&named) {
+            // With a slash it would look like the name of an app in full, which anybody could give to theirs.
+            if !named.is_empty() && !named.contains('/') && names::is_short(&named) {
                 return AppKey::Named(named.into_owned());
             }
         }

@@ -71,7 +71,7 @@ const CLUSTER_SCOPED: [(&str, &str); 37] = [
 ];
 
 /// Built-in kinds without a status: their metadata says all that there is to say.
-const WITHOUT_STATUS: [(&str, &str); 26] = [
+const WITHOUT_STATUS: [(&str, &str); 24] = [
     ("", "ConfigMap"),
     ("", "Endpoints"),
     ("", "LimitRange"),
@@ -79,9 +79,7 @@ const WITHOUT_STATUS: [(&str, &str); 26] = [
     ("", "Secret"),
     ("", "ServiceAccount"),
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
     ("apps", "ControllerRevision"),
     ("coordination.k8s.io", "Lease"),

@@ -58,7 +58,7 @@ pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
 }
 
 /// Kinds whose names are any part of a path: those of roles, and of what OpenShift names after users, images and tags.
-fn has_loose_names(group: &str, kind: &str) -> bool {
+pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
     let is_openshifts = || {
         let first = group.strip_suffix(".openshift.io");
         first.is_some_and(|first| matches!(first, "authorization" | "user" | "image" | "oauth"))

@@ -679,8 +679,11 @@ impl<'p> Plan<'p> {
         let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());
-            let is_read = self.snapshot.listed(&id, namespace) == Listed::Done
-                || self.snapshot.was_selected(&id, namespace, &target);
+            // Who declares such an object has its kind listed by metadata, which does not say what it allows.
+            let mut known = self.snapshot.of_kind(group, kind);
+            let is_read = self.snapshot.was_selected(&id, namespace, &target)
+                || self.snapshot.listed(&id, namespace) == Listed::Done
+                    && known.all(|observed| observed.body == Body::Whole);
             if let Some(served) = served.filter(|_| !is_read) {
                 let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
                 reads.push(Read { target, ..read });

@@ -10,6 +10,7 @@ use taffrail_status::{Object, ObjectError};
 use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
+use crate::names;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
@@ -278,6 +279,11 @@ impl Snapshot {
         }
         let ObjectKey { group, kind, namespace, name } = &key;
         if [group, kind, namespace, name].iter().any(|part| part.len() > LONGEST_NAME) {
+            // The API takes some names of any length. No declaration can name such an object, so nothing is lost with it, and
+            // whoever made it makes nothing else unknown.
+            if names::has_loose_names(group, kind) {
+                return Ok(());
+            }
             return Err(InsertError::LongName);
         }
         if key.group.is_empty() && key.kind == "Namespace" && key.name == "kube-system" {
@@ -410,6 +416,14 @@ impl Snapshot {
                     marks.selections.insert((read.namespace.clone(), read.target.clone()));
                 }
                 let mark = if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
+                let known = match &read.namespace {
+                    None => marks.everywhere.as_ref(),
+                    Some(namespace) => marks.namespaces.get(namespace),
+                };
+                // Part of a kind, read again for its bodies, takes away nothing of what is known of all.
+                if is_part && matches!(known, Some(Mark::Listed { .. })) {
+                    return;
+                }
                 // All of a kind are more than what was chosen of it in a namespace.
                 if read.namespace.is_none() && matches!(mark, Mark::Listed { .. }) {
                     marks.namespaces.retain(|_, own| !matches!(own, Mark::Selected));

@@ -1,6 +1,6 @@
 //! Argo CD: `Application`.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
@@ -44,8 +44,11 @@ pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
-/// Namespaces of controllers that Applications of others name: so many are looked at in a cluster.
-const CONTROLLERS: usize = 20;
+/// How many namespaces of controllers the Applications of one namespace may name: each tenant has as many, whatever others write.
+const CONTROLLERS: usize = 2;
+
+/// How many namespaces of controllers are looked at in a cluster, those first that are named from the most namespaces.
+const ALL_CONTROLLERS: usize = 200;
 
 /// The other namespace in which the controller of an Application runs, by what the Application says: anybody who may write it can
 /// write that.
@@ -83,19 +86,37 @@ impl Homes {
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
     let objects = fleet.objects(home);
     let mut maps = BTreeSet::new();
-    let mut controllers = BTreeSet::new();
+    let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, "Application") {
         maps.insert(ObjectKey::new("", "ConfigMap", observed.object.namespace(), teachers::SETTINGS));
-        controllers.extend(controller(&observed.object));
+        if let Some(controller) = controller(&observed.object) {
+            let named = controllers.entry(observed.key.namespace.clone()).or_default();
+            *named.entry(controller).or_default() += 1;
+        }
         let app = application(fleet, home, &observed, homes, found);
         found.apps.push(app);
     }
-    for namespace in controllers.into_iter().take(CONTROLLERS) {
+    for namespace in looked_at(controllers) {
         let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
         maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
     }
     let unread = maps.into_iter().filter(|key| matches!(objects.get(key), Lookup::Unobserved(_)));
     found.lacking.extend(unread.map(|key| (home, key)));
+}
+
+/// The namespaces of controllers to look at, of those that the Applications of each namespace name so many times.
+fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
+    let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+    for controllers in named.into_values() {
+        let mut controllers: Vec<(String, usize)> = controllers.into_iter().collect();
+        controllers.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        for (controller, _) in controllers.into_iter().take(CONTROLLERS) {
+            *wanted.entry(controller).or_default() += 1;
+        }
+    }
+    let mut wanted: Vec<(String, usize)> = wanted.into_iter().collect();
+    wanted.sort_by_key(|(_, namespaces)| std::cmp::Reverse(*namespaces));
+    wanted.into_iter().take(ALL_CONTROLLERS).map(|(namespace, _)| namespace).collect()
 }
 
 fn application(
@@ -117,7 +138,7 @@ fn application(
     // What a hook made comes and goes; what waits for pruning is still there.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
-    let destination = place(fleet, home, object, found);
+    let destination = place(fleet, home, object, homes, found);
     let mut claimant = claimant(fleet, home, key, object, homes);
     if destination != Destination::Cluster(home) && !homes.is_trusted {
         claimant.marks.retain(|mark| !mark.is_label());
@@ -177,7 +198,13 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     listed.filter_map(hook).take(MOST_HOOKS).collect()
 }
 
-fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declarations) -> Destination {
+fn place(
+    fleet: &Fleet<'_>,
+    home: usize,
+    object: &Object<'_>,
+    homes: &Homes,
+    found: &mut Declarations,
+) -> Destination {
     let field = |name| text(object.root(), &["spec", "destination", name]);
     if let Some(server) = field("server") {
         return destination::at(fleet, home, &server);
@@ -185,7 +212,15 @@ fn place(fleet: &Fleet<'_>, home: usize, object: &Object<'_>, found: &mut Declar
     match field("name") {
         None => Destination::OutOfReach("a cluster that is not named".to_owned()),
         Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
-        Some(name) => destination::of_argo_cluster(fleet, home, found, &name),
+        Some(name) => {
+            let (controller, own) = (controller(object), object.namespace());
+            // One that names its controller is served by that alone.
+            let places: Vec<&str> = match &controller {
+                Some(controller) => vec![controller],
+                None => [&*own].into_iter().chain(homes.namespaces.iter().map(String::as_str)).collect(),
+            };
+            destination::of_argo_cluster(fleet, home, found, &name, &places)
+        }
     }
 }
 

@@ -61,14 +61,19 @@ pub(super) fn of_config_map(
 }
 
 /// The cluster that Argo CD knows by a name: a Secret with a label holds name and address.
+///
+/// Argo CD reads those beside itself alone, so that no tenant tells where the Applications of others lead: only those in
+/// `places` count, the ones in the first of them that has any of that name.
 pub(super) fn of_argo_cluster(
     fleet: &Fleet<'_>,
     home: usize,
     found: &mut Declarations,
     name: &str,
+    places: &[&str],
 ) -> Destination {
     let unknown = Destination::OutOfReach(name.to_owned());
-    for secret in fleet.objects(home).of_kind("", "Secret") {
+    let beside = |place: &&str| fleet.objects(home).of_kind_in("", "Secret", place);
+    for secret in places.iter().flat_map(beside) {
         if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
             continue;
         }

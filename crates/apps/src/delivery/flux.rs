@@ -81,22 +81,13 @@ pub(crate) struct Releases(HashMap<(usize, String), HashMap<ReleaseName, Declare
 struct Declared {
     is_beside: bool,
     /// What is needed of those in other namespaces.
-    elsewhere: Vec<Needed>,
-}
-
-/// What makes the release of another namespace that of a HelmRelease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Needed {
-    /// What its objects carry.
-    pub(crate) mark: Mark,
-    /// The namespace into which it is delivered.
-    pub(crate) delivered: String,
+    elsewhere: Vec<helm::Needed>,
 }
 
 impl Releases {
     /// Takes in a release that is stored in a namespace of a cluster, with what is needed where the HelmRelease is in
     /// another one.
-    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
+    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<helm::Needed>) {
         let declared = self.0.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
         match needed {
             Some(needed) => declared.elsewhere.push(needed),
@@ -106,7 +97,7 @@ impl Releases {
 
     /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
     /// is met if that is true, and nothing is needed where there is none.
-    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<Needed>> {
+    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<helm::Needed>> {
         let names = self.0.get(&(cluster, namespace.to_owned()))?;
         let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
@@ -360,12 +351,20 @@ impl<'a> Reader<'_, 'a> {
             return Declaration { objects: self.inventory(found).unwrap_or_default(), ..declaration };
         };
         let namespace = self.storage_namespace();
-        let needed = Needed { mark, delivered: delivered.clone() };
         let is_beside = cluster == self.home && namespace == *own;
+        let inventory = self.inventory(found);
+        let listed = || inventory.as_ref().map(|keys| keys.iter().cloned().collect());
+        let needed =
+            (!is_beside).then(|| helm::Needed {
+            mark,
+            delivered: delivered.clone(),
+            own: own.clone(),
+            listed: listed(),
+        });
         for name in names {
-            releases.add(cluster, &namespace, name, (!is_beside).then(|| needed.clone()));
+            releases.add(cluster, &namespace, name, needed.clone());
         }
-        if let Some(objects) = self.inventory(found) {
+        if let Some(objects) = inventory {
             return Declaration { objects, ..declaration };
         }
         let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };

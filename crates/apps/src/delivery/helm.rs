@@ -1,7 +1,7 @@
 //! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of that
 //! name where `HELM_DRIVER=configmap` was set (Helm v3 and v4, `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read as _;
 
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_status::json::{self, Parser, Value};
 
-use super::flux::{Needed, Releases};
+use super::flux::Releases;
 use super::{Applied, Declaration, Declarations, Destination, dedup, manifest, text, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
@@ -321,8 +321,25 @@ pub(crate) fn declare(
 /// In how many namespaces the objects of a release are looked for that HelmReleases of others claim.
 const MOST_DELIVERED: usize = 10;
 
+/// What makes the release of another namespace that of a HelmRelease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// What its objects carry.
+    pub(crate) mark: Mark,
+    /// The namespace into which it is delivered.
+    pub(crate) delivered: String,
+    /// Its own namespace.
+    pub(crate) own: String,
+    /// The objects that its inventory lists, where it has one.
+    pub(crate) listed: Option<HashSet<ObjectKey>>,
+}
+
 /// Whether helm-controller marked the objects of a release for one of these HelmReleases, which are not in its namespace
-/// and so could be anybody's. Of a release none of whose objects is there nothing says so.
+/// and so could be anybody's.
+///
+/// What is in the namespace of the HelmRelease proves nothing of what is elsewhere: whoever writes the one may mark the other. And
+/// the HelmRelease lists each object, so that the row of the release would tell nothing that its own does not. Of a release none
+/// of whose objects is there nothing says so.
 fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
@@ -333,13 +350,19 @@ fn is_marked(
     let delivered: BTreeSet<&str> = needed.iter().map(|needed| &*needed.delivered).collect();
     delivered.into_iter().take(MOST_DELIVERED).any(|delivered| {
         let Ok(release) = found.release(fleet, home, key, Some(delivered)) else { return false };
-        let mut carried = release.objects.iter().filter_map(|key| fleet.objects(home).get(key).found());
-        let is_its = |observed: Observed<'_>| {
-            let own = Mark::all(observed.key, &observed.object, &[]);
-            let is_met = |needed: &Needed| needed.delivered == delivered && own.contains(&needed.mark);
-            needed.iter().any(is_met)
+        let objects = fleet.objects(home);
+        let is_met = |needed: &&Needed| {
+            let listed = needed.listed.as_ref();
+            let is_own = |key: &&ObjectKey| key.namespace == needed.own;
+            let mut carried = release.objects.iter().filter_map(|key| objects.get(key).found()).peekable();
+            carried.peek().is_some()
+                && carried.all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
+                && listed.is_none_or(|listed| release.objects.iter().all(|key| listed.contains(key)))
+                && (release.objects.iter().all(|key| is_own(&key))
+                    || release.objects.iter().any(|key| !is_own(&key) && objects.get(key).found().is_some()))
         };
-        carried.next().is_some_and(is_its) && carried.all(is_its)
+        let mut needed = needed.iter().filter(|needed| needed.delivered == delivered);
+        needed.any(|needed| is_met(&needed))
     })
 }
 

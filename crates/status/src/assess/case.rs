@@ -8,7 +8,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::edges::{references, selects};
-use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, time};
+use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
 use crate::object::Object;
@@ -316,7 +316,7 @@ impl<'e> Case<'e> {
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
         let uid = object.text(&["metadata", "uid"]);
         let children = || {
-            let children = self.evidence.dependents(&uid).filter(|child| can_own(object, child));
+            let children = self.evidence.dependents(&uid).filter(|child| speaks_for(object, child));
             children.filter_map(|child| child.root().to_tree().ok()).collect()
         };
         let surroundings = Surroundings {
@@ -371,7 +371,7 @@ impl<'e> Case<'e> {
         })
     }
 
-    /// The objects that have this one for their controller, in the order of their names.
+    /// The objects that have this one for their controller and [speak for](speaks_for) it, in the order of their names.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
@@ -380,7 +380,7 @@ impl<'e> Case<'e> {
         let is_wanted =
             |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
-        let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && can_own(owner, object);
+        let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && speaks_for(owner, object);
         in_order(self.evidence.owned(&uid).filter(is_it))
     }
 

@@ -381,6 +381,12 @@ pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
     references.into_iter().flatten().any(names_it)
 }
 
+/// Whether what `object` says of itself tells how `owner` is: `owner` [can own](can_own) it, and whoever wrote the reference
+/// needed more than rights in some namespace. The API asks nobody before an object names an owner of the cluster.
+pub(super) fn speaks_for(owner: &Object<'_>, object: &Object<'_>) -> bool {
+    can_own(owner, object) && (!owner.namespace().is_empty() || object.namespace().is_empty())
+}
+
 fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
     owner.get("uid").and_then(Value::as_str).unwrap_or_default()
 }
