@@ -354,8 +354,7 @@ impl<'a> Reader<'_, 'a> {
         let is_beside = cluster == self.home && namespace == *own;
         let inventory = self.inventory(found);
         let listed = || inventory.as_ref().map(|keys| keys.iter().cloned().collect());
-        let needed =
-            (!is_beside).then(|| helm::Needed {
+        let needed = (!is_beside).then(|| helm::Needed {
             mark,
             delivered: delivered.clone(),
             own: own.clone(),

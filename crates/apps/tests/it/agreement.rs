@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppList, Objects, Snapshot, apps, view};
-use taffrail_status::Taffrail;
+use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};
 
@@ -555,6 +555,24 @@ fn a_release_of_which_nothing_is_there_stays_beside_a_foreign_helm_release() {
     let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
     let forged = helm_release("tenant", "evil", &spec, &json!({}));
     check(&[stored, forged], &["helm shop/web: web", "flux-helmrelease tenant/evil: web"]);
+}
+
+/// A release may deliver one object into the namespace of a tenant, who marks that for a HelmRelease of theirs.
+#[test]
+fn a_foreign_release_is_not_hidden_by_what_its_tenant_marked() {
+    let given = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: given, namespace: tenant}\n";
+    let stored = release("shop", "web", 1, "deployed", &format!("{MANIFEST}---\n{given}"));
+    let own = json!({"helm.toolkit.fluxcd.io/name": "evil", "helm.toolkit.fluxcd.io/namespace": "tenant"});
+    let given = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "tenant", "name": "given", "labels": own}});
+    let spec = json!({"storageNamespace": "shop", "targetNamespace": "tenant", "releaseName": "web"});
+    let all = json!([{"id": "shop_web__ConfigMap", "v": "v1"}, {"id": "tenant_given__ConfigMap", "v": "v1"}]);
+    for entries in [json!([]), all] {
+        let forged = helm_release("tenant", "evil", &spec, &json!({"inventory": {"entries": entries}}));
+        let list = apps_of(&holding("prod", &[stored.clone(), given.clone(), forged]));
+        let row = list.apps.iter().find(|app| app.app.name == "web").expect("the row of the release");
+        assert_eq!(row.health, Status::NotFound, "{entries}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
+use taffrail_apps::{App, Objects, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding};
@@ -225,6 +225,24 @@ fn cluster_secret(name: &str, server: &str) -> Value {
         },
         "data": {"name": STANDARD.encode(name), "server": STANDARD.encode(server)},
     })
+}
+
+/// Argo CD reads the Secrets of clusters beside itself alone.
+#[test]
+fn a_secret_of_another_namespace_redirects_no_application() {
+    let mut forged = cluster_secret("edge", "https://dead.example.com");
+    forged["metadata"]["namespace"] = json!("aaa");
+    let honest = cluster_secret("edge", "https://edge.example.com:6443");
+    let app = application("web", json!({"name": "edge"}), status("Synced", NEW, Some(NEW), json!(null)));
+    let mut edge = holding("edge", &[]);
+    edge.add_server("https://edge.example.com:6443");
+    for (secrets, target) in [(vec![forged.clone(), honest], "edge"), (vec![forged], "hub")] {
+        let hub = holding("hub", &[&[app.clone()], &secrets[..]].concat());
+        let clusters: [&dyn Objects; 2] = [&hub, &edge];
+        let list = apps(&clusters, &Taffrail, NOW);
+        assert_eq!(list.apps[0].app.target, target);
+        assert!(!list.apps[0].message.contains("dead.example.com"), "{}", list.apps[0].message);
+    }
 }
 
 #[test]

@@ -40,6 +40,27 @@ fn a_name_leads_to_an_app_in_each_of_its_clusters() {
     );
 }
 
+/// Whoever writes a declaring object chooses what all clusters call it.
+#[test]
+fn a_chosen_name_answers_for_no_app_of_another_namespace() {
+    let called = |name: &str| {
+        let mut later = kustomization("later", &[]);
+        later["metadata"]["annotations"] = json!({"taffrail.dev/app": name});
+        let one = holding("one", &[later]);
+        apps(&[&one as &dyn Objects], &Taffrail, NOW)
+    };
+    let found = |list: &AppList, query: AppQuery| query.find(list).is_ok();
+    for name in ["team-b/payments", "flux-kustomization/team-b/payments", "ks/team-b/payments", "payments"] {
+        for query in ["team-b/payments", "flux-kustomization/team-b/payments", "ks/team-b/payments"] {
+            assert!(!found(&called(name), query.parse().unwrap()), "{name} answers for {query}");
+        }
+    }
+    let payments = || "payments".parse::<AppQuery>().unwrap();
+    assert!(found(&called("payments"), payments()));
+    assert!(found(&called("payments"), payments().within(Some("shop"))));
+    assert!(!found(&called("payments"), payments().within(Some("team-b"))));
+}
+
 #[test]
 fn several_apps_of_a_name_are_named() {
     for name in ["web", "shop/web"] {

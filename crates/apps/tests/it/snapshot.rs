@@ -283,3 +283,15 @@ fn items_of_another_kind_than_was_asked_are_malformed() {
     snapshot.answer(&read, Answer::Objects(vec![item("apps/v1", "Deployment", "shop", "other")]));
     assert_eq!(snapshot.all().count(), 1);
 }
+
+/// The API takes names of any length for roles, and whoever makes one makes nothing else unknown.
+#[test]
+fn a_role_with_a_long_name_is_left_out_in_silence() {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"namespace": "tenant", "name": "r".repeat(1_100)},
+    });
+    let mut snapshot = holding("prod", &[]);
+    assert!(snapshot.insert(document(&role), Body::Whole).is_ok());
+    assert_eq!(snapshot.all().count(), 0);
+}

@@ -227,6 +227,57 @@ fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
     assert_eq!(live.errors(), [], "nobody asked for them either");
 }
 
+/// Whoever declares a ClusterRole has its kind listed by metadata, which does not say what roles allow.
+#[test]
+fn an_argo_cd_is_known_beside_apps_that_declare_roles() {
+    let mut declaring = application("team", None);
+    declaring["status"]["resources"] = json!([
+        {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "none"},
+        {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRoleBinding", "name": "none"},
+    ]);
+    let server = Server::new(vec![
+        application("argocd", None),
+        argocd_cm("argocd"),
+        controller("argocd"),
+        binding("argocd", "gitops"),
+        role("*", &["*"]),
+        declaring,
+    ]);
+    let (live, log) = server.read("hub", &Asked { label_groups: false, ..Asked::default() });
+    let known = ("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object);
+    assert!(heard(&[&live], Trust::default()).contains(&known), "{:?}", log.paths());
+    // That part of a kind was read again takes away nothing of what is known of all of it.
+    let clusters: [&dyn Objects; 1] = [&live];
+    let list = apps(&clusters, &Taffrail, NOW);
+    let team = list.apps.iter().find(|app| app.app.namespace == "team").expect("the app that declares roles");
+    assert!(team.resources.iter().all(|resource| resource.status == Status::NotFound), "{team:?}");
+}
+
+/// The namespaces that the Applications of one tenant name as those of their controllers push out none that others name.
+#[test]
+fn a_tenant_takes_away_nobody_elses_scripts() {
+    let mut parameters = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
+    parameters["data"] = json!({"application.namespaces": "team-*"});
+    let mut objects = vec![
+        application("team-b", Some("argocd")),
+        argocd_cm("argocd"),
+        parameters,
+        controller("argocd"),
+        binding("argocd", "gitops"),
+        role("*", &["*"]),
+    ];
+    for number in 0..30 {
+        let mut app = application("team-a", Some(&format!("a{number:02}")));
+        app["metadata"]["name"] = json!(format!("app-{number}"));
+        objects.push(app);
+    }
+    let (live, _) = Server::new(objects).read("hub", &Asked { label_groups: false, ..Asked::default() });
+    assert_eq!(
+        heard(&[&live], Trust::default()),
+        [("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)]
+    );
+}
+
 #[test]
 fn trust_names_the_setting_by_which_scripts_would_be_heard() {
     let said = |clusters: &[&dyn Objects]| -> Vec<String> {

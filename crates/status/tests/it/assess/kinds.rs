@@ -367,11 +367,13 @@ status: {conditions: [{type: Ready, status: "False", message: no account}]}
     );
     let crash = "status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}";
     let pod = pod_of("Widget/blue", "blue-0", crash);
+    // What is in a namespace speaks for an owner beside it.
+    let unready = unready.replace("name: blue,", "name: blue, namespace: shop,");
     check(&all(&[&unready, &pod]), "Failed < /Pod/shop/blue-0: back-off");
     check(&all(&[&unready.replace("\"False\"", "\"True\""), &pod]), "Current");
     check(
         &all(&[&unready.replace("observedGeneration: 1", "observedGeneration: 0"), &pod]),
-        "InProgress < example.com/Widget//blue",
+        "InProgress < example.com/Widget/shop/blue",
     );
 }
 

@@ -37,7 +37,7 @@ fn the_uid_alone_makes_no_owner() {
     let widget = "
 apiVersion: example.com/v1
 kind: Widget
-metadata: {name: blue, uid: u-blue, creationTimestamp: '2026-02-01T12:00:00Z'}
+metadata: {name: blue, namespace: shop, uid: u-blue, creationTimestamp: '2026-02-01T12:00:00Z'}
 status: {replicas: 1}
 ";
     let pod = |api: &str, kind: &str, name: &str| {
@@ -100,4 +100,19 @@ fn an_event_about_an_object_of_the_cluster_comes_from_where_the_api_puts_it() {
     assert!(!about("tenant", "tenant"));
     assert!(!about("tenant", ""));
     assert!(!about("tenant", "default"));
+}
+
+/// The API asks nobody before an object of a namespace names an owner that is in none.
+#[test]
+fn what_is_in_a_namespace_says_nothing_about_an_owner_that_is_in_none() {
+    let widget = |status: &str| {
+        format!(
+            "apiVersion: example.com/v1\nkind: Widget\n\
+             metadata: {{name: blue, uid: u-blue, creationTimestamp: '2026-02-01T12:00:00Z'}}\nstatus: {status}"
+        )
+    };
+    let pod = pod_of("Widget/blue", "db-0", CRASHING);
+    check(&all(&[&widget("{replicas: 1}"), &pod]), "Current");
+    let waiting = "{conditions: [{type: Ready, status: 'False', message: waiting}]}";
+    check(&all(&[&widget(waiting), &pod]), "InProgress");
 }
