@@ -231,7 +231,9 @@ fn hanging(doubt: &Doubt) -> Option<String> {
         (true, false) => format!("{} in each", listed(names, each(doubt, doubt.app_count))),
         // Which of them are in which cluster is told of each.
         (true, true) => {
-            format!("{} and others", names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+            let more = if names.len() > NAMED { ", …" } else { "" };
+            let names = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{names}{more} (not the same in each)")
         }
     };
     Some(match (doubt.green, doubt.app_count) {

@@ -126,6 +126,33 @@ fn one_finding_in_many_clusters_is_one_that_counts_all() {
 }
 
 #[test]
+fn a_finding_about_an_object_is_one_though_other_apps_hang_on_it() {
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "kube-scheduler"},
+        "spec": {"leaseDurationSeconds": 15, "renewTime": "2026-03-01T10:00:00.000000Z"}});
+    let of = |app: &str, renewed: &str| {
+        let mut lease = lease.clone();
+        lease["spec"]["renewTime"] = json!(renewed);
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": app, "name": "map", "labels": {"app.kubernetes.io/instance": app}}});
+        json!({"apiVersion": "v1", "kind": "List", "items": [lease, map]})
+    };
+    let fleet = [
+        ("eu", of("shop", "2026-03-01T10:00:00.000000Z")),
+        ("us", of("docs", "2026-03-01T09:00:00.000000Z")),
+    ];
+    let list = ask(&fleet, &["trust", "--category", "silent", "-o", "json"]).json();
+    let [one] = list["items"].as_array().unwrap().as_slice() else { panic!("{list:#}") };
+    assert_eq!((&one["clusters"], &one["appCount"]), (&json!(["eu", "us"]), &2.into()));
+    assert_eq!(one["since"], "2026-03-01T09:00:00Z", "the earliest");
+    let text = ask(&fleet, &["trust", "--category", "silent"]).stdout;
+    assert!(text.contains("2 green apps: shop/shop, docs/docs (not the same in each)"), "{text}");
+    // What is about no object is about its apps, and these are others.
+    let labels = ask(&fleet, &["trust", "--category", "fallback", "-o", "json"]).json();
+    assert_eq!(clusters(&labels), [["eu"], ["us"]]);
+}
+
+#[test]
 fn one_warning_in_many_clusters_is_one_that_counts_all() {
     let list = ask(&fleet(), &["events", "-o", "json"]).json();
     let all = list["items"].as_array().unwrap();
