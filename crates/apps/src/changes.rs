@@ -36,6 +36,18 @@ pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change
     found
 }
 
+/// Returns who wrote last what is wanted of an object that was asked for, well or not, the newest first; `object` is one
+/// that was taken for an app.
+pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
+    let [only] = object.resources.as_slice() else { return Vec::new() };
+    let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
+    let Some((cluster, Lookup::Found(observed))) = cluster.map(|cluster| (cluster, cluster.get(&only.key)))
+    else {
+        return Vec::new();
+    };
+    assess::last_changes(&observed.object, &ClusterEvidence::new(cluster))
+}
+
 /// When an object turned red.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))

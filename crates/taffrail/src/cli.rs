@@ -344,6 +344,10 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
+    /// An entry for each cluster, where several have the same
+    #[arg(long)]
+    pub(crate) per_cluster: bool,
+
     /// Take these objects for one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
     pub(crate) declared: Vec<ObjectKey>,
@@ -573,6 +577,10 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
+    /// An entry for each cluster, where several have the same
+    #[arg(long)]
+    pub(crate) per_cluster: bool,
+
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]
     pub(crate) output: EventsOutput,
@@ -616,6 +624,10 @@ pub(crate) struct TrustArguments {
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
+
+    /// An entry for each cluster, where several have the same
+    #[arg(long)]
+    pub(crate) per_cluster: bool,
 
     /// Only findings of these categories
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
@@ -712,4 +724,27 @@ pub(crate) enum ListOutput {
     Json,
     Yaml,
     Name,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::Cli;
+
+    #[test]
+    fn all_namespaces_can_be_said_wherever_a_namespace_can() {
+        fn missing(command: &Command, lacking: &mut Vec<String>) {
+            let has = |long, short| {
+                command.get_arguments().any(|it| it.get_long() == Some(long) && it.get_short() == Some(short))
+            };
+            if has("namespace", 'n') && !has("all-namespaces", 'A') {
+                lacking.push(command.get_name().to_owned());
+            }
+            command.get_subcommands().for_each(|below| missing(below, lacking));
+        }
+        let mut lacking = Vec::new();
+        missing(&Cli::command(), &mut lacking);
+        assert_eq!(lacking, [""; 0]);
+    }
 }

@@ -109,7 +109,7 @@ fn is_none(number: &usize) -> bool {
 }
 
 /// The reason why a row is not well.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemView {
     /// `health`, `sync`, `source` or `freshness`.
@@ -143,7 +143,7 @@ impl From<&Problem> for ProblemView {
 }
 
 /// An object that is not synced by the word of the delivery tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnsyncedView {
     /// The object.

@@ -8,8 +8,9 @@ use taffrail_status::assess::Event;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
+use super::together::{earlier, grouped, later, likeness};
 use super::tree::{Forest, TreeShape};
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, InClusters, ObjectName, time};
 use crate::apps::{self, App};
 use crate::delivery::flux;
 use crate::fleet::Fleet;
@@ -34,8 +35,9 @@ pub struct EventList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
-    /// The cluster of the object.
-    pub cluster: String,
+    /// The cluster of the object, or several where it is the same.
+    #[serde(flatten)]
+    pub place: InClusters,
     /// The app that the object belongs to.
     pub app: AppName,
     /// The object that it is about.
@@ -104,7 +106,8 @@ impl EventList {
                     let Some(object) = event.at(&[about]).and_then(subject) else { continue };
                     let Some(app) = owners.get(&(cluster, object.clone())) else { continue };
                     let given = Given::of(event);
-                    let place = (cluster, object, event.text(&["reason"]).into_owned(), given.likeness());
+                    let place =
+                        (cluster, object, event.text(&["reason"]).into_owned(), likeness(&given.message));
                     let warning = warnings.entry(place).or_insert_with(|| Warning {
                         app: AppName::from(&app.app),
                         message: given.message.clone(),
@@ -124,6 +127,33 @@ impl EventList {
             items: rows.into_iter().map(|(_, row)| row).collect(),
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
+    }
+
+    /// The same, with each warning once that several clusters give about the same object of the same app.
+    #[must_use]
+    pub fn together(self) -> EventList {
+        let groups = grouped(self.items, |row| {
+            let EventRow { app, object, reason, message, .. } = row.clone();
+            (row.place.first().to_owned(), (app, object, reason, likeness(&message)))
+        });
+        let mut items: Vec<EventRow> = groups.into_iter().filter_map(EventRow::together).collect();
+        items.sort_by_cached_key(|row| row.last_seen.as_deref().and_then(|at| at.parse::<Timestamp>().ok()));
+        EventList { items, ..self }
+    }
+}
+
+impl EventRow {
+    fn together(rows: Vec<EventRow>) -> Option<EventRow> {
+        let mut names: Vec<String> = rows.iter().map(|row| row.place.first().to_owned()).collect();
+        names.sort();
+        // The newest comes last, and its words are told.
+        let told = rows.into_iter().reduce(|one, other| EventRow {
+            count: one.count.saturating_add(other.count),
+            first_seen: earlier(one.first_seen, other.first_seen),
+            last_seen: later(one.last_seen, other.last_seen),
+            ..other
+        })?;
+        Some(EventRow { place: InClusters::new(names), ..told })
     }
 }
 
@@ -184,16 +214,6 @@ impl Given {
             ]),
         }
     }
-
-    /// The message without what differs each time: numbers, and spans such as `5m0s`.
-    fn likeness(&self) -> String {
-        let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
-        let is_span = |word: &str| {
-            word.contains(|character: char| character.is_ascii_digit()) && word.chars().all(in_span)
-        };
-        let words = self.message.split_whitespace().map(|word| if is_span(word) { "#" } else { word });
-        words.collect::<Vec<_>>().join(" ")
-    }
 }
 
 /// The object that a reference names.
@@ -208,7 +228,7 @@ fn subject(reference: Value<'_>) -> Option<ObjectKey> {
 fn row((place, warning): (Place<'_>, Warning)) -> (Option<Timestamp>, EventRow) {
     let (cluster, object, reason, _) = place;
     let row = EventRow {
-        cluster: cluster.to_owned(),
+        place: InClusters::one(cluster),
         app: warning.app,
         object: ObjectName::from(&object),
         reason,

@@ -6,24 +6,28 @@ use taffrail_status::assess::{Change, Link};
 
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, ProblemView, UnsyncedView, time};
+use super::{
+    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, ObjectName, ProblemView, Severity,
+    TrustReport, UnsyncedView, time,
+};
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
 use crate::find::full_name;
 use crate::freshness::FreshnessState;
-use crate::identity::Delivery;
+use crate::identity::{Delivery, ObjectKey};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
 
 /// Why an app is as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// Which app; absent where the objects were named by whoever asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// The cluster that its objects are in.
-    pub cluster: String,
+    /// The cluster that its objects are in, or several where it is the same.
+    #[serde(flatten)]
+    pub place: InClusters,
     /// Of an object that was asked for: what controls it, the nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<ObjectName>,
@@ -33,7 +37,7 @@ pub struct Explanation {
     /// Of an object that was asked for: the apps that its marks name and that do not declare it, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// The worst declared object; absent where all is well.
+    /// The worst declared object; where all is well the object that was asked for, or the one that declares the app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectName>,
     /// The status when it was last observed.
@@ -59,12 +63,19 @@ pub struct Explanation {
     /// What changed shortly before the object turned red, the nearest first, as far as can be known; three at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangeRow>,
+    /// Of an object that was asked for: who wrote last what is wanted of it or of what controls it, the newest first;
+    /// three at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub last_changed: Vec<ChangeRow>,
+    /// Of an app that was asked for by its name and is green: the signs that this is wrong, as `trust` tells them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
     /// Commands that tell more of the cause.
     pub next: Vec<String>,
 }
 
 /// An object of which something is switched off on purpose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// Which object.
@@ -82,7 +93,7 @@ impl Flagged {
 }
 
 /// An object on the way to the cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkRow {
     /// Which object.
@@ -119,7 +130,7 @@ impl From<&Link> for LinkRow {
 }
 
 /// Something that changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeRow {
     /// When.
@@ -156,12 +167,15 @@ impl From<&Change> for ChangeRow {
 impl ChangeRow {
     /// What changed, in words that follow the name of the object: `image of container web: web:1 → web:2`.
     pub fn words(&self) -> String {
+        // The one field that a manager wrote, with what it is now.
+        let is_only = self.to.is_some() && self.from.is_none() && self.fields.len() == 1;
         let what = match (self.what, &self.container) {
             ("image", Some(container)) => &*format!("image of container {container}"),
             ("template", _) => "how its Pods are made",
             ("config", _) => "contents",
             ("node", _) => "lost",
             ("quota", _) => "used up",
+            ("spec", _) if is_only => self.fields.first().map_or("spec", String::as_str),
             (what, _) => what,
         };
         let shown = |text: &Option<String>| text.as_deref().map(|text| revision(text).into_owned());
@@ -170,7 +184,8 @@ impl ChangeRow {
             (Some(from), to) => Some(format!("{from} → {}", to.as_deref().unwrap_or("nothing"))),
             (None, to) => to,
         };
-        let more = values.into_iter().chain(self.fields.iter().cloned()).collect::<Vec<_>>().join(", ");
+        let fields = self.fields.iter().filter(|_| !(is_only && self.what == "spec"));
+        let more = values.into_iter().chain(fields.cloned()).collect::<Vec<_>>().join(", ");
         let by = self.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
         let colon = if more.is_empty() { "" } else { ": " };
         format!("{what}{by}{colon}{more}")
@@ -191,11 +206,11 @@ impl Explanation {
         };
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
-            cluster: app.app.target.clone(),
+            place: InClusters::one(&app.app.target),
             owners: Vec::new(),
             belongs_to: Vec::new(),
             marked_for: Vec::new(),
-            object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
+            object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).map(ObjectName::from),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
             sync: sync.map(SyncState::as_str),
@@ -205,6 +220,8 @@ impl Explanation {
             message: app.message.clone(),
             chain: chain.iter().map(LinkRow::from).collect(),
             changed: Vec::new(),
+            last_changed: Vec::new(),
+            doubts: Vec::new(),
             next,
         }
     }
@@ -214,13 +231,37 @@ impl Explanation {
     pub fn after(self, changed: &[Change]) -> Explanation {
         Explanation { changed: changed.iter().map(ChangeRow::from).collect(), ..self }
     }
+
+    /// The same, with what in a report about this app alone is a sign that its green is wrong. What its problems say is said
+    /// already, and what only leases or other clusters could tell was not read.
+    #[must_use]
+    pub fn doubted(self, report: TrustReport) -> Explanation {
+        let is_said = |doubt: &Doubt| {
+            self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*doubt.message))
+        };
+        let is_sign = |doubt: &Doubt| {
+            doubt.severity == Severity::High
+                && doubt.category == DoubtCategory::Disagreeing
+                && doubt.green > 0
+                && !is_said(doubt)
+        };
+        let doubts = report.items.into_iter().filter(is_sign).collect();
+        Explanation { doubts, ..self }
+    }
+
+    /// The same, with who wrote last what is wanted of the object.
+    #[must_use]
+    pub fn written(self, last: &[Change]) -> Explanation {
+        Explanation { last_changed: last.iter().map(ChangeRow::from).collect(), ..self }
+    }
 }
 
 impl Explanation {
-    /// The same, with whose the object is that it explains.
+    /// The same of an object that was asked for by its name, well or not, with whose it is.
     #[must_use]
-    pub fn with(self, belonging: &Belonging<'_>) -> Explanation {
+    pub fn with(self, object: &ObjectKey, belonging: &Belonging<'_>) -> Explanation {
         Explanation {
+            object: self.object.or_else(|| Some(ObjectName::from(object))),
             owners: belonging.owners.iter().map(ObjectName::from).collect(),
             belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),

@@ -12,6 +12,7 @@ mod events;
 mod explain;
 mod resources;
 pub mod text;
+mod together;
 mod tree;
 mod trust;
 mod wait;
@@ -28,6 +29,7 @@ pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, Re
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged, LinkRow};
 pub use resources::{ResourceList, ResourceRow};
+pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
 pub use wait::{WaitChange, WaitSummary};
@@ -65,7 +67,7 @@ impl From<&AppError> for ErrorRow {
 }
 
 /// Names an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectName {
     /// API group; empty for the core group.
@@ -93,7 +95,7 @@ impl From<&assess::ObjectName> for ObjectName {
 }
 
 /// Names an app within a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
     /// How it is delivered.

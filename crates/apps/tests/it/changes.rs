@@ -115,6 +115,30 @@ fn a_rollback_to_an_old_replica_set_is_told_by_its_image() {
 }
 
 #[test]
+fn who_wrote_the_image_of_a_rollout_is_told_though_its_replica_set_does_not_say() {
+    let old = || set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &[]);
+    let new = || set("web-b", "2", "2026-03-01T11:48:30Z", "web:2", &[]);
+    let written_at = |at: &str| {
+        let mut web = deployment("2");
+        let scaled = json!({"manager": "kubectl", "operation": "Update", "subresource": "scale", "time": "2026-03-01T11:48:31Z",
+            "fieldsV1": {"f:spec": {"f:replicas": {}}}});
+        web["metadata"]["managedFields"] = json!([scaled, {"manager": "flux", "operation": "Apply", "time": at,
+            "fieldsV1": {"f:spec": {"f:template": {}}}}]);
+        of(&[web, old(), new(), pod("web-b")])
+    };
+    // Who scaled it meanwhile did not write the image.
+    assert_eq!(
+        written_at("2026-03-01T11:48:29Z"),
+        ["2026-03-01T11:48:30Z Deployment web, image of container app, by flux: web:1 → web:2"]
+    );
+    // Who wrote another time wrote something else.
+    assert_eq!(
+        written_at("2026-03-01T09:00:00Z"),
+        ["2026-03-01T11:48:30Z Deployment web, image of container app: web:1 → web:2"]
+    );
+}
+
+#[test]
 fn what_the_pods_use_is_told_by_who_wrote_it_and_when() {
     let objects = [
         deployment("1"),

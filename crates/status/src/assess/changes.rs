@@ -134,6 +134,91 @@ pub fn changes(chain: &[Link], turn: Timestamp, evidence: &dyn Evidence) -> Vec<
     nearest(found, turn)
 }
 
+/// How many of the last changes are told.
+const MOST_LAST: usize = 3;
+
+/// Returns who wrote last what is wanted of an object, or of what controls it, the newest first: at most three, and who
+/// wrote its replicas is among them where managed fields tell that.
+///
+/// It is said of any object, well or not, and only by its managed fields. The status has writers of its own.
+pub fn last_changes(object: &Object<'_>, evidence: &dyn Evidence) -> Vec<Change> {
+    let there =
+        |name: &ObjectName| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+    // What controllers made is as what controls it wants it.
+    let mut top = None;
+    let mut above = owner(object);
+    for _ in 0..ABOVE {
+        let Some(found) = above.as_ref().and_then(there) else { break };
+        above = owner(&found);
+        top = Some(found);
+    }
+    let object = top.as_ref().unwrap_or(object);
+    let mut found = writes(object);
+    found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
+    let scaled = found.iter().skip(MOST_LAST).find(|change| change.fields == ["replicas"]).cloned();
+    found.truncate(MOST_LAST);
+    if let Some((scaled, last)) = scaled.filter(|_| !is_scaled(&found)).zip(found.last_mut()) {
+        *last = scaled;
+    }
+    found
+}
+
+fn is_scaled(changes: &[Change]) -> bool {
+    changes.iter().any(|change| change.fields == ["replicas"])
+}
+
+/// Returns a change for each field manager that wrote anything of an object besides its metadata and status.
+fn writes(object: &Object<'_>) -> Vec<Change> {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten();
+    let told = managers.filter_map(|entry| {
+        if entry.get("subresource").is_some_and(|it| it.is_str("status")) {
+            return None;
+        }
+        let fields = entry.get("fieldsV1")?;
+        let parts = members(fields).into_iter().filter(|part| !matches!(&**part, "f:metadata" | "f:status"));
+        let parts: Vec<String> = parts.collect();
+        let when = time(entry.get("time"))?;
+        let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
+        let is_config = |part: &String| matches!(&**part, "f:data" | "f:binaryData" | "f:immutable");
+        let what = match parts.as_slice() {
+            [] => return None,
+            _ if is_made => ChangeKind::Created,
+            parts if parts.iter().all(is_config) => ChangeKind::Config,
+            _ => ChangeKind::Spec,
+        };
+        let change = Change::new(when, what, ObjectName::of(object));
+        let change = Change { by: manager(entry), ..change };
+        Some(if what == ChangeKind::Spec { only_field(change, object, fields) } else { change })
+    });
+    told.collect()
+}
+
+/// The fields of a spec that are told by name and value where a manager wrote nothing else of it.
+const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
+
+/// Adds which field a manager wrote, where it wrote only one of the spec: so `kubectl scale` does.
+fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
+    let wrote = fields.get("f:spec").map(members).unwrap_or_default();
+    let [only] = wrote.as_slice() else { return change };
+    let Some(field) = only.strip_prefix("f:").filter(|field| TOLD_ALONE.contains(field)) else {
+        return change;
+    };
+    let to = object.at(&["spec", field]).and_then(|value| {
+        let number = value.as_i64().map(|number| number.to_string());
+        number.or_else(|| value.as_bool().map(|truth| truth.to_string()))
+    });
+    Change { fields: vec![field.to_owned()], to, ..change }
+}
+
+fn members(value: Value<'_>) -> Vec<String> {
+    value.members().into_iter().flatten().map(|(key, _)| key.into_owned()).collect()
+}
+
+fn manager(entry: Value<'_>) -> Option<String> {
+    let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
+    manager.map(Cow::into_owned)
+}
+
 /// Those that may have to do with the turn, the nearest first, each once.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
@@ -219,8 +304,7 @@ fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
     let entries = managers.filter_map(|entry| {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         entry.get("fieldsV1")?.at(path).filter(|_| !is_of_status)?;
-        let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
-        Some((time(entry.get("time"))?, manager.map(Cow::into_owned)))
+        Some((time(entry.get("time"))?, manager(entry)))
     });
     entries.max()
 }
@@ -297,8 +381,7 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         let fields = entry.get("fieldsV1")?;
         let is_meant = !is_of_status && parts.iter().any(|part| fields.get(part).is_some());
-        let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
-        is_meant.then_some((time(entry.get("time"))?, manager.map(Cow::into_owned)))
+        is_meant.then_some((time(entry.get("time"))?, manager(entry)))
     });
     entries.max()
 }
@@ -311,9 +394,21 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let is_told = found.iter().any(|change| {
         change.object == ObjectName::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
     });
+    // A new ReplicaSet does not say who wanted it.
+    if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
+        for change in found.iter_mut().filter(|change| {
+            change.object == ObjectName::of(object)
+                && matches!(change.what, ChangeKind::Image | ChangeKind::Template)
+                && change.by.is_none()
+                && change.when.duration_since(when).abs() <= SLACK * 5
+        }) {
+            change.by.clone_from(&by);
+        }
+    }
     if !is_made && !is_told {
-        let change = Change::new(when, ChangeKind::Spec, ObjectName::of(object));
-        found.push(Change { by, ..change });
+        let scaled = writes(object).into_iter().find(|change| change.when == when && change.by == by);
+        let change = Change { by, ..Change::new(when, ChangeKind::Spec, ObjectName::of(object)) };
+        found.push(scaled.filter(|it| it.what == ChangeKind::Spec).unwrap_or(change));
     }
 }
 

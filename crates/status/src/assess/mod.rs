@@ -46,7 +46,7 @@ use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
 pub use batch::unproven_run;
-pub use changes::{Change, ChangeKind, changes, nearest};
+pub use changes::{Change, ChangeKind, changes, last_changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
     Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,

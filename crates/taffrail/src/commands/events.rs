@@ -26,7 +26,10 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
         None => list.errors.clone(),
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
+    let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
+    if !arguments.per_cluster {
+        events = events.together();
+    }
     written(match arguments.output {
         EventsOutput::Json => get::document(ListOutput::Json, &events),
         EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.aged),
@@ -59,7 +62,7 @@ fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Ti
         let object = &event.object;
         let slash = if object.namespace.is_empty() { "" } else { "/" };
         let cell = |column: &&str| match *column {
-            "CLUSTER" => Cell::new(&event.cluster),
+            "CLUSTER" => Cell::new(event.place.words()),
             "LAST SEEN" => Cell::new(ago(&event.last_seen)),
             "FIRST SEEN" => Cell::new(ago(&event.first_seen)),
             "COUNT" => Cell::new(event.count.to_string()),

@@ -7,12 +7,13 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::quoted;
 use taffrail_apps::view::{
-    Answer, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, text,
+    Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, TrustReport,
+    TrustShape, explained_together, text,
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery,
     Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, changes, declared, filter,
-    is_alias,
+    is_alias, last_changes,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -59,9 +60,26 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
             let via = subject.belonging.as_ref().map_or(&[][..], |belonging| &belonging.apps);
             let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref())
                 .after(&changes(&subject.app, via, &clusters));
-            subject.belonging.iter().fold(explanation, Explanation::with)
+            match (&subject.belonging, subject.app.resources.as_slice()) {
+                (Some(belonging), [only]) => {
+                    let last = last_changes(&subject.app, &clusters);
+                    explanation.with(&only.key, belonging).written(&last)
+                }
+                _ if names.is_empty() => explanation,
+                _ => explanation.doubted(doubts(&subject.app, &list, fleet, is_named)),
+            }
         };
-    let explanations: Vec<_> = subjects.iter().map(|subject| (subject, explained(subject))).collect();
+    let explanations: Vec<_> = subjects.iter().map(explained).collect();
+    // What was asked for by its name is told of each cluster.
+    let is_all = names.is_empty() && arguments.declared.is_empty();
+    let explanations: Vec<(&Subject<'_>, Explanation)> = match is_all && !arguments.per_cluster {
+        true => {
+            let apps = subjects.iter().map(|subject| &subject.app);
+            let told = explained_together(apps.zip(explanations).collect());
+            told.into_iter().filter_map(|(place, told)| Some((subjects.get(place)?, told))).collect()
+        }
+        false => subjects.iter().zip(explanations).collect(),
+    };
     written(match arguments.output {
         ExplainOutput::Table => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
@@ -89,6 +107,13 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         exit = exit.max(Exit::No);
     }
     Ok(exit)
+}
+
+/// What there is against the green of one app.
+fn doubts(app: &App, list: &AppList, fleet: &Fleet, contexts: bool) -> TrustReport {
+    let asked: Vec<&App> = list.apps.iter().filter(|own| own.app == app.app).collect();
+    let shape = TrustShape { only_apps: true, contexts };
+    TrustReport::new(&asked, list, &fleet.clusters(), fleet.now, shape)
 }
 
 /// The apps of which it is of interest what changed.
@@ -407,7 +432,8 @@ fn explain(
         (Delivery::Taffrail, objects) => format!("{} objects", objects.len()),
         _ => app.app.to_string(),
     };
-    let cluster = if several { format!(" in {}", app.app.target) } else { String::new() };
+    let place = &explanation.place;
+    let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
     let colour = app_style(app);
     let subject = printable(&subject);
     let health = text::health(app, now);
@@ -422,6 +448,10 @@ fn explain(
         printable(&health),
         colour,
     )?;
+    if place.are_several() {
+        let told = format!("told as it is in {}; --per-cluster tells it of each", place.first());
+        indented(out, "  ", &told)?;
+    }
     flagged(out, explanation)?;
     of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
     let Some(cause) = explanation.chain.last() else {
@@ -432,6 +462,8 @@ fn explain(
         } else if !explanation.message.is_empty() {
             indented(out, "  ", &explanation.message)?;
         }
+        doubted(out, explanation)?;
+        last_changed(out, explanation, now)?;
         return further(out, explanation);
     };
     say!(out)?;
@@ -447,6 +479,7 @@ fn explain(
         indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
     }
     changed(out, explanation)?;
+    last_changed(out, explanation, now)?;
     if explanation.chain.len() > 1 {
         say!(out)?;
         say!(out, "{}How it shows{:#}", bold, bold)?;
@@ -553,6 +586,49 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
             _ => "at that time".to_owned(),
         };
         indented(out, "  ", &format!("{before}: {}, {}", object(&change.object), change.words()))?;
+    }
+    Ok(())
+}
+
+/// The signs that what is shown as green is not.
+fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    if explanation.doubts.is_empty() {
+        return Ok(());
+    }
+    let bold = Style::new().bold();
+    say!(out)?;
+    say!(out, "{}Signs that this is wrong{:#}", bold, bold)?;
+    for doubt in explanation.doubts.iter().take(NAMED) {
+        let about = match doubt.objects.as_slice() {
+            [only] => format!("{} {}", only.kind, only.name),
+            _ => doubt.scope.clone(),
+        };
+        indented(out, "  ", &format!("{about}: {}", doubt.message))?;
+        doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(command)))?;
+    }
+    match explanation.doubts.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => say!(out, "  … and {} more", more),
+    }
+}
+
+/// Who wrote last what is wanted of an object, as far as that is not told already.
+fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
+    let is_told = |last: &ChangeRow| {
+        let same = |told: &ChangeRow| told.object == last.object && told.by == last.by;
+        explanation.changed.iter().any(|told| same(told) && told.when == last.when)
+    };
+    let last: Vec<_> = explanation.last_changed.iter().filter(|last| !is_told(last)).collect();
+    if last.is_empty() {
+        return Ok(());
+    }
+    let bold = Style::new().bold();
+    say!(out)?;
+    say!(out, "{}Last changed{:#}", bold, bold)?;
+    for change in last {
+        let when: Option<Timestamp> = change.when.parse().ok();
+        let when = when.map(|when| text::ago(when, now)).unwrap_or_default();
+        indented(out, "  ", &format!("{when}: {}, {}", object(&change.object), change.words()))?;
     }
     Ok(())
 }

@@ -42,12 +42,17 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     };
     let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
     report.errors = errors.iter().map(Into::into).collect();
-    let wanted = |cluster: &String| which.cluster.is_empty() || which.cluster.contains(cluster);
+    let wanted = |cluster: &str| which.cluster.is_empty() || which.cluster.iter().any(|it| it == cluster);
     report.checked.retain(|checked| wanted(&checked.cluster));
     report.items.retain(|doubt| {
         let categories = &arguments.category;
-        wanted(&doubt.cluster) && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
+        wanted(doubt.place.first())
+            && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
     });
+    // Who compares with an earlier run wants each line to stay what it is.
+    if !arguments.per_cluster && arguments.output != TrustOutput::Name {
+        report = report.together();
+    }
 
     written(match arguments.output {
         TrustOutput::Json => get::document(ListOutput::Json, &report),
@@ -68,7 +73,8 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
 fn names(doubts: &[Doubt]) -> io::Result<()> {
     let mut out = answer::programs();
     doubts.iter().try_for_each(|doubt| {
-        let Doubt { category, reason, cluster, scope, .. } = doubt;
+        let Doubt { category, reason, place, scope, .. } = doubt;
+        let cluster = place.first();
         say!(out, "{}", printable(&format!("{}/{reason}/{cluster}/{scope}", category.as_str())))
     })
 }
@@ -89,7 +95,7 @@ fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
 /// What a finding is about, as people call it.
 fn subject(doubt: &Doubt) -> String {
     match doubt.objects.as_slice() {
-        [only] if doubt.object_count == 1 => {
+        [only] if each(doubt, doubt.object_count) == 1 => {
             let slash = if only.namespace.is_empty() { "" } else { "/" };
             format!("{} {}{slash}{}", only.kind, only.namespace, only.name)
         }
@@ -116,7 +122,7 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
             "SEVERITY" => Cell::styled(doubt.severity.as_str(), colour(doubt.severity)),
             "CATEGORY" => Cell::new(doubt.category.as_str()),
             "REASON" => Cell::new(doubt.reason),
-            "CLUSTER" => Cell::new(&doubt.cluster),
+            "CLUSTER" => Cell::new(doubt.place.words()),
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),
             "APPS" => Cell::new(doubt.app_count.to_string()),
@@ -163,7 +169,7 @@ const INDENT: &str = "    ";
 fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let style = colour(doubt.severity);
-    let place = if several { format!("{}: ", doubt.cluster) } else { String::new() };
+    let place = if several { format!("{}: ", doubt.place.words()) } else { String::new() };
     let since = since(doubt, now).map(|since| format!(", since {since}")).unwrap_or_default();
     let subject = printable(&subject(doubt)).into_owned();
     let category = doubt.category.as_str();
@@ -179,21 +185,35 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
         bold,
         printable(&since),
     )?;
-    let mut lines = vec![doubt.message.clone()];
-    if doubt.object_count > 1 {
+    let mut lines = vec![match doubt.place.are_several() {
+        true => format!("in each of {} clusters: {}", doubt.place.count(), doubt.message),
+        false => doubt.message.clone(),
+    }];
+    if each(doubt, doubt.object_count) > 1 {
         let name = |object: &taffrail_apps::view::DoubtObject| {
             let slash = if object.namespace.is_empty() { "" } else { "/" };
             format!("{}{slash}{}", object.namespace, object.name)
         };
         let names = doubt.objects.iter().map(name);
-        lines.push(listed(names.collect(), doubt.object_count));
+        lines.push(listed(names.collect(), each(doubt, doubt.object_count)));
     }
     lines.extend(hanging(doubt));
     for line in lines {
         indented(out, INDENT, &line)?;
     }
     // Who copies a command wants it in one piece.
-    doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))
+    doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
+    match doubt.next_of_first {
+        true => {
+            indented(out, INDENT, &format!("  in {}; --per-cluster has it for each", doubt.place.first()))
+        }
+        false => Ok(()),
+    }
+}
+
+/// How many of a number are in each of the clusters that have the same.
+fn each(doubt: &Doubt, number: usize) -> usize {
+    number / doubt.place.count().max(1)
 }
 
 /// The apps that a finding concerns.
@@ -205,7 +225,17 @@ fn hanging(doubt: &Doubt) -> Option<String> {
         let slash = if app.namespace.is_empty() { "" } else { "/" };
         format!("{}{slash}{}", app.namespace, app.name)
     });
-    let names = listed(names.collect(), doubt.app_count);
+    let names: Vec<String> = names.collect();
+    let names = match (doubt.place.are_several(), doubt.apps_differ) {
+        (false, _) => listed(names, doubt.app_count),
+        (true, false) => format!("{} in each", listed(names, each(doubt, doubt.app_count))),
+        // Which of them are in which cluster is told of each.
+        (true, true) => {
+            let more = if names.len() > NAMED { ", …" } else { "" };
+            let names = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{names}{more} (not the same in each)")
+        }
+    };
     Some(match (doubt.green, doubt.app_count) {
         (1, 1) => format!("Green app: {names}"),
         (0, 1) => format!("App: {names}, which is not green"),

@@ -624,3 +624,37 @@ fn programs_are_told_in_one_document() {
     assert_eq!(item["result"], "Refused");
     assert!(item["hint"].as_str().is_some_and(|hint| hint.contains("resume")), "{item}");
 }
+
+#[test]
+fn an_object_is_found_in_all_namespaces_and_several_are_asked_about() {
+    let served = served(&["one"]);
+    let mut other = deployment();
+    other["metadata"]["namespace"] = json!("docs");
+    served.clusters[0]
+        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "docs"}}))
+        .unwrap();
+    served.clusters[0].apply(other).unwrap();
+    let ask = |arguments: &[&str]| {
+        let all = [arguments, &["-A", "--kubeconfig", &served.kubeconfig, "--timeout", "30s"]];
+        taffrail(&all.concat(), "")
+    };
+    let list = ask(&["actions", "deploy/web", "-o", "json"]).json();
+    let of = |name: &str| {
+        let items = list["items"].as_array().unwrap().iter().filter(|item| item["name"] == name);
+        items.map(|item| item["object"]["namespace"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("restart"), ["docs", "shop"]);
+    let refused = ask(&["action", "pause", "deploy/web"]);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("pause 2 objects: docs/web in one, shop/web in one"),
+        "{}",
+        refused.stderr
+    );
+    let done = ask(&["action", "pause", "deploy/web", "--yes", "-o", "json"]).json();
+    let results = done["items"].as_array().unwrap().iter().map(|item| item["result"].as_str().unwrap());
+    assert_eq!(results.collect::<Vec<_>>(), ["Done", "Done"]);
+    // What is in one namespace only is asked about no more than without.
+    let night = ask(&["action", "suspend", "cronjob/night", "-o", "json"]).json();
+    assert_eq!(night["items"][0]["object"]["namespace"], "shop");
+}

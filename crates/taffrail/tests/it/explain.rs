@@ -53,7 +53,7 @@ fn apps_and_objects_go_by_several_names() {
     assert_eq!(worst("po/web-rh4wc9sqk-8vpjn").as_deref(), Some("Pod"));
     // By its full name an object is looked up even where nothing of the kind is there.
     assert_eq!(worst("batch/Job/web/absent").as_deref(), Some("Job"));
-    assert_eq!(worst("svc/web"), None);
+    assert_eq!(worst("svc/web").as_deref(), Some("Service"), "what was asked for, though it is well");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn without_a_name_all_that_is_not_ready_is_explained() {
     assert_eq!((well.code, well.stdout.as_str()), (0, ""));
     assert_eq!(well.stderr, "Nothing found that is not ready, and no sync or source with a problem.\n");
     let well = explain("flux-kustomization-well", &["shop", "-o", "json"]).json();
-    assert_eq!((&well["health"], well.get("object")), (&"Current".into(), None));
+    assert_eq!((&well["health"], &well["object"]["kind"]), (&"Current".into(), &"Kustomization".into()));
 }
 
 #[test]
@@ -299,4 +299,66 @@ How it shows
         CHANGED,
     );
     assert!(pod.stdout.contains("image of container app: web:1 → web:2"), "{}", pod.stdout);
+}
+
+/// A Deployment that is well, made by one manager, scaled by another; its Pod; and what its HPA and its status say.
+pub(crate) const SCALED: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: u-web, generation: 3, creationTimestamp: "2026-02-01T00:00:00Z",
+  managedFields: [
+    {manager: helm, operation: Update, time: "2026-02-01T00:00:00Z", fieldsV1: {"f:spec": {"f:template": {}, "f:selector": {}}}},
+    {manager: argocd, operation: Apply, time: "2026-03-01T11:00:00Z", fieldsV1: {"f:spec": {"f:template": {}, "f:strategy": {}}}},
+    {manager: flux, operation: Apply, time: "2026-03-01T11:10:00Z", fieldsV1: {"f:spec": {"f:template": {}}}},
+    {manager: kubectl-set, operation: Update, time: "2026-03-01T11:20:00Z", fieldsV1: {"f:spec": {"f:template": {}}}},
+    {manager: kubectl, operation: Update, subresource: scale, time: "2026-02-20T10:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}},
+    {manager: labeller, operation: Update, time: "2026-03-01T11:50:00Z", fieldsV1: {"f:metadata": {"f:labels": {}}}},
+    {manager: kube-controller-manager, operation: Update, subresource: status, time: "2026-03-01T11:59:00Z", fieldsV1: {"f:status": {}, "f:spec": {}}}]}
+spec: {replicas: 3}
+status: {observedGeneration: 3, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3,
+  conditions: [{type: Available, status: "True"}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop, creationTimestamp: "2026-02-01T00:00:00Z",
+  managedFields: [{manager: kubectl-edit, operation: Update, time: "2026-03-01T11:49:30Z", fieldsV1: {"f:data": {"f:key": {}}}}]}
+data: {key: s3cr3t}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web-a, namespace: shop, uid: u-a, generation: 1, creationTimestamp: "2026-02-01T00:00:00Z",
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u-web, controller: true}]}
+spec: {replicas: 3}
+status: {observedGeneration: 1, replicas: 3, fullyLabeledReplicas: 3, readyReplicas: 3, availableReplicas: 3}
+"#;
+
+#[test]
+fn who_scaled_what_is_well_is_told_among_its_last_writers() {
+    let ask = |what: &str, form: &[&str]| {
+        let now = ["explain", what, "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"];
+        taffrail(&[&now[..], form].concat(), SCALED)
+    };
+    let last = "
+Last changed
+  40 min ago: Deployment shop/web, spec, by kubectl-set
+  50 min ago: Deployment shop/web, spec, by flux
+  9 d ago: Deployment shop/web, replicas, by kubectl: 3
+";
+    // What controllers made is as what controls it wants it.
+    for what in ["deploy/web", "rs/web-a"] {
+        let text = ask(what, &[]).stdout;
+        assert!(text.ends_with(last), "{text}");
+    }
+    let json = ask("deploy/web", &["-o", "json"]).json();
+    assert_eq!(json["object"]["name"], "web");
+    assert_eq!(json.get("changed"), None);
+    let scaled = &json["lastChanged"][2];
+    assert_eq!(
+        (&scaled["by"], &scaled["to"], &scaled["fields"][0]),
+        (&"kubectl".into(), &"3".into(), &"replicas".into())
+    );
+
+    let text = ask("cm/settings", &[]).stdout;
+    assert!(text.ends_with("\n  10 min ago: ConfigMap shop/settings, contents, by kubectl-edit\n"), "{text}");
+    assert!(!ask("cm/settings", &["-o", "json"]).stdout.contains("s3cr3t"));
 }

@@ -137,6 +137,11 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
         &[&["explain", "deploy/web", "-n", "shop"], &now[..]].concat(),
         super::explain::CHANGED,
     ));
+    compare(taffrail(&[&["explain", "deploy/web", "-n", "shop"], &now[..]].concat(), super::explain::SCALED));
+    let several = [&["explain", "deploy/web", "cm/settings", "-n", "shop"], &now[..]].concat();
+    compare(taffrail(&several, super::explain::SCALED));
+    super::contradictions::samples().into_iter().for_each(&mut compare);
+    super::together::samples().into_iter().for_each(&mut compare);
     compare(super::sameness::twins());
     super::verbs::samples().into_iter().for_each(&mut compare);
     super::actions::samples().into_iter().for_each(&mut compare);

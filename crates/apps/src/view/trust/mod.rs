@@ -21,7 +21,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Status;
 
-use super::{API_VERSION, AppName, ErrorRow, time};
+use super::together::{earlier, grouped};
+use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
 use crate::apps::{self, App};
 use crate::fleet::Fleet;
 use crate::identity::{GroupKind, ObjectKey};
@@ -113,7 +114,7 @@ impl Severity {
 }
 
 /// One place where green may be wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Doubt {
     /// What sort of doubt it is.
@@ -122,8 +123,9 @@ pub struct Doubt {
     pub severity: Severity,
     /// One word in CamelCase.
     pub reason: &'static str,
-    /// The cluster.
-    pub cluster: String,
+    /// The cluster, or several where it is the same.
+    #[serde(flatten)]
+    pub place: InClusters,
     /// What it is about: `cluster`, a kind, or the key of an object.
     pub scope: String,
     /// What is not known or may be wrong, for people.
@@ -146,10 +148,64 @@ pub struct Doubt {
     /// Commands that tell more, or mend it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
+    /// Whether several clusters have other apps that it concerns.
+    #[serde(skip)]
+    pub apps_differ: bool,
+    /// Whether the commands are for the first of several clusters only.
+    #[serde(skip)]
+    pub next_of_first: bool,
+}
+
+impl Doubt {
+    /// What is the same in other clusters that say the same. What is about no object is about its apps.
+    fn alike(&self) -> Doubt {
+        let (apps, app_count) = match self.objects.is_empty() {
+            true => (self.apps.clone(), self.app_count),
+            false => (Vec::new(), 0),
+        };
+        let objects = self.objects.iter().map(|object| DoubtObject { since: None, ..object.clone() });
+        Doubt {
+            place: InClusters::one(""),
+            since: None,
+            objects: objects.collect(),
+            apps,
+            app_count,
+            green: 0,
+            next: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// One finding for several clusters: counts are summed, and what began earliest is told.
+    fn together(mut doubts: Vec<Doubt>) -> Option<Doubt> {
+        doubts.sort_by(|one, other| one.place.first().cmp(other.place.first()));
+        let names = doubts.iter().map(|doubt| doubt.place.first().to_owned()).collect();
+        let first = doubts.first().map(|first| (first.apps.clone(), first.app_count))?;
+        let told = doubts.into_iter().reduce(|mut one, other| {
+            let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
+            let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
+            one.apps.extend(new);
+            one.apps.truncate(NAMED);
+            let objects = one.objects.into_iter().zip(other.objects);
+            let objects = objects
+                .map(|(object, other)| DoubtObject { since: earlier(object.since, other.since), ..object });
+            Doubt {
+                since: earlier(one.since, other.since),
+                objects: objects.collect(),
+                object_count: one.object_count.saturating_add(other.object_count),
+                app_count: one.app_count.saturating_add(other.app_count),
+                green: one.green.saturating_add(other.green),
+                apps_differ,
+                next_of_first: one.next_of_first || one.next != other.next,
+                ..one
+            }
+        })?;
+        Some(Doubt { place: InClusters::new(names), ..told })
+    }
 }
 
 /// An object that a doubt concerns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DoubtObject {
     /// API group; empty for the core group.
@@ -282,7 +338,7 @@ impl Finding {
             category: self.category,
             severity: if is_harmless { Severity::Low } else { self.severity },
             reason: self.reason,
-            cluster: cluster.to_owned(),
+            place: InClusters::one(cluster),
             scope: self.scope,
             message: self.message,
             since: since.map(time),
@@ -292,6 +348,8 @@ impl Finding {
             apps: apps.iter().take(NAMED).map(|app| AppName::from(&app.app)).collect(),
             green,
             next: self.next,
+            apps_differ: false,
+            next_of_first: false,
         }
     }
 }
@@ -339,12 +397,7 @@ impl TrustReport {
             items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
             checked.push(ground.checked(&asked));
         }
-        let place = |doubt: &Doubt| {
-            let Doubt { severity, category, green, app_count, cluster, reason, scope, .. } = doubt;
-            let most_green = std::cmp::Reverse((*green, *app_count));
-            (*severity, most_green, *category, cluster.clone(), *reason, scope.clone())
-        };
-        items.sort_by_cached_key(place);
+        sort(&mut items);
         TrustReport {
             api_version: API_VERSION,
             kind: "TrustReport",
@@ -353,6 +406,24 @@ impl TrustReport {
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
+
+    /// The same, with each finding once that is the same in several clusters.
+    #[must_use]
+    pub fn together(self) -> TrustReport {
+        let groups = grouped(self.items, |doubt| (doubt.place.first().to_owned(), doubt.alike()));
+        let mut items: Vec<Doubt> = groups.into_iter().filter_map(Doubt::together).collect();
+        sort(&mut items);
+        TrustReport { items, ..self }
+    }
+}
+
+/// Sorts the worst first, then that on which most green hangs.
+fn sort(doubts: &mut [Doubt]) {
+    doubts.sort_by_cached_key(|doubt| {
+        let Doubt { severity, category, green, app_count, place, reason, scope, .. } = doubt;
+        let most_green = std::cmp::Reverse((*green, *app_count));
+        (*severity, most_green, *category, place.first().to_owned(), *reason, scope.clone())
+    });
 }
 
 /// Lets findings that say the same of several objects of a kind share one.

@@ -58,7 +58,7 @@ pub(crate) struct ActionArguments {
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// Do it although the object is in several of the clusters, or the script is the cluster's
+    /// Do it although the object is in several clusters or namespaces, or the script is the cluster's
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -85,9 +85,13 @@ pub(crate) struct WhichArguments {
     #[arg(value_name = "OBJECT", value_parser = Word::read)]
     pub(crate) object: Word,
 
-    /// The namespace of the object [default: that of the context]
-    #[arg(short, long, value_name = "NAME")]
+    /// The namespace of the object [default: that of the context; of dumps any]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
+
+    /// The objects of that name in all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
 
     /// Whose actions: Taffrail's, or those of a folder before Taffrail's, in the layout of Argo CD's resource_customizations
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]

@@ -18,7 +18,7 @@ use taffrail_status::json::OwnedDocument;
 
 use super::arguments::{ActionArguments, ActionOutput};
 use super::creating::{is_allowed, is_risky};
-use super::sites::{Reach, Site, Sites};
+use super::sites::{self, Reach, Site, Sites};
 use super::writing::{create, in_time, named, write_parts};
 use super::{OF_CLUSTER, Offer, Scripts, failing};
 use crate::commands::guard;
@@ -116,9 +116,17 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
-    let clusters: Vec<String> = sites.iter().map(|site| site.cluster.clone()).collect();
-    let what = format!("{} in", arguments.action);
-    guard::confirm(&what, "clusters", &clusters, arguments.yes, arguments.dry_run)?;
+    let (what, of, meant) = match which.all_namespaces {
+        true => {
+            let named = |site: &Site| format!("{} in {}", site.key().path(), site.cluster);
+            (arguments.action.clone(), "objects", sites.iter().map(named).collect())
+        }
+        false => {
+            let clusters: Vec<String> = sites.iter().map(|site| site.cluster.clone()).collect();
+            (format!("{} in", arguments.action), "clusters", clusters)
+        }
+    };
+    guard::confirm(&what, of, &meant, arguments.yes, arguments.dry_run)?;
     let mut rows = Vec::new();
     let mut tasks = Vec::new();
     for site in &sites {
@@ -184,8 +192,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
         written(text.and_then(|text| emit!(answer::programs(), "{text}")))?;
     }
-    let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
-    source::print_requests(which.source.verbose, clusters);
+    source::print_requests(which.source.verbose, sites::clusters(&sites));
     Ok(exit)
 }
 

@@ -10,7 +10,7 @@ use taffrail_apps::view::{API_VERSION, ObjectName};
 use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
-use super::sites::Sites;
+use super::sites::{self, Sites};
 use super::{Offer, Scripts, failing};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
@@ -118,8 +118,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
             text.and_then(|text| emit!(answer::programs(), "{text}"))
         }
     })?;
-    let clusters = sites.iter().filter_map(|site| Some(&site.live.as_ref()?.cluster));
-    source::print_requests(which.source.verbose, clusters);
+    source::print_requests(which.source.verbose, sites::clusters(&sites));
     complaints.iter().for_each(Complaint::print);
     Ok(complaints.iter().map(|complaint| complaint.exit).max().unwrap_or(Exit::Yes))
 }

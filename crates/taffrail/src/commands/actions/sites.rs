@@ -37,12 +37,13 @@ pub(super) struct Site {
     pub(super) cluster: String,
     object: OwnedDocument,
     /// The scripts of the known Argo CDs in the cluster.
-    pub(super) scripts: Vec<OfCluster>,
+    pub(super) scripts: Arc<[OfCluster]>,
     /// How to reach it; of a dump there is no way.
     pub(super) live: Option<Reach>,
 }
 
 /// The way to an object.
+#[derive(Clone)]
 pub(super) struct Reach {
     pub(super) cluster: Cluster,
     pub(super) discovery: Discovery,
@@ -87,20 +88,28 @@ impl Sites {
     }
 }
 
+/// The clusters that were asked, each once.
+pub(super) fn clusters(sites: &[Site]) -> impl Iterator<Item = &Cluster> {
+    let is_first = |at: usize| at == 0 || sites[at - 1].cluster != sites[at].cluster;
+    let first = sites.iter().enumerate().filter(move |(at, _)| is_first(*at));
+    first.filter_map(|(_, site)| Some(&site.live.as_ref()?.cluster))
+}
+
 fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let Members { members, mut complaints } = source::members(&arguments.source)?;
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let everywhere = arguments.all_namespaces;
     let word = Arc::new((arguments.object.clone(), arguments.namespace.clone()));
     let asking = Asking::start()?;
     let answers = asking.each(members, arguments.source.timeout, |live| {
         let word = word.clone();
-        async move { of_cluster(live, &word.0, word.1.as_deref()).await }
+        async move { of_cluster(live, &word.0, word.1.as_deref(), everywhere).await }
     })?;
     let mut sites = Vec::new();
     for (name, answer) in names.into_iter().zip(answers) {
         match answer {
-            Ok((site, notes)) => {
-                sites.extend(site.map(|site| Site { cluster: name.clone(), ..site }));
+            Ok((found, notes)) => {
+                sites.extend(found.into_iter().map(|site| Site { cluster: name.clone(), ..site }));
                 let notes = notes.into_iter().map(|note| Complaint::unreadable(format!("{name}: {note}")));
                 complaints.extend(notes.map(Complaint::harmless));
             }
@@ -113,12 +122,13 @@ fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     Ok(Sites { sites, asking: Some(asking), complaints })
 }
 
-/// What one cluster has, and what cannot be said of it.
+/// What one cluster has, and what cannot be said of it; `everywhere` stands for all namespaces.
 async fn of_cluster(
     live: Live,
     word: &Word,
     namespace: Option<&str>,
-) -> Result<(Option<Site>, Option<String>), Failure> {
+    everywhere: bool,
+) -> Result<(Vec<Site>, Vec<String>), Failure> {
     let cluster = live.connect().await?;
     let discovery = cluster.discover().await.map_err(|error| of_read(&error))?;
     let other = |message: String| Failure { reason: String::new(), message };
@@ -138,21 +148,67 @@ async fn of_cluster(
         return Err(other(format!("the server has no kind called {kind}")));
     };
     let place = Some(namespace).filter(|_| resource.namespaced);
-    let (object, scripts) = join(
-        cluster.get(&resource, place, name, Form::Body),
-        scripts(&live.member.name, &cluster, &discovery),
-    )
-    .await;
-    let Some(text) = object.map_err(|error| of_read(&error))? else { return Ok((None, None)) };
-    let object = OwnedDocument::parse(text).map_err(|error| other(error.to_string()))?;
+    let is_everywhere = everywhere && resource.namespaced && matches!(word, Word::Named { .. });
+    let objects = async {
+        if is_everywhere {
+            return of_all_namespaces(&cluster, &resource, name).await;
+        }
+        let object = cluster.get(&resource, place, name, Form::Body).await?;
+        Ok((object.into_iter().collect(), None))
+    };
+    let (objects, scripts) = join(objects, scripts(&live.member.name, &cluster, &discovery)).await;
+    let (objects, more) = objects.map_err(|error| of_read(&error))?;
+    if objects.is_empty() {
+        return Ok((Vec::new(), more.into_iter().collect()));
+    }
     let (scripts, note) = match scripts {
         Ok(found) => found,
         Err(error) => {
             (Vec::new(), Some(format!("whether its Argo CD has actions is not known: {}", chain(&error))))
         }
     };
-    let reach = Some(Reach { cluster, discovery, resource });
-    Ok((Some(Site { cluster: String::new(), object, scripts, live: reach }), note))
+    let scripts: Arc<[OfCluster]> = scripts.into();
+    let reach = Reach { cluster, discovery, resource };
+    let mut sites = Vec::new();
+    for text in objects {
+        let object = OwnedDocument::parse(text).map_err(|error| other(error.to_string()))?;
+        let (scripts, live) = (scripts.clone(), Some(reach.clone()));
+        sites.push(Site { cluster: String::new(), object, scripts, live });
+    }
+    Ok((sites, note.into_iter().chain(more).collect()))
+}
+
+/// In so many namespaces an object is looked for by its name.
+const NAMESPACES: usize = 50;
+
+/// The objects of a name, and a sentence about those that were left out. Each is read by itself: a list has no values of
+/// Secrets.
+async fn of_all_namespaces(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    name: &str,
+) -> Result<(Vec<Box<[u8]>>, Option<String>), ReadError> {
+    let by_name = format!("metadata.name={name}");
+    let request =
+        ListRequest { field_selector: Some(&by_name), form: Form::Metadata, ..ListRequest::all(resource) };
+    let listed = cluster.list(&request).await?.objects;
+    let mut namespaces: Vec<String> = listed
+        .into_iter()
+        .filter_map(|text| OwnedDocument::parse(text).ok())
+        .filter_map(|document| {
+            let object = Object::new(document.root()).ok()?;
+            (object.name() == name).then(|| object.namespace().into_owned())
+        })
+        .collect();
+    namespaces.sort();
+    namespaces.dedup();
+    let more = namespaces.len().saturating_sub(NAMESPACES);
+    let more = (more > 0).then(|| format!("{name} is in {more} more namespaces, which were left out"));
+    let mut objects = Vec::new();
+    for namespace in namespaces.iter().take(NAMESPACES) {
+        objects.extend(cluster.get(resource, Some(namespace), name, Form::Body).await?);
+    }
+    Ok((objects, more))
 }
 
 /// The scripts of the Argo CDs that are known in a cluster, and those of whom they are not heard.
@@ -264,6 +320,7 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
             let text = observed.object.root().text().unwrap_or_default();
             let Ok(object) = OwnedDocument::parse(text) else { continue };
             let (scripts, note) = known(snapshot);
+            let scripts = scripts.into();
             let note = note.map(|note| Complaint::unreadable(format!("{}: {note}", snapshot.name())));
             complaints.extend(note.map(Complaint::harmless));
             sites.push(Site { cluster: snapshot.name().to_owned(), object, scripts, live: None });

@@ -43,8 +43,12 @@ pub(crate) struct DumpArguments {
     output: Option<PathBuf>,
 
     /// Only this namespace, and what is in no namespace
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
+
+    /// All namespaces, which is the default
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
 
     /// How many MiB of objects a dump may hold; what is left out is recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]

@@ -1,0 +1,269 @@
+//! The same in many clusters, told once.
+//!
+//! Entries share one only where all that they say is equal; what may differ is when it was, how often, generated names
+//! and UIDs. So no cluster can make what another one says vanish: all that say it are named, and who says something
+//! else has an entry of its own.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use serde::Serialize;
+
+use super::{Explanation, ObjectName};
+use crate::apps::App;
+use taffrail_status::Status;
+use taffrail_status::assess::Link;
+
+/// The clusters that an entry is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum InClusters {
+    /// One.
+    One {
+        /// Its name.
+        cluster: String,
+    },
+    /// Several that have the same.
+    Several {
+        /// Their names: first that of which all the details are.
+        clusters: Vec<String>,
+    },
+}
+
+impl InClusters {
+    pub(super) fn one(name: &str) -> InClusters {
+        InClusters::One { cluster: name.to_owned() }
+    }
+
+    pub(super) fn new(names: Vec<String>) -> InClusters {
+        match <[String; 1]>::try_from(names) {
+            Ok([cluster]) => InClusters::One { cluster },
+            Err(clusters) => InClusters::Several { clusters },
+        }
+    }
+
+    /// All names.
+    pub fn names(&self) -> &[String] {
+        match self {
+            InClusters::One { cluster } => std::slice::from_ref(cluster),
+            InClusters::Several { clusters } => clusters,
+        }
+    }
+
+    /// The cluster that details are of, such as commands.
+    pub fn first(&self) -> &str {
+        self.names().first().map_or("", String::as_str)
+    }
+
+    /// Whether it is the same in several clusters.
+    pub fn are_several(&self) -> bool {
+        matches!(self, InClusters::Several { .. })
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.names().len()
+    }
+
+    /// Returns the names for a line of text: `a, b, c and 12 more`.
+    ///
+    /// ```
+    /// use taffrail_apps::view::InClusters;
+    ///
+    /// let clusters = ["a", "b", "c", "d", "e"].map(str::to_owned);
+    /// assert_eq!(InClusters::Several { clusters: clusters[..4].to_vec() }.words(), "a, b, c, d");
+    /// assert_eq!(InClusters::Several { clusters: clusters.to_vec() }.words(), "a, b, c and 2 more");
+    /// ```
+    pub fn words(&self) -> String {
+        match self.names() {
+            [a, b, c, _, rest @ ..] if !rest.is_empty() => {
+                format!("{a}, {b}, {c} and {} more", rest.len() + 1)
+            }
+            names => names.join(", "),
+        }
+    }
+}
+
+/// Groups entries that are alike, each group in the place of its first; entries of one cluster never share a group.
+pub(super) fn grouped<T, K: Clone + Eq + Hash>(
+    items: Vec<T>,
+    like: impl Fn(&T) -> (String, K),
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut places: HashMap<(K, usize), usize> = HashMap::new();
+    let mut seen: HashMap<(String, K), usize> = HashMap::new();
+    for item in items {
+        let (cluster, key) = like(&item);
+        let nth = seen.entry((cluster, key.clone())).or_default();
+        let place = *places.entry((key, *nth)).or_insert(groups.len());
+        *nth += 1;
+        match groups.get_mut(place) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// Returns the earlier of two points in time, where any is known.
+pub(super) fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
+    earliest([one, other].into_iter().flatten())
+}
+
+/// Returns the later of two points in time, where any is known.
+pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String> {
+    [one, other].into_iter().flatten().max_by_key(|at| instant(at))
+}
+
+fn earliest(times: impl Iterator<Item = String>) -> Option<String> {
+    times.min_by_key(|at| instant(at))
+}
+
+/// The texts of times have fractions of several lengths, so they are not compared as texts.
+fn instant(at: &str) -> Option<jiff::Timestamp> {
+    at.parse().ok()
+}
+
+/// Returns a message without what differs each time: numbers, and spans such as `5m0s`.
+pub(super) fn likeness(message: &str) -> String {
+    let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
+    let is_span =
+        |word: &str| word.contains(|character: char| character.is_ascii_digit()) && word.chars().all(in_span);
+    let words = message.split_whitespace().map(|word| if is_span(word) { "#" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// An explanation as far as it is the same in other clusters, and the objects besides that are not ready.
+type Alike = (Explanation, Vec<(ObjectName, Status, String)>);
+
+/// Lets explanations of the same cause of the same app share one, which is that of the cluster where it began first.
+///
+/// Each comes with its place in `explained`.
+pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
+    let items: Vec<_> = explained.into_iter().enumerate().collect();
+    let groups = grouped(items, |(_, (app, own))| (own.place.first().to_owned(), alike(app, own)));
+    let told = groups.into_iter().filter_map(|mut group| {
+        group.sort_by_cached_key(|(_, (_, own))| {
+            let began = began(own);
+            (began.is_none(), began)
+        });
+        let names = group.iter().map(|(_, (_, own))| own.place.first().to_owned()).collect();
+        let (place, (_, first)) = group.into_iter().next()?;
+        Some((place, Explanation { place: InClusters::new(names), ..first }))
+    });
+    told.collect()
+}
+
+/// When an app stopped being well.
+fn began(own: &Explanation) -> Option<jiff::Timestamp> {
+    let of_chain = own.chain.iter().filter_map(|link| link.since.as_deref());
+    let of_problems = own.problems.iter().filter_map(|problem| problem.since.as_deref());
+    of_chain.chain(of_problems).filter_map(instant).min()
+}
+
+fn alike(app: &App, own: &Explanation) -> Alike {
+    let chain = app.speaker.as_ref().map(|speaker| &*speaker.chain).unwrap_or_default();
+    let names = Generated::of(chain);
+    let mut own = own.clone();
+    own.place = InClusters::one("");
+    own.next = Vec::new();
+    own.last_changed = Vec::new();
+    own.message = names.without(&own.message);
+    for problem in &mut own.problems {
+        problem.since = None;
+        problem.message = names.without(&problem.message);
+        names.rename(problem.object.iter_mut());
+    }
+    for link in &mut own.chain {
+        link.since = None;
+        link.message = names.without(&link.message);
+        link.facts.iter_mut().for_each(|fact| *fact = names.without(fact));
+    }
+    names.rename(own.object.iter_mut().chain(own.chain.iter_mut().map(|link| &mut link.object)));
+    for change in &mut own.changed {
+        change.when = String::new();
+        names.rename([&mut change.object].into_iter());
+    }
+    let others = app.resources.iter().filter(|other| other.status != Status::Current);
+    let others = others.map(|other| {
+        let message = Generated::of(&other.chain).without(&other.message);
+        (ObjectName::from(&other.key), other.status, message)
+    });
+    (own, others.collect())
+}
+
+/// The kinds whose names controllers make up.
+const MADE_UP: [(&str, &str); 3] = [("", "Pod"), ("apps", "ReplicaSet"), ("batch", "Job")];
+
+/// The names on the way to a cause that controllers made up, each with what they are made of: `web-7d9f-x2k` with `web-*`.
+struct Generated {
+    names: Vec<(ObjectName, String)>,
+}
+
+impl Generated {
+    fn of(chain: &[Link]) -> Generated {
+        let mut names: Vec<(ObjectName, String)> = Vec::new();
+        for pair in chain.windows(2) {
+            let [above, link] = pair else { continue };
+            let own = &link.object;
+            let is_made_up = MADE_UP.contains(&(&*own.group, &*own.kind))
+                && own.namespace == above.object.namespace
+                && own.name.strip_prefix(&*above.object.name).is_some_and(|rest| rest.starts_with('-'));
+            if is_made_up {
+                let name = ObjectName::from(&above.object);
+                let stem = names.iter().find(|(known, _)| *known == name).map(|(_, stem)| stem.clone());
+                names.push((ObjectName::from(own), stem.unwrap_or_else(|| format!("{}-*", name.name))));
+            }
+        }
+        // The name of a Pod begins with that of what made it.
+        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.name.len()));
+        Generated { names }
+    }
+
+    fn rename<'o>(&self, objects: impl Iterator<Item = &'o mut ObjectName>) {
+        for object in objects {
+            if let Some((_, stem)) = self.names.iter().find(|(name, _)| name == object) {
+                object.name.clone_from(stem);
+            }
+        }
+    }
+
+    /// Returns a text without these names, UIDs and spans.
+    fn without(&self, text: &str) -> String {
+        let named =
+            self.names.iter().fold(without_uids(text), |text, (name, stem)| text.replace(&*name.name, stem));
+        likeness(&named)
+    }
+}
+
+/// The lengths of the parts of a UID.
+const UID: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// Replaces UIDs, such as those of the Pods that the kubelet speaks of.
+fn without_uids(text: &str) -> String {
+    let is_uid = |text: &str| {
+        let mut parts = text.split('-');
+        let is_part = |length: &usize| {
+            parts.next().is_some_and(|part| {
+                part.len() == *length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+        };
+        UID.iter().all(is_part)
+    };
+    let length = UID.iter().sum::<usize>() + UID.len() - 1;
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        match rest.get(..length).filter(|text| is_uid(text)) {
+            Some(uid) => {
+                told.push('#');
+                rest = &rest[uid.len()..];
+            }
+            None => {
+                told.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    told
+}

@@ -1,0 +1,135 @@
+//! `explain` and `trust` look at the same apps and never contradict each other.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{golden_apps, taffrail};
+
+/// The folders of all cases of apps: those of the golden answers, and our own.
+fn cases() -> Vec<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps");
+    let folders = [golden_apps(), &own].map(|root| fs::read_dir(root).unwrap());
+    let mut cases: Vec<PathBuf> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    cases.retain(|case| case.join("now").exists());
+    cases.sort();
+    cases
+}
+
+struct Case {
+    from: PathBuf,
+    now: String,
+}
+
+impl Case {
+    fn of(folder: &Path) -> Case {
+        let one = folder.join("cluster.yaml");
+        let from = if one.exists() { one } else { folder.join("clusters") };
+        Case { from, now: fs::read_to_string(folder.join("now")).unwrap().trim().to_owned() }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> super::Answer {
+        taffrail(&[arguments, &["--from", self.from.to_str().unwrap(), "--now", &self.now]].concat(), "")
+    }
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn items(list: &Value) -> Vec<Value> {
+    list["items"].as_array().map_or_else(|| vec![list.clone()], Clone::clone)
+}
+
+/// What an app is called in both answers.
+fn name(app: &Value) -> String {
+    format!("{}/{}/{}", text(app, "delivery"), text(app, "namespace"), text(app, "name"))
+}
+
+/// What `explain` says of all apps of a case, asked for by their names.
+fn explained(case: &Case) -> BTreeMap<String, Vec<Value>> {
+    let names = case.ask(&["get", "apps", "-o", "name"]).stdout;
+    let names: Vec<&str> = names.lines().collect();
+    let mut explained: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    if !names.is_empty() {
+        let list = case.ask(&[&["explain", "-o", "json"], &names[..]].concat()).json();
+        for own in items(&list) {
+            explained.entry(name(&own["app"])).or_default().push(own);
+        }
+    }
+    explained
+}
+
+fn is_green(explained: &Value) -> bool {
+    text(explained, "effective") == "Current"
+}
+
+fn is_fine(explained: &Value) -> bool {
+    let says_nothing = |field: &str| explained[field].as_array().is_none_or(Vec::is_empty);
+    is_green(explained) && says_nothing("problems") && says_nothing("doubts")
+}
+
+#[test]
+fn what_trust_calls_a_sign_that_green_is_wrong_is_not_fine_to_explain_and_the_other_way_round() {
+    let mut wrong = Vec::new();
+    let (mut signs, mut doubtful, mut counted) = (0, 0, 0);
+    for folder in cases() {
+        let case = Case::of(&folder);
+        let explained = explained(&case);
+        let doubts = items(&case.ask(&["trust", "--per-cluster", "-o", "json"]).json());
+        let place = folder.file_name().unwrap().to_string_lossy().into_owned();
+        for doubt in &doubts {
+            let apps = doubt["apps"].as_array().cloned().unwrap_or_default();
+            let told = format!("{place}: {}: {}", text(doubt, "reason"), text(doubt, "message"));
+            let of = |app: &Value| explained.get(&name(app)).map(Vec::as_slice).unwrap_or_default();
+            for app in &apps {
+                signs += 1;
+                if of(app).is_empty() {
+                    wrong.push(format!("{told}: explain knows no {}", name(app)));
+                }
+                if text(doubt, "severity") == "high" && of(app).iter().all(is_fine) {
+                    wrong.push(format!("{told}: explain calls {} fine", name(app)));
+                }
+            }
+            // How many of the apps are green is the same in both.
+            let all: Vec<&Value> = apps.iter().flat_map(of).collect();
+            if all.len() == apps.len() && doubt["appCount"] == apps.len() {
+                counted += 1;
+                let green = all.into_iter().filter(|own| is_green(own)).count();
+                if doubt["green"] != green {
+                    wrong.push(format!("{told}: {} green to trust, {green} to explain", doubt["green"]));
+                }
+            }
+        }
+        for (name, own) in explained.iter().flat_map(|(name, all)| all.iter().map(move |own| (name, own))) {
+            if is_green(own) && !is_fine(own) {
+                doubtful += 1;
+                let is_named = |doubt: &Value| {
+                    let apps = doubt["apps"].as_array().cloned().unwrap_or_default();
+                    apps.len() as u64 != doubt["appCount"] || apps.iter().any(|app| self::name(app) == *name)
+                };
+                if !doubts.iter().any(is_named) {
+                    wrong.push(format!("{place}: trust has nothing about {name}: {}", own["problems"]));
+                }
+            }
+        }
+    }
+    assert!(signs >= 50 && doubtful >= 20 && counted >= 50, "{signs} {doubtful} {counted}");
+    assert!(wrong.is_empty(), "{} contradictions:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Answers about apps that are green, with signs that this is wrong.
+pub(super) fn samples() -> Vec<super::Answer> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps");
+    let case = Case::of(&root.join("argo-health-of-objects"));
+    let doubted = case.ask(&["explain", "says-degraded", "-o", "json"]);
+    assert_eq!(doubted.json()["doubts"][0]["reason"], "ToolSaysUnwell", "{}", doubted.stdout);
+    let text = case.ask(&["explain", "says-degraded"]).stdout;
+    assert!(
+        text.contains("\nSigns that this is wrong\n") && text.contains("Argo CD calls it Degraded"),
+        "{text}"
+    );
+    vec![doubted, case.ask(&["explain", "says-degraded", "says-degraded", "-o", "json"])]
+}
