@@ -22,6 +22,7 @@ mod output_docs;
 mod problem;
 mod rules;
 mod sameness;
+mod served;
 mod settings;
 mod status;
 mod terminal;
