@@ -34,30 +34,31 @@ const LAST: [(&str, &[&str], &str); 10] = [
 pub(super) struct Ending {
     /// Whether the last object lacks what a server prints.
     last: bool,
-    /// Whether another does as well: then the dump is not as a server prints it, or somebody left such fields out.
+    /// Whether another does as well: then somebody left such fields out.
     before: bool,
+    /// Whether an object has a UID: then a server printed them.
+    is_of_server: bool,
 }
 
 impl Ending {
     /// Takes in the next object.
     pub(super) fn see(&mut self, object: &Object<'_>) {
         self.before |= self.last;
-        self.last = is_part(object);
+        let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
+        // The UID is the last of the metadata that every object has.
+        let has_uid = has("uid");
+        self.is_of_server |= has_uid;
+        self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
     /// Returns true if the last object is a part of one. Of one that was cut inside its last field that cannot be known.
     pub(super) fn is_cut(&self) -> bool {
-        self.last && !self.before
+        self.last && !self.before && self.is_of_server
     }
 }
 
-/// Whether an object that a server made lacks a field that it always has.
-fn is_part(object: &Object<'_>) -> bool {
-    let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
-    // The UID is the last of the metadata that every object has.
-    if !has("uid") {
-        return has("creationTimestamp");
-    }
+/// Whether an object lacks the last field of its kind.
+fn lacks_last(object: &Object<'_>) -> bool {
     let of_kind = LAST.iter().find(|(group, kinds, _)| {
         *group == object.group() && kinds.iter().any(|kind| *kind == object.kind())
     });
