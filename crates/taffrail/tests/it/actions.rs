@@ -132,6 +132,22 @@ fn an_action_is_shown_and_done() {
 }
 
 #[test]
+fn names_of_lists_of_objects_are_taken() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let mut labelled = deployment();
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "web"});
+    cluster.apply(labelled).unwrap();
+    let names = served.ask(&["get", "resources", "--kind", "deployment", "-o", "name"]).stdout;
+    let name = names.trim_end();
+    assert_eq!(name, "deployment.apps/web");
+    let answer = served.ask(&["action", "scale", name, "--param", "replicas=4"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(cluster)["spec"]["replicas"], 4);
+    assert_eq!(served.ask(&["actions", name, "-o", "name"]).code, 0);
+}
+
+#[test]
 fn new_objects_are_made() {
     let served = served(&["one"]);
     let now = ["--now", "2026-03-01T12:00:00Z"];

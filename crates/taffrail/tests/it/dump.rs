@@ -549,7 +549,8 @@ fn documents_of_which_the_last_was_cut_are_told() {
     let without = |text: &str| text.replace("status:\n  observedGeneration: 1\n", "");
     let bare = without(&format!("{second}---\n{}", second.replace("web", "api")));
     assert_eq!(apps_of(&folder, &bare).code, 0);
-    let undated = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, creationTimestamp: \"2026-01-01T00:00:00Z\"}\n";
+    let undated =
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, creationTimestamp: \"2026-01-01T00:00:00Z\"}\n";
     assert_ne!(apps_of(&folder, undated).code, 3);
     let manifests = whole.replace("creationTimestamp: \"2026-01-01T00:00:00Z\"", "annotations: {}");
     assert_eq!(apps_of(&folder, &without(&manifests.replace("  uid: u2\n", ""))).code, 0);
