@@ -131,6 +131,14 @@ impl AppQuery {
         self.cluster.as_deref()
     }
 
+    /// Returns true for a name in full, as [`full_name`] gives it and lists print it, with or without its cluster.
+    pub fn is_full(&self) -> bool {
+        let (Some(delivery), Some(name)) = (self.delivery, &self.name) else { return false };
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        let rest = self.text.strip_suffix(&format!("{delivery}/{namespace}/{name}"));
+        rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
+    }
+
     /// Whether an app may be meant.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || self.calls(key, namespace)

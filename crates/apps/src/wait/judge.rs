@@ -451,6 +451,10 @@ pub(super) fn apps(
     }
     for (bench, is_settled) in benches.iter().zip(is_settled) {
         let name = bench.snapshot.name();
+        // Other clusters have nothing to say of an app whose name says where it is.
+        if query.cluster().is_some_and(|cluster| cluster != name) {
+            continue;
+        }
         let mut here = found.iter().filter(|app| app.app.target == name).peekable();
         let subject = || Subject::Named(format!("app/{query}"));
         if here.peek().is_none() {

@@ -90,3 +90,19 @@ fn what_names_nothing_is_refused() {
         assert!(name.parse::<AppQuery>().is_err(), "{name}");
     }
 }
+
+#[test]
+fn names_in_full_are_those_that_lists_print() {
+    let is_full = |name: &str| name.parse::<AppQuery>().unwrap().is_full();
+    for name in [
+        "flux-kustomization/flux-system/shop",
+        "one/flux-kustomization/flux-system/shop",
+        "aws:eks/prod/label/shop/web",
+        "helm//web",
+    ] {
+        assert!(is_full(name), "{name}");
+    }
+    for name in ["shop", "ks/shop", "flux-system/shop", "ks/flux-system/shop", "helm/web", "deploy/shop"] {
+        assert!(!is_full(name), "{name}");
+    }
+}

@@ -106,28 +106,45 @@ async fn a_list_of_empty_pages_without_end_is_given_up() {
     assert!(error.to_string().contains("pages"), "{error}");
 }
 
-fn many_kinds(seen: &Seen) -> Reply {
-    let items: Vec<Value> = match seen.path.as_str() {
-        "/api" => vec![json!({ "metadata": {}, "versions": [{ "version": "v1", "resources": [] }] })],
-        _ => {
-            let resources: Vec<Value> = (0..100_000)
-                .map(|at| {
+/// A discovery of more than anybody asked for.
+#[derive(Clone, Copy)]
+enum Excess {
+    /// So many kinds of one group, as servers tell them that answer for all groups at once.
+    Kinds(usize),
+    /// So many groups, as older servers tell them, each of which is asked for.
+    Groups(usize),
+}
+
+impl Excess {
+    fn reply(self, seen: &Seen) -> Reply {
+        let group_list = |groups: Value| json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups });
+        let body = match (self, seen.path.as_str()) {
+            (Excess::Kinds(_), "/api") => {
+                group_list(json!([{ "metadata": {}, "versions": [{ "version": "v1", "resources": [] }] }]))
+            }
+            (Excess::Kinds(number), _) => {
+                let kind = |at| {
                     json!({ "resource": format!("things{at}"), "responseKind": { "kind": format!("Thing{at}") },
                         "scope": "Namespaced", "verbs": ["list"] })
-                })
-                .collect();
-            vec![json!({ "metadata": { "name": "example" },
-                "versions": [{ "version": "v1", "resources": resources }] })]
-        }
-    };
-    let list =
-        json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items });
-    Reply::json(200, list.to_string())
+                };
+                let resources: Vec<Value> = (0..number).map(kind).collect();
+                group_list(json!([{ "metadata": { "name": "example" },
+                    "versions": [{ "version": "v1", "resources": resources }] }]))
+            }
+            (Excess::Groups(_), "/api") => json!({ "kind": "APIVersions", "versions": ["v1"] }),
+            (Excess::Groups(number), "/apis") => {
+                let group = |at| json!({ "name": format!("g{at}"), "versions": [{ "version": "v1" }] });
+                json!({ "kind": "APIGroupList", "groups": (0..number).map(group).collect::<Vec<_>>() })
+            }
+            (Excess::Groups(_), _) => json!({ "kind": "APIResourceList", "resources": [] }),
+        };
+        Reply::json(200, body.to_string())
+    }
 }
 
 #[tokio::test]
 async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
-    let server = Server::start(many_kinds).await;
+    let server = Server::start(|seen| Excess::Kinds(100_000).reply(seen)).await;
     let cluster = server.cluster(Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
     assert_eq!(discovery.resources().len(), 5_000);
@@ -137,23 +154,9 @@ async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
     assert!(broken.concerns("example") && broken.concerns("other.example"));
 }
 
-fn many_groups(seen: &Seen) -> Reply {
-    let body = match seen.path.as_str() {
-        "/api" => json!({ "kind": "APIVersions", "versions": ["v1"] }),
-        "/apis" => {
-            let groups: Vec<Value> = (0..20_000)
-                .map(|at| json!({ "name": format!("g{at}"), "versions": [{ "version": "v1" }] }))
-                .collect();
-            json!({ "kind": "APIGroupList", "groups": groups })
-        }
-        _ => json!({ "kind": "APIResourceList", "resources": [] }),
-    };
-    Reply::json(200, body.to_string())
-}
-
 #[tokio::test]
 async fn not_each_of_20_000_groups_is_asked_for() {
-    let server = Server::start(many_groups).await;
+    let server = Server::start(|seen| Excess::Groups(20_000).reply(seen)).await;
     let cluster = server.cluster(Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
     assert!(server.seen().len() <= 1_002, "{}", server.seen().len());

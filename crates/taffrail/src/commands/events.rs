@@ -51,9 +51,8 @@ fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Ti
         "APP" => !named,
         _ => true,
     });
-    let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
-    let spare = &["FIRST SEEN", "APP", "COUNT"];
-    let mut table = Table::new(answer::people(), header, screen()).spare(spare);
+    let table = Table::new(answer::people(), columns.clone(), screen());
+    let mut table = table.spare(&["FIRST SEEN", "APP", "COUNT"]).without_header(arguments.no_headers);
     let ago = |at: &Option<String>| {
         let at: Option<Timestamp> = at.as_deref().and_then(|at| at.parse().ok());
         at.map(|at| text::ago(at, now)).unwrap_or_default()

@@ -285,7 +285,13 @@ impl Shown<'_> {
         };
         let rows: Vec<Row> = match arguments.what {
             What::Apps => {
-                lost(list.apps.iter().map(|app| app_row(app, fleet.aged, !wide && !is_chosen)).collect())
+                let namesakes = Namesakes::of(&list.apps);
+                let row = |app| {
+                    let mut row = app_row(app, fleet.aged, !wide && !is_chosen);
+                    row.insert(FOLDED, Cell::new(namesakes.short_name(app)));
+                    row
+                };
+                lost(list.apps.iter().map(row).collect())
             }
             What::Clusters => self.clusters().items.iter().map(|row| cluster_row(row, fleet.aged)).collect(),
             What::Resources => {
@@ -302,11 +308,24 @@ impl Shown<'_> {
         let is_said = |column: &&str| {
             is_chosen || !OF_READING.contains(column) || rows.iter().any(|row| row.contains_key(*column))
         };
-        let columns: Vec<_> = columns.into_iter().filter(is_said).collect();
-        let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
-        let screen = if wide { None } else { screen() };
-        let spare = if is_chosen { &[] } else { SPARE };
-        let mut table = Table::new(answer::people(), header, screen).spare(spare);
+        let mut columns: Vec<_> = columns.into_iter().filter(is_said).collect();
+        if !is_chosen && arguments.what == What::Apps {
+            let at = columns.iter().position(|column| *column == "STATUS").unwrap_or_default();
+            columns.insert(at, FOLDED);
+        }
+        let screen = screen();
+        let table =
+            Table::new(answer::people(), columns.clone(), screen).without_header(arguments.no_headers);
+        let mut table = match (is_chosen, arguments.what) {
+            (true, _) => table,
+            (false, What::Apps) => table
+                .spare(SPARE_OF_APPS)
+                .folding(FOLDED, &["NAMESPACE", "NAME", "DELIVERY"])
+                .room(screen.map_or(MOST_ROOM, |screen| (screen / 5).min(MOST_ROOM))),
+            (false, What::Clusters) => table.spare(SPARE_OF_CLUSTERS).room(ROOM_OF_CLUSTERS),
+            (false, What::Resources) => table.spare(SPARE_OF_RESOURCES),
+        }
+        .whole(wide);
         for row in rows {
             let cell = |column: &&str| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""));
             table.row(columns.iter().map(cell).collect())?;
@@ -332,8 +351,56 @@ fn noun(what: What) -> &'static str {
     }
 }
 
-/// What a narrow screen lacks first.
-const SPARE: &[&str] = &["APPLIED", "DELIVERY", "HOME", "APP", "VERSION", "SINCE", "SYNC"];
+/// The name that leads to an app, as short as it may be, where there is no room for the columns with its parts.
+const FOLDED: &str = "APP";
+
+/// What a narrow screen lacks, in this order. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
+/// says so.
+const SPARE_OF_APPS: &[&str] =
+    &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", "APPLIED", FOLDED, "HOME", "SYNC", "SINCE"];
+const SPARE_OF_CLUSTERS: &[&str] = &[
+    "ID",
+    "ALIASES",
+    "RECEIVED",
+    "REQUESTS",
+    "READ",
+    "ROUND TRIP",
+    "OBSERVED",
+    "VERSION",
+    "LIVE SINCE",
+    "NOT LIVE",
+];
+const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "DELIVERY", "APP", "SINCE"];
+
+/// The room for messages of apps: a fifth of the screen, and no more than this.
+const MOST_ROOM: usize = 30;
+/// The same for clusters, of which there is little else to say.
+const ROOM_OF_CLUSTERS: usize = 60;
+
+/// Which apps of a list have names in common.
+struct Namesakes<'l> {
+    namespaces: BTreeMap<(Delivery, &'l str), BTreeSet<&'l str>>,
+}
+
+impl<'l> Namesakes<'l> {
+    fn of(apps: &'l [App]) -> Namesakes<'l> {
+        let mut namespaces: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+        for App { app, .. } in apps {
+            namespaces.entry((app.delivery, &*app.name)).or_default().insert(&*app.namespace);
+        }
+        Namesakes { namespaces }
+    }
+
+    /// Returns the shortest name that leads to an app: `ks/shop`, or with its namespace where another has one like it.
+    fn short_name(&self, App { app, .. }: &App) -> String {
+        let delivery = text::delivery(app.delivery);
+        let namespaces = self.namespaces.get(&(app.delivery, &*app.name));
+        match namespaces.is_some_and(|namespaces| namespaces.len() > 1) {
+            true => format!("{delivery}/{}/{}", app.namespace, app.name),
+            false => format!("{delivery}/{}", app.name),
+        }
+    }
+}
 
 type Row = BTreeMap<&'static str, Cell>;
 
@@ -406,7 +473,7 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         ("LAST SUCCESS", Cell::new(last.unwrap_or_default())),
         ("SOURCE", Cell::new(source.unwrap_or_default())),
         ("WORST", Cell::new(worst.unwrap_or_default())),
-        ("MESSAGE", if short && repeats { Cell::blank() } else { Cell::new(said) }),
+        ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
     ])
 }
 

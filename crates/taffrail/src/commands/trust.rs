@@ -11,7 +11,7 @@ use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, indented, printable};
+use crate::output::{answer, indented, printable, screen};
 use crate::say;
 use crate::source::{Fleet, NOTHING_MORE, Source};
 
@@ -115,8 +115,8 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
     if fleet.snapshots.len() <= 1 {
         columns.retain(|column| *column != "CLUSTER");
     }
-    let header = if arguments.no_headers { Vec::new() } else { columns.clone() };
-    let mut table = Table::new(answer::people(), header, None);
+    let table = Table::new(answer::people(), columns.clone(), screen()).without_header(arguments.no_headers);
+    let mut table = table.spare(&["NEXT", "CATEGORY", "APPS", "GREEN", "SINCE"]).whole(true);
     for doubt in doubts {
         let cell = |column: &&str| match *column {
             "SEVERITY" => Cell::styled(doubt.severity.as_str(), colour(doubt.severity)),

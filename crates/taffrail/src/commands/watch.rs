@@ -303,7 +303,7 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
 /// The row of something that left the list: as it is now if a filter left it out, else that it is gone. `all` is the
 /// answer without the filters that a change of state passes.
 fn now_of(form: Form, subject: &str, all: &str) -> String {
-    let rows = all.lines().skip(usize::from(form == Form::Rows));
+    let rows = all.lines().skip(usize::from(form == Form::Rows)).filter(|line| is_row(line));
     let subjects = subjects(form, all);
     let row =
         rows.zip(&subjects).find(|(_, own)| plain(own) == plain(subject)).map(|(row, _)| row.to_owned());
@@ -328,7 +328,13 @@ fn subjects(form: Form, text: &str) -> Vec<String> {
         Form::Lines | Form::Text | Form::Json | Form::Yaml => return Vec::new(),
     };
     let subject = |line: &str| line.chars().take(width.unwrap_or(usize::MAX)).collect::<String>();
-    lines.map(|line| subject(line).trim_end().to_owned()).filter(|subject| !subject.is_empty()).collect()
+    let rows = lines.filter(|line| is_row(line)).map(|line| subject(line).trim_end().to_owned());
+    rows.filter(|subject| !subject.is_empty()).collect()
+}
+
+/// What has no room in a row stands below it, indented.
+fn is_row(line: &str) -> bool {
+    !line.starts_with(' ')
 }
 
 /// Columns grow and shrink with what stands in other rows.

@@ -14,6 +14,8 @@ pub(crate) enum Fault {
     Json(json::Error),
     Object(ObjectError),
     Yaml(String),
+    /// A list without its end.
+    CutList,
     /// Not text at all; the offset of the first byte that tells.
     Binary(usize),
 }
@@ -25,6 +27,10 @@ impl fmt::Display for Fault {
             Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
             Fault::Object(error) => write!(f, "object {error}"),
             Fault::Yaml(message) => write!(f, "not YAML: {message}"),
+            Fault::CutList => f.write_str(
+                "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
+                 as it may be half of one",
+            ),
             Fault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
         }
     }
@@ -139,12 +145,30 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
     match yaml::read::<serde_json::Value>(text) {
         Ok(serde_json::Value::Null) => {}
+        Ok(tree) if is_cut_list(&tree) => {
+            let items = Value::from(&tree).get("items").and_then(Value::items).into_iter().flatten();
+            let items: Vec<Value<'_>> = items.collect();
+            for item in items.iter().rev().skip(1).rev() {
+                consume(Parsed {
+                    line: line + blank as u64,
+                    object: Object::new(*item).map_err(Fault::Object),
+                });
+            }
+            consume(Parsed { line: line + blank as u64, object: Err(Fault::CutList) });
+        }
         Ok(tree) => value(Value::from(&tree), line + blank as u64, consume),
         Err(error) => {
             let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
             consume(Parsed { line, object: Err(Fault::Yaml(error.message)) });
         }
     }
+}
+
+/// Whether this is the beginning of a list: kubectl prints the fields in the order of the alphabet.
+fn is_cut_list(tree: &serde_json::Value) -> bool {
+    tree.get("apiVersion").is_some_and(serde_json::Value::is_string)
+        && tree.get("items").is_some_and(serde_json::Value::is_array)
+        && tree.get("kind").is_none()
 }
 
 /// An object, the items of a list, or the items of an array.

@@ -70,10 +70,11 @@ const NARROWEST: usize = 20;
 
 /// Writes text in lines that fit the screen: the first begins with `lead`, the others under what follows it.
 pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
+    let lead = printable(lead);
     let below = " ".repeat(lead.width());
     let lines = wrapped(&printable(text), screen(), lead.width());
     for (at, line) in lines.iter().enumerate() {
-        writeln!(out, "{}{line}", if at == 0 { lead } else { &below })?;
+        writeln!(out, "{}{line}", if at == 0 { &*lead } else { &below })?;
     }
     Ok(())
 }

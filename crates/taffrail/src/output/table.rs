@@ -6,14 +6,20 @@ use std::io::{self, Write};
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Printable, printable};
+use super::{Printable, printable, wrapped};
 
 /// Rows that decide the widths of the columns; later rows are printed as they come.
 const MEASURED: usize = 1000;
 
 const GAP: usize = 3;
 
-/// The last column shall have room for a few words.
+/// The gap on a screen with fewer columns than [`NARROW`], where something would have to be left out.
+const TIGHT_GAP: usize = 2;
+
+/// Screens with fewer columns are narrow.
+const NARROW: usize = 100;
+
+/// The room for a few words that the last column gets, if it has so many.
 const ROOM: usize = 30;
 
 /// Fewer columns than this are no use to a text that is cut.
@@ -25,6 +31,9 @@ const WIDEST: usize = 253;
 
 /// The gap where there is no room for that of other tables.
 const NARROW_GAP: usize = 1;
+
+/// How far what stands below a row is indented.
+const INDENT: usize = 4;
 
 /// Fewer columns than this say nothing of a cell.
 const SPECK: usize = 3;
@@ -57,7 +66,8 @@ impl Cell {
 /// A table that is printed while it is filled, in bounded memory.
 pub(crate) struct Table<W> {
     out: W,
-    header: Vec<&'static str>,
+    titles: Vec<&'static str>,
+    has_header: bool,
     waiting: Vec<Vec<Cell>>,
     widths: Option<Vec<usize>>,
     gap: usize,
@@ -65,9 +75,15 @@ pub(crate) struct Table<W> {
     screen: Option<usize>,
     /// Columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
-    /// How much room the last column shall have.
+    /// A column that is there only where it stands for others, which are then left out.
+    fold: Option<(&'static str, &'static [&'static str])>,
+    /// How much room the last column gets before others are left out.
     room: usize,
+    /// Whether what is left out stands below its row.
+    is_whole: bool,
     left_out: Vec<usize>,
+    /// What stands below its row.
+    below: Vec<usize>,
     /// The column that is cut where the last one is not, and its place.
     cut: Option<&'static str>,
     cut_at: Option<usize>,
@@ -77,14 +93,18 @@ impl<W: Write> Table<W> {
     pub(crate) fn new(out: W, header: Vec<&'static str>, screen: Option<usize>) -> Table<W> {
         Table {
             out,
-            header,
+            titles: header,
+            has_header: true,
             waiting: Vec::new(),
             widths: None,
             gap: GAP,
             screen,
             spare: &[],
+            fold: None,
             room: ROOM,
+            is_whole: false,
             left_out: Vec::new(),
+            below: Vec::new(),
             cut: None,
             cut_at: None,
         }
@@ -95,7 +115,13 @@ impl<W: Write> Table<W> {
         Table { spare, ..self }
     }
 
-    /// Sets how much room the last column shall have before others are left out.
+    /// Has the column `into` stand for the columns `from` when its turn comes among those that a narrow screen may lack. It
+    /// is not shown before.
+    pub(crate) fn folding(self, into: &'static str, from: &'static [&'static str]) -> Table<W> {
+        Table { fold: Some((into, from)), ..self }
+    }
+
+    /// Sets how much room the last column gets before others are left out.
     pub(crate) fn room(self, room: usize) -> Table<W> {
         Table { room, ..self }
     }
@@ -105,9 +131,19 @@ impl<W: Write> Table<W> {
         Table { cut: Some(title), ..self }
     }
 
+    /// Prints the rows alone where `is_bare`.
+    pub(crate) fn without_header(self, is_bare: bool) -> Table<W> {
+        Table { has_header: !is_bare, ..self }
+    }
+
+    /// Prints what a narrow screen lacks below its row, where `is_whole`.
+    pub(crate) fn whole(self, is_whole: bool) -> Table<W> {
+        Table { is_whole, ..self }
+    }
+
     pub(crate) fn row(&mut self, row: Vec<Cell>) -> io::Result<()> {
         if self.widths.is_some() {
-            return self.print(&row);
+            return self.print_whole(&row);
         }
         self.waiting.push(row);
         if self.waiting.len() == MEASURED { self.start() } else { Ok(()) }
@@ -127,8 +163,9 @@ impl<W: Write> Table<W> {
     }
 
     fn start(&mut self) -> io::Result<()> {
-        let columns = self.waiting.first().map_or(self.header.len(), Vec::len);
-        let mut widths: Vec<usize> = self.header.iter().map(|title| title.width()).collect();
+        let columns = self.waiting.first().map_or(self.titles.len(), Vec::len);
+        let titles = if self.has_header { self.titles.as_slice() } else { &[] };
+        let mut widths: Vec<usize> = titles.iter().map(|title| title.width()).collect();
         widths.resize(columns, 0);
         for row in &self.waiting {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -138,49 +175,86 @@ impl<W: Write> Table<W> {
         if let Some((_, before)) = widths.split_last_mut() {
             before.iter_mut().for_each(|width| *width = (*width).min(WIDEST));
         }
-        self.leave_out(&widths);
+        self.left_out.extend(self.fold.and_then(|(into, _)| self.place(into)));
         // To a person a title over nothing says nothing; a program wants its columns.
         let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
         if self.screen.is_some() && self.waiting.len() < MEASURED && self.waiting.iter().all(is_blank) {
             self.left_out.push(columns.saturating_sub(1));
         }
-        self.cut_at = self.cut.and_then(|title| self.header.iter().position(|other| *other == title));
+        self.leave_out(&widths);
+        self.cut_at = self.cut.and_then(|title| self.place(title));
         if let Some(screen) = self.screen {
             self.fit(&mut widths, screen);
         }
+        self.below.sort_unstable();
         self.widths = Some(widths);
-        let bold = Style::new().bold();
-        let header: Vec<Cell> = self.header.iter().map(|title| Cell::styled(title, bold)).collect();
-        if !self.header.is_empty() {
+        if self.has_header && !self.titles.is_empty() {
+            let bold = Style::new().bold();
+            let header: Vec<Cell> = self.titles.iter().map(|title| Cell::styled(title, bold)).collect();
             self.print(&header)?;
         }
         for row in std::mem::take(&mut self.waiting) {
-            self.print(&row)?;
+            self.print_whole(&row)?;
         }
         Ok(())
     }
 
-    /// Leaves columns out until the last one has room for a few words.
+    fn place(&self, title: &str) -> Option<usize> {
+        self.titles.iter().position(|other| *other == title)
+    }
+
+    fn shown(&self, columns: usize) -> Vec<usize> {
+        (0..columns).filter(|at| !self.left_out.contains(at)).collect()
+    }
+
+    /// Leaves columns out until the last one has room for a few words: first those that say nothing.
     fn leave_out(&mut self, widths: &[usize]) {
-        let Some((screen, (_, before))) = self.screen.zip(widths.split_last()) else { return };
-        let mut used: usize = before.iter().map(|width| width + GAP).sum();
-        for title in self.spare {
-            if used + self.room <= screen {
+        let Some(screen) = self.screen else { return };
+        if self.lacks_room(widths, screen) && screen < NARROW {
+            self.gap = TIGHT_GAP;
+        }
+        let says_nothing = |at: usize| {
+            let mut cells = self.waiting.iter().filter_map(|row| row.get(at));
+            self.waiting.len() < MEASURED && cells.all(|cell| matches!(&*cell.text, "" | "-"))
+        };
+        let empty: Vec<&'static str> =
+            self.spare.iter().copied().filter(|title| self.place(title).is_some_and(says_nothing)).collect();
+        for title in empty.iter().chain(self.spare) {
+            if !self.lacks_room(widths, screen) {
                 return;
             }
-            // What stands last is cut, not left out.
-            let at = self.header.iter().position(|other| other == title);
-            if let Some(at) = at.filter(|at| *at < before.len()) {
-                used -= widths[at] + GAP;
-                self.left_out.push(at);
+            let Some(at) = self.place(title) else { continue };
+            match self.fold.filter(|(into, _)| into == title) {
+                Some((_, from)) => {
+                    let from: Vec<usize> = from.iter().filter_map(|title| self.place(title)).collect();
+                    self.left_out.retain(|other| *other != at);
+                    self.left_out.extend(from);
+                }
+                // What stands last is cut, not left out, unless it stands below.
+                None if self.shown(widths.len()).last() == Some(&at) && !self.is_whole => {}
+                None if self.left_out.contains(&at) => {}
+                None => {
+                    self.left_out.push(at);
+                    self.below.push(at);
+                }
             }
         }
+    }
+
+    fn lacks_room(&self, widths: &[usize], screen: usize) -> bool {
+        let shown = self.shown(widths.len());
+        let Some((last, before)) = shown.split_last() else { return false };
+        let used: usize = before.iter().map(|at| widths[*at] + self.gap).sum();
+        // What is said in words may be cut, and what stands below a row is whole there.
+        let is_of_words = *last + 1 == widths.len() || self.is_whole;
+        let wanted = if is_of_words { widths[*last].min(self.room) } else { widths[*last] };
+        used + wanted > screen
     }
 
     /// Narrows columns until a row fits the screen: first the one that is cut, then the widest ones, then the gaps; in the end
     /// columns at the right are left out.
     fn fit(&mut self, widths: &mut [usize], screen: usize) {
-        let mut columns: Vec<usize> = (0..widths.len()).filter(|at| !self.left_out.contains(at)).collect();
+        let mut columns = self.shown(widths.len());
         let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {
             let cells: usize = columns.iter().map(|at| widths[*at].min(SPECK)).sum();
             cells + gap * columns.len().saturating_sub(1)
@@ -189,13 +263,15 @@ impl<W: Write> Table<W> {
             self.gap = NARROW_GAP;
         }
         while columns.len() > 1 && least(widths, &columns, self.gap) > screen {
-            self.left_out.extend(columns.pop());
+            let last = columns.pop();
+            self.left_out.extend(last);
+            self.below.extend(last);
         }
         let room = screen.saturating_sub(self.gap * columns.len().saturating_sub(1));
         let over =
             |widths: &[usize]| columns.iter().map(|at| widths[*at]).sum::<usize>().saturating_sub(room);
         if let Some(at) = self.cut_at.or(columns.last().copied()).filter(|at| columns.contains(at)) {
-            let title = self.header.get(at).map_or(0, |title| title.width());
+            let title = self.titles.get(at).map_or(0, |title| title.width());
             let least = USELESS.max(title).min(widths[at]);
             widths[at] = widths[at].saturating_sub(over(widths)).max(least);
         }
@@ -204,6 +280,49 @@ impl<W: Write> Table<W> {
             let Some(widest) = widest else { return };
             widths[widest] -= 1;
         }
+    }
+
+    /// Prints a row, and below it what there is no room for in it.
+    fn print_whole(&mut self, row: &[Cell]) -> io::Result<()> {
+        self.print(row)?;
+        let Some(screen) = self.screen.filter(|_| self.is_whole) else { return Ok(()) };
+        let indent = INDENT.min(screen / 8);
+        let mut line = String::new();
+        let mut used = 0;
+        for (title, cell) in self.below.iter().filter_map(|at| Some((self.titles.get(*at)?, row.get(*at)?))) {
+            if matches!(&*cell.text, "" | "-") {
+                continue;
+            }
+            let piece = format!("{title} {}", &*cell.text);
+            if used > 0 && used + GAP + piece.width() > screen {
+                writeln!(self.out, "{line}")?;
+                (line, used) = (String::new(), 0);
+            }
+            let gap = if used == 0 { indent } else { GAP };
+            let piece = cut(&piece, screen.saturating_sub(used + gap));
+            used += gap + piece.width();
+            let style = cell.style;
+            // A title that was cut has no colour.
+            match piece.strip_prefix(title) {
+                Some(text) => line.push_str(&format!("{:gap$}{title}{style}{text}{style:#}", "")),
+                None => line.push_str(&format!("{:gap$}{piece}", "")),
+            }
+        }
+        if used > 0 {
+            writeln!(self.out, "{line}")?;
+        }
+        let shown = self.shown(row.len());
+        let Some((last, before)) = shown.split_last() else { return Ok(()) };
+        let widths = self.widths.as_deref().unwrap_or_default();
+        let used: usize =
+            before.iter().map(|at| widths.get(*at).copied().unwrap_or_default() + self.gap).sum();
+        let Some(cell) = row.get(*last).filter(|cell| used + cell.text.width() > screen) else {
+            return Ok(());
+        };
+        for line in wrapped(&cell.text, Some(screen), indent) {
+            writeln!(self.out, "{:indent$}{}", "", cut(&line, screen.saturating_sub(indent)))?;
+        }
+        Ok(())
     }
 
     fn print(&mut self, row: &[Cell]) -> io::Result<()> {
@@ -290,7 +409,7 @@ mod tests {
     #[test]
     fn the_last_column_is_cut_to_the_screen() {
         let text = print(Some(20), &[["web", "a message longer than that"]]);
-        assert_eq!(text, "NAME   MESSAGE\nweb    a message lo…\n");
+        assert_eq!(text, "NAME  MESSAGE\nweb   a message lon…\n");
     }
 
     #[test]
@@ -299,12 +418,81 @@ mod tests {
             let mut out = Vec::new();
             let mut table =
                 Table::new(&mut out, vec!["NAME", "SYNC", "MESSAGE"], Some(screen)).spare(&["SYNC"]);
-            table.row(["web", "Synced", "well"].iter().map(Cell::new).collect()).unwrap();
+            table.row(["web", "Synced", "it is well"].iter().map(Cell::new).collect()).unwrap();
             table.finish().unwrap();
             String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
         };
-        assert_eq!(print(46), "NAME   SYNC     MESSAGE\nweb    Synced   well\n");
-        assert_eq!(print(45), "NAME   MESSAGE\nweb    well\n");
+        assert_eq!(print(26), "NAME   SYNC     MESSAGE\nweb    Synced   it is well\n");
+        assert_eq!(print(24), "NAME  SYNC    MESSAGE\nweb   Synced  it is well\n");
+        assert_eq!(print(23), "NAME  MESSAGE\nweb   it is well\n");
+    }
+
+    /// Prints one row of four columns.
+    fn row(
+        screen: usize,
+        cells: [&str; 4],
+        make: impl Fn(Table<&mut Vec<u8>>) -> Table<&mut Vec<u8>>,
+    ) -> String {
+        let mut out = Vec::new();
+        let header = vec!["NAMESPACE", "NAME", "APP", "MESSAGE"];
+        let mut table = make(Table::new(&mut out, header, Some(screen)));
+        table.row(cells.iter().map(Cell::new).collect()).unwrap();
+        table.finish().unwrap();
+        String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_short_message_needs_no_more_room_than_it_has() {
+        let print = |message| row(39, ["shop", "web", "a", message], |table| table.spare(&["NAME", "APP"]));
+        assert_eq!(print("well").lines().next(), Some("NAMESPACE   NAME   APP   MESSAGE"));
+        assert_eq!(print("a message of words").lines().next(), Some("NAMESPACE  APP  MESSAGE"));
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_left_out_first() {
+        let print = |cells| row(39, cells, |table| table.spare(&["NAME", "APP"]));
+        let text = print(["shop", "web", "-", "a message of words"]);
+        assert_eq!(text, "NAMESPACE  NAME  MESSAGE\nshop       web   a message of words\n");
+    }
+
+    #[test]
+    fn one_column_stands_for_several_where_there_is_no_room_for_them() {
+        let print = |screen| {
+            row(screen, ["shop", "web", "shop/web", "a message of words"], |table| {
+                table.spare(&["APP"]).folding("APP", &["NAMESPACE", "NAME"])
+            })
+        };
+        assert_eq!(print(80), "NAMESPACE   NAME   MESSAGE\nshop        web    a message of words\n");
+        assert_eq!(print(30), "APP       MESSAGE\nshop/web  a message of words\n");
+    }
+
+    #[test]
+    fn what_has_no_room_in_a_row_stands_below_it() {
+        let print = |screen| {
+            row(screen, ["shop", "web", "ks", "a message of some words"], |table| {
+                table.spare(&["APP", "NAMESPACE"]).whole(true)
+            })
+        };
+        assert_eq!(print(80).lines().count(), 2);
+        assert_eq!(print(29), "NAME  MESSAGE\nweb   a message of some words\n   NAMESPACE shop   APP ks\n");
+        assert_eq!(
+            print(24).lines().skip(1).collect::<Vec<_>>(),
+            [
+                "web   a message of some…",
+                "   NAMESPACE shop",
+                "   APP ks",
+                "   a message of some",
+                "   words"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_without_its_header_lacks_the_same_columns() {
+        let text = row(30, ["shop", "web", "ks", "a message of some words"], |table| {
+            table.spare(&["APP", "NAMESPACE"]).without_header(true)
+        });
+        assert_eq!(text, "web  a message of some words\n");
     }
 
     #[test]
@@ -321,11 +509,11 @@ mod tests {
         };
         assert_eq!(
             print(40),
-            "NAME   MESSAGE                 REVISION\nweb    stored artifact for …   main@1e64\n"
+            "NAME  MESSAGE                  REVISION\nweb   stored artifact for re…  main@1e64\n"
         );
         assert_eq!(print(60).lines().last(), Some("web    stored artifact for revision   main@1e64"));
         // What is still too wide is cut as well.
-        assert_eq!(print(24).lines().last(), Some("web    stored…   main@1…"));
+        assert_eq!(print(24).lines().last(), Some("web   stored …  main@1e…"));
     }
 
     #[test]
@@ -407,6 +595,15 @@ mod tests {
             }
             if numbers.below(3) == 0 {
                 table = table.cutting("MESSAGE");
+            }
+            if numbers.below(3) == 0 {
+                table = table.whole(true);
+            }
+            if numbers.below(3) == 0 {
+                table = table.spare(&["SOURCE", "A", "DELIVERY"]).folding("A", &["NAME", "STATUS"]);
+            }
+            if numbers.below(4) == 0 {
+                table = table.without_header(true);
             }
             for _ in 0..rows {
                 table.row(header.iter().map(|_| Cell::new(numbers.text())).collect()).unwrap();

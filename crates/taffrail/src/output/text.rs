@@ -46,9 +46,13 @@ pub(crate) fn printable(text: &str) -> Printable<'_> {
     if !text.contains(is_unseen) {
         return Printable(Cow::Borrowed(text));
     }
+    // How far a line is indented is the printer's, as is the space before what follows.
+    let body = text.trim_start_matches(' ');
+    let (indent, body) = (&text[..text.len() - body.len()], body.trim_end_matches(' '));
     let mut out = String::with_capacity(text.len());
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if !out.is_empty() {
+    out.push_str(indent);
+    for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if out.len() > indent.len() {
             out.push(' ');
         }
         out.extend(line.chars().map(|character| match character {
@@ -57,6 +61,7 @@ pub(crate) fn printable(text: &str) -> Printable<'_> {
             character => character,
         }));
     }
+    out.push_str(&text[indent.len() + body.len()..]);
     Printable(Cow::Owned(out))
 }
 
@@ -267,6 +272,8 @@ mod tests {
         assert_eq!(&*printable("größer 漢"), "größer 漢");
         assert_eq!(&*printable("one\n\x1b[2Jtwo\tthree"), "one \u{fffd}[2Jtwo three");
         assert_eq!(&*printable("a\u{202e}b\u{200b}c\u{9b}d\u{feff}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(&*printable("  - a\u{202e}: "), "  - a\u{fffd}: ");
+        assert_eq!(&*printable(" \n "), "  ");
         assert_eq!(&*printable("a\u{2028}b\u{2029}c"), "a\u{fffd}b\u{fffd}c");
     }
 

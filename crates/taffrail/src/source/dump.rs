@@ -14,6 +14,7 @@ use taffrail_apps::{
 use taffrail_status::json::{OwnedDocument, Parser};
 use taffrail_status::{Object, Rules};
 
+use super::ending::Ending;
 use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::complaint::Complaint;
 use crate::input::{self, Chunks, Shape, Source};
@@ -120,6 +121,7 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
     let mut is_whole = true;
     let mut parser = Parser::new();
     let mut is_cut = false;
+    let mut ending = Ending::default();
     loop {
         let chunk = match chunks.next() {
             Ok(Some(chunk)) => chunk,
@@ -153,7 +155,12 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
                     }
                     return;
                 }
-                Ok(object) => keep(&mut snapshot, &object, opening.is_some()),
+                Ok(object) => {
+                    if chunk.shape == Shape::Yaml {
+                        ending.see(&object);
+                    }
+                    keep(&mut snapshot, &object, opening.is_some())
+                }
                 Err(fault) => Err(fault.to_string()),
             };
             lines += 1;
@@ -175,6 +182,10 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
     if is_cut {
         // kubectl ends what it prints with the end of a line. What a cut object says last may be half of a word.
         snapshot.report_unreadable(&file, format!("{file}: it ends in the middle of a line: it may be cut"));
+    } else if ending.is_cut() {
+        let message =
+            format!("{file}: it may be cut: its last object lacks what an API server always prints");
+        snapshot.report_unreadable(&file, message);
     }
     if !is_lost && snapshot.all().next().is_none() && snapshot.errors().is_empty() {
         let message = "it holds no objects".to_owned();

@@ -3,6 +3,7 @@
 //! Every view works on either; both end as [`Snapshot`]s.
 
 mod dump;
+mod ending;
 mod follow;
 mod held;
 mod live;

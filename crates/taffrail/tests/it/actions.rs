@@ -6,18 +6,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
-use tempfile::TempDir;
+use taffrail_sim::{Cluster, Fault, Trouble};
 
+use super::served::Served;
 use super::{Answer, command, taffrail};
-
-struct Served {
-    _runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    folder: TempDir,
-    kubeconfig: String,
-}
 
 fn definition(kind: &str, plural: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -42,42 +34,24 @@ fn cron_job() -> Value {
 }
 
 fn served(names: &[&str]) -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in names {
-            let cluster = fleet.cluster(name).await.unwrap();
-            cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
-            cluster.apply(definition("Rollout", "rollouts")).unwrap();
-            cluster.apply(deployment()).unwrap();
-            cluster.apply(cron_job()).unwrap();
-            cluster
-                .apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-                    "metadata": {"namespace": "shop", "name": "api"},
-                    "spec": {"paused": true, "strategy": {"canary": {"steps": [{"pause": {}}]}}},
-                    "status": {"currentPodHash": "new", "stableRS": "old", "pauseConditions": [{"reason": "CanaryPauseStep"}]}}))
-                .unwrap();
-            clusters.push(cluster);
-        }
-        (fleet, clusters)
+    let served = Served::start(names, |_, cluster| {
+        cluster
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+            .unwrap();
+        cluster.apply(definition("Rollout", "rollouts")).unwrap();
+        cluster.apply(deployment()).unwrap();
+        cluster.apply(cron_job()).unwrap();
+        cluster
+            .apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+                "metadata": {"namespace": "shop", "name": "api"},
+                "spec": {"paused": true, "strategy": {"canary": {"steps": [{"pause": {}}]}}},
+                "status": {"currentPodHash": "new", "stableRS": "old", "pauseConditions": [{"reason": "CanaryPauseStep"}]}}))
+            .unwrap();
     });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { _runtime: runtime, _fleet: fleet, clusters, folder, kubeconfig }
+    served.asked_with(&["-n", "shop", "--timeout", "30s"])
 }
 
 impl Served {
-    fn ask(&self, arguments: &[&str]) -> Answer {
-        let all = [
-            arguments,
-            &["-n", "shop", "--all-contexts", "--kubeconfig", &self.kubeconfig, "--timeout", "30s"],
-        ];
-        taffrail(&all.concat(), "")
-    }
-
     /// Scripts of somebody's own for Deployments.
     fn scripts(&self, files: &[(&str, &str)]) -> String {
         let root = self.folder.path().join("scripts");
@@ -155,6 +129,22 @@ fn an_action_is_shown_and_done() {
     let annotation =
         &web(cluster)["spec"]["template"]["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"];
     assert_eq!(annotation, "2026-03-01T12:00:00Z");
+}
+
+#[test]
+fn names_of_lists_of_objects_are_taken() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let mut labelled = deployment();
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "web"});
+    cluster.apply(labelled).unwrap();
+    let names = served.ask(&["get", "resources", "--kind", "deployment", "-o", "name"]).stdout;
+    let name = names.trim_end();
+    assert_eq!(name, "deployment.apps/web");
+    let answer = served.ask(&["action", "scale", name, "--param", "replicas=4"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(cluster)["spec"]["replicas"], 4);
+    assert_eq!(served.ask(&["actions", name, "-o", "name"]).code, 0);
 }
 
 #[test]

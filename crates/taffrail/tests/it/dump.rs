@@ -9,41 +9,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
+use taffrail_sim::{Fault, Trouble};
 use tempfile::TempDir;
 
+use super::served::Served;
 use super::{Answer, bad_clusters, clean, command, taffrail};
 
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 
-/// Clusters with an app of Flux, one of Helm, one by labels, and the kubeconfig that leads to them.
-struct Served {
-    _runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    folder: TempDir,
-    kubeconfig: String,
-}
-
+/// Clusters with an app of Flux, one of Helm, one by labels.
 fn served(names: &[&str]) -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in names {
-            let cluster = fleet.cluster(name).await.unwrap();
-            for object in objects() {
-                cluster.apply(object).unwrap();
-            }
-            clusters.push(cluster);
+    Served::start(names, |_, cluster| {
+        for object in objects() {
+            cluster.apply(object).unwrap();
         }
-        (fleet, clusters)
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { _runtime: runtime, _fleet: fleet, clusters, folder, kubeconfig }
+    })
 }
 
 fn deployment(namespace: &str, name: &str, available: i64) -> Value {
@@ -97,13 +77,6 @@ fn objects() -> Vec<Value> {
 }
 
 impl Served {
-    fn ask(&self, arguments: &[&str]) -> Answer {
-        taffrail(
-            &[arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig, "--timeout", "60s"]].concat(),
-            "",
-        )
-    }
-
     fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
@@ -496,3 +469,114 @@ fn an_interrupt_leaves_no_part_of_a_dump() {
         assert!(left.is_empty(), "{left:?}");
     }
 }
+
+/// A list as kubectl prints it.
+const LIST: &str = "\
+apiVersion: v1
+items:
+- apiVersion: v1
+  data:
+    key: value
+  kind: ConfigMap
+  metadata:
+    creationTimestamp: \"2026-01-01T00:00:00Z\"
+    labels:
+      app.kubernetes.io/instance: web
+    name: settings
+    namespace: shop
+    uid: u1
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    creationTimestamp: \"2026-01-01T00:00:00Z\"
+    generation: 1
+    labels:
+      app.kubernetes.io/instance: web
+    name: web
+    namespace: shop
+    uid: u2
+  spec:
+    replicas: 1
+  status:
+    observedGeneration: 1
+kind: List
+metadata:
+  resourceVersion: \"\"
+";
+
+/// Reads a dump of a cluster.
+fn apps_of(folder: &TempDir, dump: &str) -> Answer {
+    let file = folder.path().join("prod.yaml");
+    std::fs::write(&file, dump).unwrap();
+    taffrail(&["get", "apps", "--from", file.to_str().unwrap(), "-o", "json"], "")
+}
+
+#[test]
+fn a_list_that_was_cut_between_two_lines_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(apps_of(&folder, LIST).code, 0);
+    let end = LIST.find("kind: List").unwrap();
+    for (at, _) in LIST.match_indices('\n') {
+        let answer = apps_of(&folder, &LIST[..=at]);
+        let is_whole = at >= end;
+        assert_eq!(answer.code, if is_whole { 0 } else { 3 }, "{}\n{}", &LIST[..=at], answer.stdout);
+        let is_all_well = answer.json()["errors"].as_array().is_none_or(Vec::is_empty);
+        assert_eq!(is_all_well, is_whole, "{}\n{}", &LIST[..=at], answer.stdout);
+    }
+    // What is whole is shown, the last is not taken for whole.
+    let cut = apps_of(&folder, &LIST[..LIST.find("    replicas").unwrap()]).json();
+    assert_eq!(cut["items"][0]["objects"], 1, "{cut}");
+    let message = cut["errors"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("the list is cut"), "{message}");
+}
+
+#[test]
+fn documents_of_which_the_last_was_cut_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) =
+        LIST["apiVersion: v1\nitems:\n".len()..LIST.find("kind: List").unwrap()].split_once("\n- ").unwrap();
+    let document = |text: &str| text.trim_end().trim_start_matches("- ").replace("\n  ", "\n") + "\n";
+    let (first, second) = (document(first), document(second));
+    let whole = format!("{first}---\n{second}");
+    assert_eq!(apps_of(&folder, &whole).code, 0);
+    let start = first.len() + "---\n".len();
+    let last_field = whole.find("\nstatus:").unwrap() + 1;
+    for (at, _) in whole.match_indices('\n').filter(|(at, _)| (start..last_field).contains(at)) {
+        let answer = apps_of(&folder, &whole[..=at]);
+        assert_eq!(answer.code, 3, "{}\n{}", &whole[..=at], answer.stdout);
+    }
+    // Of dumps from which somebody took such fields out nothing follows.
+    let without = |text: &str| text.replace("status:\n  observedGeneration: 1\n", "");
+    let bare = without(&format!("{second}---\n{}", second.replace("web", "api")));
+    assert_eq!(apps_of(&folder, &bare).code, 0);
+    let undated =
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, creationTimestamp: \"2026-01-01T00:00:00Z\"}\n";
+    assert_ne!(apps_of(&folder, undated).code, 3);
+    let manifests = whole.replace("creationTimestamp: \"2026-01-01T00:00:00Z\"", "annotations: {}");
+    assert_eq!(apps_of(&folder, &without(&manifests.replace("  uid: u2\n", ""))).code, 0);
+}
+
+#[test]
+fn no_honest_dump_is_taken_for_a_cut_one() {
+    let mut files = Vec::new();
+    let mut folders = vec![super::golden_apps().to_owned(), Path::new(EXAMPLE).to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_dump = path.extension().is_some_and(|extension| extension == "yaml");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_dump && path.file_stem().is_none_or(|name| name != "expect") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() > 30, "{}", files.len());
+    for file in files {
+        let answer = taffrail(&["get", "clusters", "--from", file.to_str().unwrap()], "");
+        let is_taken = ["it may be cut", "the list is cut"].iter().any(|told| answer.stderr.contains(told));
+        assert!(!is_taken, "{}: {}", file.display(), answer.stderr);
+    }
+}
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example");

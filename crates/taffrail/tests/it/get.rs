@@ -99,3 +99,125 @@ fn dumps_that_are_not_there() {
     assert!(answer.stdout.contains("nowhere"), "a row says why: {}", answer.stdout);
     assert!(answer.stderr.contains("cannot read nowhere.yaml: No such file"), "{}", answer.stderr);
 }
+
+/// Runs a command as on a screen with so many columns.
+fn on_screen(columns: usize, arguments: &[&str]) -> String {
+    let mut asked = super::command(arguments);
+    asked.env("COLUMNS", columns.to_string());
+    let answer = super::run(asked, b"");
+    assert!(answer.code < 2, "{}", answer.stderr);
+    answer.stdout
+}
+
+const EXAMPLE: [&str; 4] =
+    ["--from", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example"), "--now", "2026-03-01T12:00:00Z"];
+
+#[test]
+fn apps_on_a_screen_of_80_columns() {
+    assert_eq!(
+        on_screen(80, &[&["get", "apps"], &EXAMPLE[..]].concat()),
+        "\
+CLUSTER  APP           STATUS               SINCE  SYNC       MESSAGE
+eu-1     ks/docs       Ready                -      Synced
+eu-1     ks/shop       Failed               7m     Synced     Back-off pulling …
+lab      argo/api      Ready, sync failed   40m    Failed     Deployment api/ap…
+lab      argo/docs     Ready, sync unknown  40m    Unknown    Failed to load ta…
+lab      argo/metrics  NotFound             -      Failed     ServiceMonitor me…
+lab      argo/web      Failed               7m     Synced     back-off 2m40s re…
+us-1     ks/config     Ready, OutOfSync     40m    OutOfSync  the source has ma…
+us-1     ks/db         Ready (suspended)    -      Suspended  its delivery tool…
+us-1     ks/web        InProgress           35s    Syncing    containers with u…
+us-1     hr/cache      InProgress           20s    Syncing    Running 'upgrade'…
+"
+    );
+}
+
+#[test]
+fn apps_on_screens_of_120_and_200_columns() {
+    let lines = |columns| {
+        let text = on_screen(columns, &[&["get", "apps"], &EXAMPLE[..]].concat());
+        text.lines().take(3).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        lines(120),
+        "\
+CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        MESSAGE
+eu-1      flux-system   docs      ks         Ready                 -       Synced
+eu-1      flux-system   shop      ks         Failed                7m      Synced      Back-off pulling image \"ghcr.io/…"
+    );
+    assert_eq!(
+        lines(200),
+        "\
+CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        APPLIED              MESSAGE
+eu-1      flux-system   docs      ks         Ready                 -       Synced      main@sha1:28e01ce0
+eu-1      flux-system   shop      ks         Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io/acme/web:1.5.0-rc\": ErrImagePull: rpc error: code = NotFoun…"
+    );
+}
+
+#[test]
+fn names_on_a_narrow_screen_lead_to_their_apps() {
+    let config_map = |namespace: &str, name: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {namespace}\n  labels: \
+             {{app.kubernetes.io/instance: {name}}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prod.yaml");
+    let long = "a-namespace-with-a-name-that-is-as-long-as-some-are-in-the-wild";
+    let dump = config_map("shop", "web") + &config_map("docs", "web") + &config_map(long, "cache");
+    fs::write(&file, dump).unwrap();
+    let from = ["--from", file.to_str().unwrap()];
+    let text = on_screen(80, &[&["get", "apps"], &from[..]].concat());
+    let names: Vec<&str> =
+        text.lines().skip(1).filter_map(|line| line.split_ascii_whitespace().next()).collect();
+    assert_eq!(names, ["label/cache", "label/docs/web", "label/shop/web"], "{text}");
+    for name in names {
+        let answer = taffrail(&[&["get", "apps", name, "-o", "name"], &from[..]].concat(), "");
+        assert_eq!((answer.code, answer.stdout.lines().count()), (0, 1), "{name}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn the_message_of_a_cluster_has_the_room_of_its_version() {
+    let served = super::served::Served::start(&["one"], |_, cluster| {
+        let namespace =
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        cluster.apply(namespace).unwrap();
+    });
+    let screen = |columns| on_screen(columns, &served.all(&["get", "clusters", "--timeout", "60s"]));
+    assert!(screen(80).contains("VERSION"), "there is room: {}", screen(80));
+    let deployment = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/instance": "web"}},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "conditions": [
+            {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "it is refused ".repeat(20)}]}});
+    served.clusters[0].apply(deployment).unwrap();
+    let narrow = screen(80);
+    assert!(!narrow.contains("VERSION") && narrow.contains("MESSAGE"), "{narrow}");
+    assert!(screen(120).contains("VERSION"), "{}", screen(120));
+}
+
+#[test]
+fn wide_rows_lack_nothing_on_a_narrow_screen() {
+    let text = on_screen(80, &[&["get", "apps", "-o", "wide"], &EXAMPLE[..]].concat());
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("CLUSTER  APP           STATUS"), "{text}");
+    let at = lines.iter().position(|line| line.contains("ks/shop")).unwrap();
+    let row = lines[at..].iter().skip(1).take_while(|line| line.starts_with(' ')).copied();
+    let below: Vec<&str> = row.collect();
+    let below = below.join(" ").split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "OBJECTS 6/7",
+        "APPLIED main@sha1:28e01ce0",
+        "SOURCE https://git.example.com/acme/fleet",
+        "WORST Deployment shop/web",
+        "failed to pull and unpack image \"ghcr.io/acme/web:1.5.0-rc\": not found",
+    ] {
+        assert!(below.contains(part), "{part}: {text}");
+    }
+    let piped = taffrail(&[&["get", "apps", "-o", "wide"], &EXAMPLE[..]].concat(), "").stdout;
+    assert_eq!(piped.lines().count(), 11, "programs get a line a row: {piped}");
+    assert!(piped.starts_with("CLUSTER   NAMESPACE     NAME "), "{piped}");
+}

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::bad_clusters::{hanging, kubeconfig};
+use super::served::Served;
 use super::terminal::Terminal;
-use super::{clean, command, get, taffrail};
+use super::{clean, command, get, taffrail, verbs};
 
 /// Moves the cursor, sets the title, hides, turns the order around, ends lines, is not seen.
 const EVIL: &str = "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}5n\r\u{202e}y\u{2028}z\u{200b}\u{e0041}\u{1b}[8m";
@@ -177,35 +178,128 @@ fn passwords_in_the_addresses_of_sources_are_not_shown() {
 
 #[test]
 fn no_table_is_wider_than_its_screen() {
-    // `-o wide` is what shows all, however wide the screen.
     for case in ["flux-in-motion", "helm-secret-damaged"] {
         let (from, now) = get::case(case);
         let (_folder, evil) = dump();
-        for columns in [40, 80, 120] {
+        let columns = "cluster,namespace,name,delivery,health,sync,revision,source,message";
+        for screen in [40, 80, 120] {
             for line in [
                 &["get", "apps"][..],
-                &[
-                    "get",
-                    "apps",
-                    "--columns",
-                    "cluster,namespace,name,delivery,health,sync,revision,source,message",
-                ],
+                &["get", "apps", "--columns", columns],
+                &["get", "apps", "-o", "wide"],
+                &["get", "apps", "-o", "wide", "--no-headers"],
                 &["get", "resources"],
+                &["get", "resources", "-o", "wide"],
                 &["get", "clusters"],
+                &["get", "clusters", "-o", "wide"],
+                &["trust", "-o", "wide"],
+                &["rules", "list", "-o", "wide"],
+                &["status", "deploy", "-A", "-o", "wide"],
                 &["events"],
                 &["tree", "web"],
             ] {
                 for source in [&from, &evil] {
-                    let mut asked = command(&[line, &["--from", source, "--now", &now]].concat());
-                    asked.env("COLUMNS", columns.to_string());
+                    let of_dump = ["--from", source, "--now", &now];
+                    let of_dump = if line[0] == "rules" { &[][..] } else { &of_dump };
+                    let mut asked = command(&[line, of_dump].concat());
+                    asked.env("COLUMNS", screen.to_string());
                     let answer = super::run(asked, b"");
                     for line in answer.stdout.lines() {
-                        assert!(line.width() <= columns, "{columns}: {line}\n{}", answer.stdout);
+                        assert!(line.width() <= screen, "{screen}: {line}\n{}", answer.stdout);
                     }
                 }
             }
         }
     }
+}
+
+/// Two clusters whose apps of Flux have text in them that wants to be more.
+fn served() -> Served {
+    let served = verbs::served(&["one", "two"]);
+    for cluster in &served.clusters {
+        let message = format!("{EVIL}\nerror: all is well\n\u{1b}[31mred");
+        let mut shop = verbs::kustomization(&format!("web{EVIL}"));
+        shop["metadata"]["annotations"] = json!({"reconcile.fluxcd.io/requestedAt": EVIL});
+        shop["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "False", "reason": "BuildFailed", "message": message}]);
+        cluster.apply(shop).unwrap();
+    }
+    served
+}
+
+/// Asks all clusters on a terminal.
+fn on_terminal(served: &Served, arguments: &[&str]) -> Terminal {
+    Terminal::start(command(&served.all(arguments)), 200, 50)
+}
+
+#[test]
+fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
+    let served = served();
+    let before: Vec<u64> = served.clusters.iter().map(taffrail_sim::Cluster::resource_version).collect();
+    let mut asked = on_terminal(&served, &["suspend", "--all", "--request-timeout", "60s"]);
+    asked.wait_for("Go on? [y/N] ");
+    asked.type_in("n\n");
+    let (text, code) = asked.end();
+    let plain = told(&text);
+    assert_eq!(code, Some(2), "{plain}");
+    let name = "flux-kustomization/flux-system/webx\u{fffd}[2J";
+    assert!(plain.contains("this would suspend 3 apps: ") && plain.contains(name), "{plain}");
+    let after: Vec<u64> = served.clusters.iter().map(taffrail_sim::Cluster::resource_version).collect();
+    assert_eq!(before, after, "nothing was written");
+
+    // The value that is replaced is shown.
+    let name = format!("web{EVIL}");
+    let words = ["reconcile", &name, "--wait=false", "--request-timeout", "60s"];
+    let mut asked = on_terminal(&served, &words);
+    asked.wait_for("Go on? [y/N] ");
+    asked.type_in("y\n");
+    let (text, _) = asked.end();
+    let plain = told(&text);
+    assert!(plain.contains("-     reconcile.fluxcd.io/requestedAt: ") && plain.contains("+     "), "{plain}");
+    let (text, code) = on_terminal(&served, &["suspend", &name, "--dry-run"]).end();
+    let plain = told(&text);
+    assert_eq!(code, Some(0), "{plain}");
+    assert!(plain.contains("+   suspend: true"), "{plain}");
+}
+
+#[test]
+fn no_text_from_a_server_acts_on_the_terminal_in_the_frames_of_a_watch() {
+    let served = served();
+    for words in [&["get", "apps"][..], &["get", "apps", "-o", "wide"], &["get", "clusters"], &["explain"]] {
+        let mut asked = on_terminal(&served, &[words, &["-w", "--timeout", "60s"]].concat());
+        asked.wait_for("x\u{fffd}[2J");
+        // Another frame.
+        let mut shop = verbs::kustomization("shop");
+        let message = format!("later {EVIL}");
+        shop["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "False", "reason": "Again", "message": message}]);
+        served.clusters[0].apply(shop).unwrap();
+        asked.wait_for("later");
+        asked.interrupt();
+        let (text, code) = asked.end();
+        assert_eq!(code, Some(130));
+        told(&text);
+        served.clusters[0].apply(verbs::kustomization("shop")).unwrap();
+    }
+}
+
+/// What is left of what a terminal was told without what draws frames and the line that says who is waited for.
+fn told(text: &str) -> String {
+    let mut text = text.to_owned();
+    for ours in [
+        "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[2J",
+        "\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l",
+        "\u{1b}[?2026h",
+        "\u{1b}[?2026l",
+        "\u{1b}[0m\u{1b}[2J",
+        "\r\u{1b}[K",
+    ] {
+        text = text.replace(ours, "");
+    }
+    for row in 1..=50 {
+        text = text.replace(&format!("\u{1b}[{row};1H\u{1b}[0m\u{1b}[K"), "\n");
+    }
+    seen(&text)
 }
 
 #[test]

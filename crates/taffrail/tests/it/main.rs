@@ -23,6 +23,7 @@ mod output_docs;
 mod problem;
 mod rules;
 mod sameness;
+mod served;
 mod settings;
 mod status;
 mod terminal;

@@ -1,10 +1,8 @@
 //! One object has one status, whoever asks for it.
 
-use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fleet};
-use tempfile::TempDir;
-
+use super::served::Served;
 use super::{Answer, taffrail};
+use serde_json::{Value, json};
 
 /// A Deployment whose only Pod cannot pull its image, and the ReplicaSet between them.
 fn stuck() -> Vec<Value> {
@@ -34,38 +32,15 @@ fn stuck() -> Vec<Value> {
     ]
 }
 
-struct Served {
-    _runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    _cluster: Cluster,
-    _folder: TempDir,
-    kubeconfig: String,
-}
-
 fn served(objects: Vec<Value>) -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, cluster) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).verbatim(true).start().await.unwrap();
-        let cluster = fleet.cluster("one").await.unwrap();
+    Served::start_verbatim(&["one"], |_, cluster| {
         cluster
             .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
             .unwrap();
-        for object in objects {
-            cluster.apply(object).unwrap();
+        for object in &objects {
+            cluster.apply(object.clone()).unwrap();
         }
-        (fleet, cluster)
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(std::slice::from_ref(&cluster))).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { _runtime: runtime, _fleet: fleet, _cluster: cluster, _folder: folder, kubeconfig }
-}
-
-impl Served {
-    fn ask(&self, arguments: &[&str]) -> Answer {
-        taffrail(&[arguments, &["--kubeconfig", &self.kubeconfig, "--timeout", "60s"]].concat(), "")
-    }
+    })
 }
 
 /// The lines of a dump as other tools write it.
@@ -224,8 +199,4 @@ fn a_yaml_dump_that_was_cut_is_told() {
     assert_eq!(answer.code, 3, "{}", answer.stdout);
     let list = answer.json();
     assert!(list["errors"].to_string().contains("Unreadable"), "{list}");
-    // `kubectl get -o yaml` ends with the kind of the list.
-    let items = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n";
-    std::fs::write(path, items).unwrap();
-    assert_eq!(ask().code, 3);
 }

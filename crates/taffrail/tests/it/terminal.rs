@@ -1,7 +1,7 @@
 //! What happens on a terminal, and what does not happen elsewhere.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
@@ -18,6 +18,7 @@ use super::{clean, command, get, run};
 /// A process on a terminal of its own.
 pub(super) struct Terminal {
     pub(super) child: Child,
+    input: File,
     output: Receiver<Vec<u8>>,
     /// What was written to it so far.
     pub(super) text: String,
@@ -41,8 +42,9 @@ impl Terminal {
         // It holds copies of the terminal's end, which would keep it open.
         drop(command);
         let (sender, output) = channel();
+        let mut master = File::from(master);
+        let input = master.try_clone().unwrap();
         std::thread::spawn(move || {
-            let mut master = File::from(master);
             let mut buffer = [0; 4096];
             // The other end being closed is an error on some systems.
             while let Ok(read @ 1..) = master.read(&mut buffer) {
@@ -51,7 +53,17 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, output, text: String::new() }
+        Terminal { child, input, output, text: String::new() }
+    }
+
+    /// Types on it.
+    pub(super) fn type_in(&mut self, text: &str) {
+        self.input.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Presses Ctrl-C.
+    pub(super) fn interrupt(&self) {
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
     /// Waits until the terminal shows this.
@@ -185,8 +197,7 @@ fn an_interrupt_leaves_the_terminal_clean() {
     let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "60s"];
     let mut terminal = Terminal::start(command(&arguments), 100, 50);
     terminal.wait_for("waiting for slow-1");
-    let id = Pid::from_child(&terminal.child);
-    rustix::process::kill_process(id, Signal::INT).unwrap();
+    terminal.interrupt();
     let (text, code) = terminal.end();
     assert_eq!(code, Some(130));
     assert!(text.ends_with("\r\x1b[K\x1b[0m"), "{text:?}");

@@ -5,9 +5,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
-use tempfile::TempDir;
+use taffrail_sim::{Cluster, Fault, Trouble};
 
+use super::served::Served;
 use super::{Answer, command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
@@ -16,14 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 const SOURCE: &str = "source.toolkit.fluxcd.io/v1";
 const ARGO: &str = "argoproj.io/v1alpha1";
-
-struct Served {
-    _runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    folder: TempDir,
-    kubeconfig: String,
-}
 
 fn definition(group: &str, version: &str, kind: &str, plural: &str, spec: Value) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -47,61 +39,49 @@ fn application_spec(is_old: bool) -> Value {
         "syncPolicy": {"type": "object", "properties": {"automated": automated}}}})
 }
 
-fn kustomization(name: &str) -> Value {
+pub(super) fn kustomization(name: &str) -> Value {
     json!({"apiVersion": FLUX, "kind": "Kustomization", "metadata": {"namespace": "flux-system", "name": name},
         "spec": {"path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
         "status": {"lastAppliedRevision": "main@sha1:1", "conditions": [
             {"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied revision: main@sha1:1"}]}})
 }
 
-fn served(names: &[&str]) -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in names {
-            let cluster = fleet.cluster(name).await.unwrap();
-            for namespace in ["flux-system", "argocd"] {
-                cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
-            }
-            let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-            for definition in [
-                definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations", anything()),
-                definition("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories", anything()),
-                definition("argoproj.io", "v1alpha1", "Application", "applications", application_spec(*name == "old")),
-            ] {
-                cluster.apply(definition).unwrap();
-            }
+pub(super) fn served(names: &[&str]) -> Served {
+    let served = Served::start(names, |name, cluster| {
+        for namespace in ["flux-system", "argocd"] {
             cluster
-                .apply(json!({"apiVersion": SOURCE, "kind": "GitRepository",
-                    "metadata": {"namespace": "flux-system", "name": "fleet"},
-                    "spec": {"url": "https://git.example.com/fleet"},
-                    "status": {"artifact": {"revision": "main@sha1:1"}}}))
+                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
                 .unwrap();
-            cluster.apply(kustomization("shop")).unwrap();
-            cluster
-                .apply(json!({"apiVersion": ARGO, "kind": "Application", "metadata": {"namespace": "argocd", "name": "api"},
-                    "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {"prune": true}},
-                        "source": {"repoURL": "https://git.example.com/deploy", "path": "api", "targetRevision": "main"}},
-                    "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"}}}))
-                .unwrap();
-            clusters.push(cluster);
         }
-        (fleet, clusters)
+        let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        for definition in [
+            definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations", anything()),
+            definition("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories", anything()),
+            definition(
+                "argoproj.io",
+                "v1alpha1",
+                "Application",
+                "applications",
+                application_spec(name == "old"),
+            ),
+        ] {
+            cluster.apply(definition).unwrap();
+        }
+        cluster
+            .apply(json!({"apiVersion": SOURCE, "kind": "GitRepository",
+                "metadata": {"namespace": "flux-system", "name": "fleet"},
+                "spec": {"url": "https://git.example.com/fleet"},
+                "status": {"artifact": {"revision": "main@sha1:1"}}}))
+            .unwrap();
+        cluster.apply(kustomization("shop")).unwrap();
+        cluster
+            .apply(json!({"apiVersion": ARGO, "kind": "Application", "metadata": {"namespace": "argocd", "name": "api"},
+                "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {"prune": true}},
+                    "source": {"repoURL": "https://git.example.com/deploy", "path": "api", "targetRevision": "main"}},
+                "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"}}}))
+            .unwrap();
     });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { _runtime: runtime, _fleet: fleet, clusters, folder, kubeconfig }
-}
-
-impl Served {
-    fn ask(&self, arguments: &[&str]) -> Answer {
-        let all =
-            [arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig, "--request-timeout", "30s"]];
-        taffrail(&all.concat(), "")
-    }
+    served.asked_with(&["--request-timeout", "30s"])
 }
 
 fn shop(cluster: &Cluster) -> Value {
@@ -358,6 +338,46 @@ fn suspended_apps_are_resumed() {
     });
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     assert!(answer.stdout.contains("ready after"), "{}", answer.stdout);
+}
+
+#[test]
+fn names_of_lists_are_taken_by_the_verbs_and_by_wait() {
+    let served = served(&["one", "two"]);
+    let names = taffrail(&served.all(&["get", "apps", "-o", "name"]), "").stdout;
+    let name = "two/flux-kustomization/flux-system/shop";
+    let lines: Vec<&str> = names.lines().collect();
+    assert_eq!(lines[2..], ["two/argo-application/argocd/api", name], "{names}");
+    let works = |words: &[&str]| {
+        let answer = served.ask(words);
+        assert_eq!(answer.code, 0, "{words:?}: {}{}", answer.stdout, answer.stderr);
+        assert!(!answer.stdout.contains(" in one"), "{words:?}: {}", answer.stdout);
+    };
+    let [one, two] = [&served.clusters[0], &served.clusters[1]];
+    works(&["reconcile", name, "--wait=false"]);
+    assert_eq!((requested(&shop(one)), requested(&shop(two)).is_some()), (None, true));
+    works(&["suspend", name]);
+    assert_eq!((&shop(one)["spec"]["suspend"], &shop(two)["spec"]["suspend"]), (&Value::Null, &json!(true)));
+    works(&["resume", name, "--wait=false"]);
+    assert_eq!((&shop(one)["spec"]["suspend"], &shop(two)["spec"]["suspend"]), (&Value::Null, &json!(false)));
+    for argo in ["two/argo-application/argocd/api", "argo-application/argocd/api"] {
+        works(&["suspend", argo, "--dry-run", "--cluster", "two"]);
+    }
+
+    let wait = |words: &[&str]| taffrail(&served.all(&[&["wait"], words].concat()), "");
+    // Nothing has to be heard of the other cluster.
+    served.runtime.block_on(async { one.trouble(Trouble::Unreachable) });
+    for name in [name, &format!("app/{name}"), "two/argo-application/argocd/api"] {
+        let answer = wait(&[name, "--timeout", "30s"]);
+        assert_eq!(answer.code, 0, "{name}: {}{}", answer.stdout, answer.stderr);
+    }
+    let gone = wait(&["two/flux-kustomization/flux-system/gone", "--for", "deleted", "--timeout", "30s"]);
+    assert_eq!(gone.code, 0, "{}{}", gone.stdout, gone.stderr);
+    let in_one = ["--context", "two", "--kubeconfig", &served.kubeconfig, "--timeout", "30s"];
+    let answer = taffrail(&[&["wait", "flux-kustomization/flux-system/shop"], &in_one[..]].concat(), "");
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let answer = wait(&["three/flux-kustomization/flux-system/shop", "--timeout", "5s"]);
+    assert_eq!(answer.code, 2, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stderr.contains("no cluster here is called 'three'"), "{}", answer.stderr);
 }
 
 #[test]

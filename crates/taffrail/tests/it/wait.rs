@@ -9,46 +9,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
-use tempfile::TempDir;
+use taffrail_sim::{Fault, Trouble};
 
+use super::served::Served;
 use super::{Answer, command, run, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Clusters and the kubeconfig that leads to them; no controllers, so that every status is one that a test wrote.
-struct Served {
-    runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    folder: TempDir,
-    kubeconfig: String,
-}
-
 fn served(names: &[&str]) -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in names {
-            let cluster = fleet.cluster(name).await.unwrap();
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
-            cluster.apply(namespace).unwrap();
-            clusters.push(cluster);
-        }
-        (fleet, clusters)
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { runtime, _fleet: fleet, clusters, folder, kubeconfig }
+    Served::start(names, |_, cluster| {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        cluster.apply(namespace).unwrap();
+    })
 }
 
 impl Served {
     fn arguments<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
-        [&["wait"], arguments, &["--all-contexts", "--kubeconfig", &self.kubeconfig]].concat()
+        self.all(&[&["wait"], arguments].concat())
     }
 
     /// Waits for the end.
@@ -56,7 +34,7 @@ impl Served {
         taffrail(&self.arguments(arguments), "")
     }
 
-    fn start(&self, arguments: &[&str]) -> Going {
+    fn waiting(&self, arguments: &[&str]) -> Going {
         let mut child =
             command(&self.arguments(arguments)).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -158,7 +136,7 @@ fn what_is_ready_is_ready_at_once_and_what_becomes_so_is_told() {
     );
 
     cluster.apply(deployment("web", 1)).unwrap();
-    let mut going = served.start(&["deploy", "web", "-n", "shop"]);
+    let mut going = served.waiting(&["deploy", "web", "-n", "shop"]);
     let line = going.until("deployment/web InProgress");
     assert!(line.contains("1/2"), "it says what it waits for: {line}");
     cluster.apply(deployment("web", 2)).unwrap();
@@ -170,7 +148,7 @@ fn what_is_ready_is_ready_at_once_and_what_becomes_so_is_told() {
 fn objects_and_kinds_that_are_not_there_yet_are_waited_for() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
-    let mut going = served.start(&["deploy/later", "widget/later", "-n", "shop", "--for", "exists"]);
+    let mut going = served.waiting(&["deploy/later", "widget/later", "-n", "shop", "--for", "exists"]);
     // Which is told first depends on who answers first.
     going.until(": ");
     going.until(": ");
@@ -240,7 +218,7 @@ fn each_condition_is_waited_for() {
             "deployment/web Met",
         ),
     ] {
-        let mut going = served.start(&[&arguments[..], &["-n", "shop", "--fail-fast=false"]].concat());
+        let mut going = served.waiting(&[&arguments[..], &["-n", "shop", "--fail-fast=false"]].concat());
         going.until(waiting);
         cluster.apply(then).unwrap();
         going.until(met);
@@ -292,7 +270,7 @@ fn what_is_gone_or_never_was_is_deleted() {
 
     cluster.apply(deployment("web", 2)).unwrap();
     cluster.apply(deployment("api", 2)).unwrap();
-    let mut going = served.start(&["deploy", "-l", "team=blue", "-n", "shop", "--for", "deleted"]);
+    let mut going = served.waiting(&["deploy", "-l", "team=blue", "-n", "shop", "--for", "deleted"]);
     going.until("deployment/web Waiting: it is there, and nobody deletes it");
     assert!(cluster.delete("apps/v1", "Deployment", "shop", "web"));
     going.until("deployment/web Met: it is gone");
@@ -301,7 +279,7 @@ fn what_is_gone_or_never_was_is_deleted() {
     assert_eq!(going.end(), Some(0));
 
     cluster.apply(map("replaced", "1")).unwrap();
-    let mut going = served.start(&["cm/replaced", "-n", "shop", "--for", "deleted"]);
+    let mut going = served.waiting(&["cm/replaced", "-n", "shop", "--for", "deleted"]);
     going.until("configmap/replaced Waiting");
     assert!(cluster.delete("v1", "ConfigMap", "shop", "replaced"));
     cluster.apply(map("replaced", "2")).unwrap();
@@ -315,7 +293,7 @@ fn it_ends_when_only_what_has_failed_is_left() {
     let cluster = &served.clusters[0];
     cluster.apply(stuck("web")).unwrap();
     cluster.apply(deployment("api", 1)).unwrap();
-    let mut going = served.start(&["deploy/web", "deploy/api", "-n", "shop"]);
+    let mut going = served.waiting(&["deploy/web", "deploy/api", "-n", "shop"]);
     going.until("deployment/web Failed");
     going.until("deployment/api InProgress");
     cluster.apply(deployment("api", 2)).unwrap();
@@ -331,7 +309,7 @@ fn all_must_be_so_at_once_and_stay_so() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(deployment("web", 2)).unwrap();
-    let mut going = served.start(&["deploy/web", "-n", "shop", "--stable-for", "2s", "-o", "jsonl"]);
+    let mut going = served.waiting(&["deploy/web", "-n", "shop", "--stable-for", "2s", "-o", "jsonl"]);
     going.until(r#""verdict":"Met""#);
     cluster.apply(deployment("web", 1)).unwrap();
     going.until(r#""verdict":"Waiting""#);
@@ -402,7 +380,7 @@ fn what_cannot_be_seen_is_neither_ready_nor_failed() {
     assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
     assert!(answer.stdout.contains("two deploy/web is Unknown"), "{}", answer.stdout);
 
-    let mut going = served.start(&["deploy/web", "-n", "shop"]);
+    let mut going = served.waiting(&["deploy/web", "-n", "shop"]);
     going.until("one deployment/web Ready");
     served.clusters[1].heal(away);
     going.until("2 of 2 ready");
@@ -447,7 +425,7 @@ fn files_selections_and_inventories_name_many() {
         answer.stdout
     );
 
-    let mut going = served.start(&[
+    let mut going = served.waiting(&[
         "deploy",
         "-l",
         "app in (web,late)",
@@ -468,7 +446,7 @@ fn apps_are_waited_for_at_a_revision() {
     const COMMIT: &str = "1e644628deb645c454f4db167e1041e95e2d0ba3";
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
-    let mut going = served.start(&["app/shop", "-n", "shop"]);
+    let mut going = served.waiting(&["app/shop", "-n", "shop"]);
     going.until("there is no such app yet");
     let web = |available: i64| {
         let mut web = deployment("web", available);
@@ -502,7 +480,7 @@ fn apps_are_waited_for_at_a_revision() {
     };
     cluster.apply(deployment("site", 1)).unwrap();
     cluster.apply(kustomization("main@sha1:0000000000000000000000000000000000000000")).unwrap();
-    let mut going = served.start(&["app/ks/shop/site", "--for", "revision=1e644628"]);
+    let mut going = served.waiting(&["app/ks/shop/site", "--for", "revision=1e644628"]);
     going.until("main@sha1:00000000 is applied, not 1e644628");
     cluster.apply(kustomization(&format!("main@sha1:{COMMIT}"))).unwrap();
     going.until("app/site InProgress");

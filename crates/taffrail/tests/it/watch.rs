@@ -6,22 +6,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fleet, Trouble};
-use tempfile::TempDir;
+use taffrail_sim::Trouble;
 
+use super::served::Served;
 use super::{command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Two clusters with an app each, and the kubeconfig that leads to them.
-struct Served {
-    runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    _folder: TempDir,
-    kubeconfig: String,
-}
 
 /// A Deployment of which so many of two replicas are available; nobody else writes its status.
 fn app(generation: i64, available: i64) -> Value {
@@ -34,25 +25,13 @@ fn app(generation: i64, available: i64) -> Value {
             "availableReplicas": available, "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
 }
 
+/// Two clusters with an app each.
 fn served() -> Served {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in ["one", "two"] {
-            let cluster = fleet.cluster(name).await.unwrap();
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
-            cluster.apply(namespace).unwrap();
-            cluster.apply(app(1, 2)).unwrap();
-            clusters.push(cluster);
-        }
-        (fleet, clusters)
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
-    let kubeconfig = path.to_str().unwrap().to_owned();
-    Served { runtime, _fleet: fleet, clusters, _folder: folder, kubeconfig }
+    Served::start(&["one", "two"], |_, cluster| {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        cluster.apply(namespace).unwrap();
+        cluster.apply(app(1, 2)).unwrap();
+    })
 }
 
 /// The first answer of `get clusters -w -o json` for somebody who may see nothing.
@@ -97,8 +76,8 @@ struct Going {
 
 impl Going {
     fn start(served: &Served, arguments: &[&str]) -> Going {
-        let all = [arguments, &["--all-contexts", "--kubeconfig", &served.kubeconfig]].concat();
-        let mut child = command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command(&served.all(arguments)).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {

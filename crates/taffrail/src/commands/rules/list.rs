@@ -90,7 +90,7 @@ fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
             }
             let wide = form == ListOutput::Wide;
             let header = vec!["GROUP", "KIND", "FROM", "BRANCHES", "SOURCE"];
-            let mut table = Table::new(answer::people(), header, if wide { None } else { screen() });
+            let mut table = Table::new(answer::people(), header, screen()).whole(wide);
             for item in items {
                 let branches = if item.branches == 0 { String::new() } else { item.branches.to_string() };
                 table.row(vec![

@@ -65,8 +65,10 @@ impl Printer {
                 if several {
                     header.insert(0, "CLUSTER");
                 }
-                let screen = if wide { None } else { crate::output::screen() };
-                Form::Table(Box::new(Table::new(Box::new(answer::people()), header, screen)), wide, several)
+                let out: Out = Box::new(answer::people());
+                let table = Table::new(out, header, crate::output::screen());
+                let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
+                Form::Table(Box::new(table), wide, several)
             }
             StatusOutput::Name => Form::Names(raw()),
             StatusOutput::Jsonl => Form::Lines(raw()),

@@ -32,7 +32,7 @@ something was never seen; 130 interrupted.")]
 pub(crate) struct WaitArguments {
     /// What is waited for: objects, all of a kind, apps.
     #[arg(
-        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, or group/Kind/namespace/name",
+        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, a name of `get apps -o name`, or group/Kind/namespace/name",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
     )]
     pub(crate) targets: Vec<String>,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey};
 
+use super::get::check_clusters;
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit, advise};
 use crate::output::printable;
@@ -111,6 +112,8 @@ impl Question {
         for complaint in &follow.fleet().complaints {
             complaint.print();
         }
+        let clusters = self.asked.apps.iter().filter_map(|app| app.cluster().map(str::to_owned));
+        check_clusters(&clusters.collect::<Vec<_>>(), follow.fleet())?;
         let members = follow.fleet().snapshots.len();
         let source = &view.source;
         let mut output =

@@ -83,6 +83,8 @@ impl Asked {
         for word in words {
             if let Some(name) = word.strip_prefix("app/") {
                 self.app(name)?;
+            } else if word.parse().is_ok_and(|query: AppQuery| query.is_full()) {
+                self.app(word)?;
             } else if let Ok(key) = word.parse() {
                 self.words.push(Word::Key(key));
             } else {
