@@ -1,6 +1,6 @@
 //! kpt: `ResourceGroup`, which holds what `kpt live apply` applied; Config Sync uses it as well.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use taffrail_status::Object;
 use taffrail_status::json::Value;
@@ -21,15 +21,9 @@ pub(super) const KIND: &str = "ResourceGroup";
 
 /// Reads the ResourceGroups of one cluster that are no inventory of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    let mut ids: HashMap<String, usize> = HashMap::new();
-    for observed in fleet.objects(home).of_kind(GROUP, KIND) {
-        *ids.entry(inventory_id(&observed.object)).or_default() += 1;
-    }
-    // Anyone can copy an id: one that several groups have tells nothing.
-    let is_sole = |id: &str| ids.get(id) == Some(&1);
     for observed in fleet.objects(home).of_kind(GROUP, KIND) {
         if !config_sync::owns(fleet, home, observed.key) {
-            let app = resource_group(home, &observed, is_sole, found);
+            let app = resource_group(home, &observed, found);
             found.apps.push(app);
         }
     }
@@ -40,14 +34,11 @@ fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
 
-fn resource_group(
-    home: usize,
-    observed: &Observed<'_>,
-    is_sole: impl Fn(&str) -> bool,
-    found: &mut Declarations,
-) -> Declaration {
+fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let mark = Some(inventory_id(object)).filter(|id| is_sole(id)).and_then(|id| Mark::of_inventory(&id));
+    // Anyone can give a group the id that objects elsewhere carry, while the group whose it is was deleted or is not shown. Only
+    // an id that begins with the namespace of the group is no other's.
+    let mark = Mark::of_inventory(&inventory_id(object)).filter(|mark| mark.is_bound_to(&key.namespace));
     let reconciling = Condition::find(object, "Reconciling");
     Declaration {
         home,
