@@ -199,7 +199,7 @@ fn a_cluster_that_is_not_verified_is_told_in_the_answer() {
     let row = unverified(&["get", "clusters", "-o", "json"]).json()["items"][0].clone();
     assert_eq!(row["verified"], false, "{row}");
     assert!(row["message"].as_str().unwrap().starts_with(why), "{row}");
-    let table = unverified(&["get", "clusters", "--columns", "name,message"]).stdout;
+    let table = unverified(&["get", "clusters", "--columns", "cluster,message"]).stdout;
     assert!(table.contains(why), "{table}");
     let report = unverified(&["trust", "-o", "json"]).json();
     let found = report["items"].as_array().unwrap().iter().find(|item| item["reason"] == "NotVerified");

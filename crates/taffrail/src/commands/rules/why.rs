@@ -122,9 +122,9 @@ fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
         return Some(
             "\n  An Argo CD delivers it. Views of apps ask the scripts in its argocd-cm too: in full where a ClusterRoleBinding\n  \
              gives its application controller a ClusterRole that may write everything (create, update, patch or * on all\n  \
-             apiGroups and resources), both can be read, and its ServiceAccount is not default; or where the setting\n  \
-             argocd: [NAMESPACE] names its namespace. Those of another cluster count in full where the setting\n  \
-             trusted-homes: [CLUSTER] names that.\n",
+             apiGroups and resources), both can be read, and its ServiceAccount is not default; or where\n  \
+             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count in full where\n  \
+             the setting trusted-homes: [CLUSTER] names that.\n",
         );
     }
     let of_flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
