@@ -190,6 +190,20 @@ impl Mark {
         }
     }
 
+    /// The Application that a mark of Argo CD names: its namespace where that is told, and its name where that was not cut.
+    pub(crate) fn application(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let is_whole = match self.tool {
+            Tool::Tracking => true,
+            Tool::Label(_) => self.name.chars().count() < LONGEST_LABEL,
+            _ => return None,
+        };
+        let (namespace, name) = match self.name.split_once('_') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, &*self.name),
+        };
+        Some((namespace, Some(name).filter(|_| is_whole)))
+    }
+
     /// The app that it names, as far as one can tell.
     pub(crate) fn app(&self) -> (Option<Delivery>, String) {
         let Mark { tool, namespace, name } = self;

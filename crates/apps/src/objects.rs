@@ -117,6 +117,11 @@ pub trait Objects: Send + Sync {
         None
     }
 
+    /// Why anybody may have answered for its server, if that was not verified.
+    fn unverified(&self) -> Option<&str> {
+        None
+    }
+
     /// The addresses by which other clusters name this one.
     fn servers(&self) -> &[String];
 

@@ -127,6 +127,7 @@ pub struct Snapshot {
     name: String,
     id: Option<ClusterId>,
     /// Whether it is the cluster of a name, where that was found out.
+    unverified: Option<String>,
     compared: HashMap<String, bool>,
     servers: Vec<String>,
     version: Option<String>,
@@ -152,6 +153,7 @@ impl Snapshot {
         Snapshot {
             name,
             id: None,
+            unverified: None,
             compared: HashMap::new(),
             servers: Vec::new(),
             version: None,
@@ -202,9 +204,19 @@ impl Snapshot {
         self.servers.push(server.into());
     }
 
+    /// Says that anybody may have answered for its server, and why.
+    pub fn set_unverified(&mut self, why: impl Into<String>) {
+        self.unverified = Some(why.into());
+    }
+
     /// Says whether it is the cluster `name`, which gives the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
         self.compared.insert(name.into(), is_same);
+    }
+
+    /// Forgets whether it is the cluster `name`.
+    pub fn forget_same_as(&mut self, name: &str) {
+        self.compared.remove(name);
     }
 
     /// Says that nobody knows when the objects were observed: the time that was given is a guess.
@@ -264,6 +276,17 @@ impl Snapshot {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
         let scope = Scope::Input(place.into());
         self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
+    }
+
+    /// Inserts an object that came as the answer to a read.
+    ///
+    /// # Errors
+    /// As [`Snapshot::insert`], and when it is another one than was asked for: a server may answer with anything.
+    pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
+        match is_answer_to(read, &document) {
+            true => self.insert(document, read.body),
+            false => Err(InsertError::NotAsked),
+        }
     }
 
     /// Keeps an object, which must say its `apiVersion` and `kind`. Of objects with one key the last counts,
@@ -357,11 +380,7 @@ impl Snapshot {
             Answer::Objects(documents) => {
                 let mut malformed = 0;
                 for document in documents {
-                    let inserted = match is_answer_to(read, &document) {
-                        true => self.insert(document, read.body),
-                        false => Err(InsertError::NotAsked),
-                    };
-                    let Err(error) = inserted else { continue };
+                    let Err(error) = self.insert_asked(read, document) else { continue };
                     malformed += 1;
                     if malformed <= MOST_MALFORMED {
                         let message = format!("{scope} holds {error}");
@@ -547,6 +566,10 @@ impl Objects for Snapshot {
 
     fn id(&self) -> Option<&ClusterId> {
         self.id.as_ref()
+    }
+
+    fn unverified(&self) -> Option<&str> {
+        self.unverified.as_deref()
     }
 
     fn is_same_as(&self, name: &str) -> Option<bool> {

@@ -170,7 +170,7 @@ fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> 
 }
 
 /// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.
-fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
+pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
     let key = ObjectKey::new("", "ConfigMap", argo, PARAMETERS);
     let Some(parameters) = whole(objects, &key) else { return false };
     let listed = parameters.object.text(&["data", "application.namespaces"]);

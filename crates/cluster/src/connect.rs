@@ -76,6 +76,7 @@ pub(crate) struct Shared {
     context: String,
     namespace: String,
     server: String,
+    unverified: Option<&'static str>,
     protocol: Protocol,
     connecting: Duration,
     compresses: bool,
@@ -158,6 +159,7 @@ impl Cluster {
                 context: context.name.clone(),
                 namespace: context.namespace.clone(),
                 server: context.server(),
+                unverified: context.unverified(),
                 protocol,
                 connecting: begun.elapsed(),
                 compresses: !context.config.disable_compression,
@@ -203,6 +205,11 @@ impl Cluster {
     /// The server's address.
     pub fn server(&self) -> &str {
         &self.shared.server
+    }
+
+    /// Why anybody may have answered for the server; see [`Context::unverified`].
+    pub fn unverified(&self) -> Option<&'static str> {
+        self.shared.unverified
     }
 
     /// The HTTP version in use.

@@ -363,7 +363,7 @@ impl Listing {
                 let index = self.objects.len() + self.malformed.len();
                 let is_other = only_asked && form == Form::Body && !is_of(item, resource);
                 let object = match is_other {
-                    true => Err("it is of another kind, which was not asked for".to_owned()),
+                    true => Err(OTHER_KIND.to_owned()),
                     false => owner.object(item, form),
                 };
                 match object {
@@ -381,8 +381,11 @@ impl Listing {
     }
 }
 
+/// What is wrong with an item that says so.
+pub(crate) const OTHER_KIND: &str = "it is of another kind, which was not asked for";
+
 /// Whether an item says nothing else of its kind than that it is the one of the resource.
-fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
+pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     item.members().into_iter().flatten().all(|(key, value)| match key.as_ref() {
         "kind" => value.is_str(&resource.kind),
         "apiVersion" => value

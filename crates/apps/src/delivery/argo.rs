@@ -14,7 +14,7 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
-use crate::objects::{Lookup, Observed};
+use crate::objects::{Lookup, Objects, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
@@ -170,17 +170,76 @@ fn application(
 /// label by which it tracks is told by settings beside Argo CD.
 fn claimant(fleet: &Fleet<'_>, home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
     let is_elsewhere = controller(object).is_some() || !homes.namespaces.contains(&key.namespace);
-    let beside = ObjectKey::new("", "ConfigMap", &*key.namespace, "argocd-cm");
-    let label = match fleet.objects(home).get(&beside) {
-        Lookup::Found(settings) if !is_elsewhere => {
-            text(settings.object.root(), &["data", "application.instanceLabelKey"])
-        }
-        _ => None,
+    let label = match is_elsewhere {
+        true => INSTANCE_LABEL.to_owned(),
+        false => instance_label(fleet.objects(home), &key.namespace),
     };
-    let label = label.filter(|label| label.parse::<super::AppLabel>().is_ok());
-    let label = label.as_deref().unwrap_or(INSTANCE_LABEL);
-    let marks = Mark::of_application(&key.namespace, &key.name, is_elsewhere, label);
+    let marks = Mark::of_application(&key.namespace, &key.name, is_elsewhere, &label);
     Claimant::in_namespace(home, &key.namespace, marks)
+}
+
+/// The label by which the Argo CD in a namespace tracks objects without a tracking id.
+fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
+    let settings = ObjectKey::new("", "ConfigMap", namespace, teachers::SETTINGS);
+    let told = match objects.get(&settings) {
+        Lookup::Found(settings) => text(settings.object.root(), &["data", "application.instanceLabelKey"]),
+        Lookup::Absent | Lookup::Unobserved(_) => None,
+    };
+    let told = told.filter(|label| label.parse::<super::AppLabel>().is_ok());
+    told.unwrap_or_else(|| INSTANCE_LABEL.to_owned())
+}
+
+/// The Applications of the Argo CD in the namespace `argo` that an object says it is of: the namespace of each, and its name
+/// unless a label holds only the start of it. They are to be looked at before [`argo_delivers`] can say anything.
+pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec<(String, Option<String>)> {
+    let label = instance_label(objects, argo);
+    let marks = Mark::all(&ObjectKey::of(object), object, &[&label]);
+    let named = marks
+        .iter()
+        .filter_map(Mark::application)
+        .map(|(namespace, name)| (namespace.unwrap_or(argo).to_owned(), name.map(str::to_owned)));
+    let can_be = |(namespace, name): &(String, Option<String>)| {
+        let name = name.as_deref().unwrap_or("any");
+        names::check(&ObjectKey::new(GROUP, "Application", &**namespace, name)).is_ok()
+    };
+    named.filter(can_be).collect()
+}
+
+/// Returns true where the Argo CD in the namespace `argo` delivers an object into its own cluster: an Application that it serves
+/// lists the object, and the object carries the mark of that Application.
+pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
+    let key = ObjectKey::of(object);
+    let label = instance_label(objects, argo);
+    let marks = Mark::all(&key, object, &[&label]);
+    let fleet = Fleet::new(&[objects]);
+    let mut found = Declarations::default();
+    let homes = Homes { namespaces: BTreeSet::from([argo.to_owned()]), is_trusted: false };
+    objects.of_kind(GROUP, "Application").any(|observed| {
+        let ObjectKey { namespace, name, .. } = observed.key;
+        let application = &observed.object;
+        let is_elsewhere = namespace != argo;
+        let own = Mark::of_application(namespace, name, is_elsewhere, &label);
+        own.iter().any(|mark| marks.contains(mark))
+            && controller(application).is_none_or(|controller| is_elsewhere && controller == argo)
+            && (!is_elsewhere || teachers::serves(objects, argo, namespace))
+            && lists(application, &key)
+            && place(&fleet, 0, application, &homes, &mut found) == Destination::Cluster(0)
+    })
+}
+
+/// Returns true where an Application says that it manages an object.
+fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
+    let mut resources = application.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten();
+    resources.any(|resource| {
+        let is = |field: &str, word: &str| match resource.get(field) {
+            Some(value) => value.is_str(word),
+            None => word.is_empty(),
+        };
+        is("group", &key.group)
+            && is("kind", &key.kind)
+            && is("namespace", &key.namespace)
+            && is("name", &key.name)
+    })
 }
 
 /// How many hooks of an operation are known.

@@ -1,7 +1,8 @@
 //! kpt: `ResourceGroup`, which holds what `kpt live apply` applied; Config Sync uses it as well.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use sha1::{Digest as _, Sha1};
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
@@ -21,15 +22,9 @@ pub(super) const KIND: &str = "ResourceGroup";
 
 /// Reads the ResourceGroups of one cluster that are no inventory of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    let mut ids: HashMap<String, usize> = HashMap::new();
-    for observed in fleet.objects(home).of_kind(GROUP, KIND) {
-        *ids.entry(inventory_id(&observed.object)).or_default() += 1;
-    }
-    // Anyone can copy an id: one that several groups have tells nothing.
-    let is_sole = |id: &str| ids.get(id) == Some(&1);
     for observed in fleet.objects(home).of_kind(GROUP, KIND) {
         if !config_sync::owns(fleet, home, observed.key) {
-            let app = resource_group(home, &observed, is_sole, found);
+            let app = resource_group(home, &observed, found);
             found.apps.push(app);
         }
     }
@@ -40,14 +35,23 @@ fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
 
-fn resource_group(
-    home: usize,
-    observed: &Observed<'_>,
-    is_sole: impl Fn(&str) -> bool,
-    found: &mut Declarations,
-) -> Declaration {
+/// Returns true for an id that `kpt live init` makes for a group: the SHA-1 of `<namespace>:<name>` and a time
+/// (`commands/live/init/cmdliveinit.go`, `generateID`).
+fn is_generated(id: &str, group: &ObjectKey) -> bool {
+    let Some((hash, _)) = id.split_once('-') else { return false };
+    let own = Sha1::digest(format!("{}:{}", group.namespace, group.name));
+    let digits = hash.as_bytes().chunks(2);
+    digits.len() == own.len()
+        && digits.zip(own).all(|(digits, byte)| digits == format!("{byte:02x}").as_bytes())
+}
+
+fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let mark = Some(inventory_id(object)).filter(|id| is_sole(id)).and_then(|id| Mark::of_inventory(&id));
+    // Anyone can give a group the id that objects elsewhere carry, while the group whose it is was deleted or is not shown. Only
+    // an id that is made of the group's own names is no other's.
+    let id = inventory_id(object);
+    let is_own = |mark: &Mark| mark.is_bound_to(&key.namespace) || is_generated(&id, key);
+    let mark = Mark::of_inventory(&id).filter(is_own);
     let reconciling = Condition::find(object, "Reconciling");
     Declaration {
         home,

@@ -24,6 +24,7 @@ use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
+pub use argo::{argo_delivers, argo_names};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 
 /// Where the objects of an app are.

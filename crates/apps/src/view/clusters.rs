@@ -66,6 +66,9 @@ pub struct ClusterRow {
     /// The name of another cluster that gives the same identity, though it is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_of: Option<String>,
+    /// Whether its server proved who it is; said only where it did not.
+    #[serde(skip_serializing_if = "is_true")]
+    pub verified: bool,
     /// The UID of its `kube-system` namespace; with its address where another cluster gives the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -210,10 +213,14 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         );
         message = if message.is_empty() { why } else { format!("{why}; {message}") };
     }
+    if let Some(why) = objects.unverified() {
+        message = if message.is_empty() { why.to_owned() } else { format!("{why}; {message}") };
+    }
     ClusterRow {
         name: objects.name().to_owned(),
         aliases: member.aliases.clone(),
         twin_of: member.twin_of.clone(),
+        verified: objects.unverified().is_none(),
         id: member.identity(),
         version: objects.version().map(str::to_owned),
         status: status.as_str(),
@@ -227,6 +234,11 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         freshness: objects.freshness().into(),
         reading: objects.reading().map(ReadingView::from),
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_true(is_it: &bool) -> bool {
+    *is_it
 }
 
 /// Whether apps may be there that nobody was let see.

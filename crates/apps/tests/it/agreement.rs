@@ -258,11 +258,15 @@ fn what_is_in_no_namespace_is_tracked_whatever_namespace_is_written() {
 #[test]
 fn a_resource_group_takes_what_its_inventory_owns() {
     let of = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
-    check(&[of("i-1"), group("tenant", "all", "i-1")], &["kpt tenant/all: web"]);
-    for other in [settings(), of("i-2"), of("")] {
-        check(&[other, group("tenant", "all", "i-1")], &["label shop/web: web", "kpt tenant/all: web?"]);
+    check(&[of("team_all"), group("team", "all", "team_all")], &["kpt team/all: web"]);
+    for other in [settings(), of("team_other"), of("")] {
+        check(&[other, group("team", "all", "team_all")], &["label shop/web: web", "kpt team/all: web?"]);
     }
     check(&[of(""), group("tenant", "all", "")], &["label shop/web: web", "kpt tenant/all: web?"]);
+    // kpt itself makes one of a hash of namespace and name, and the time.
+    let made = "c431b4ed4c76d8718be0a2aece64ae98a0ac8d2c-1770714000000000000";
+    check(&[of(made), group("team", "all", made)], &["kpt team/all: web"]);
+    check(&[of(made), group("tenant", "all", made)], &["label shop/web: web", "kpt tenant/all: web?"]);
 }
 
 #[test]
@@ -572,6 +576,45 @@ fn a_foreign_release_is_not_hidden_by_what_its_tenant_marked() {
         let list = apps_of(&holding("prod", &[stored.clone(), given.clone(), forged]));
         let row = list.apps.iter().find(|app| app.app.name == "web").expect("the row of the release");
         assert_eq!(row.health, Status::NotFound, "{entries}");
+    }
+}
+
+#[test]
+fn who_copies_the_id_of_an_inventory_that_is_not_there_takes_nothing() {
+    let of = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
+    for id in ["i-1", "apps_all", "config-management-system_root-sync"] {
+        check(&[of(id), group("tenant", "copy", id)], &["label shop/web: web", "kpt tenant/copy: web?"]);
+    }
+    // What comes and goes needs no list of objects to be taken by a mark that counts.
+    let mut job = of("apps_all");
+    job["apiVersion"] = json!("batch/v1");
+    job["kind"] = json!("Job");
+    let mut empty = group("tenant", "copy", "apps_all");
+    empty["spec"]["resources"] = json!([]);
+    check(&[job, empty], &["label shop/web: web", "kpt tenant/copy: "]);
+    let list = apps_of(&holding("prod", &[of("i-1"), group("tenant", "copy", "i-1")]));
+    let problem = list.apps.iter().find(|app| app.app.namespace == "tenant").unwrap().problem();
+    assert!(problem.is_some_and(|problem| problem.message.contains("unconfirmed")), "{problem:?}");
+}
+
+#[test]
+fn a_mark_by_which_nothing_claims_makes_no_row_and_takes_none() {
+    let of = |kind: (&str, &str), label: bool| {
+        let mut object = marked("annotations", &[("taffrail.dev/set", "shop_all"), ("helm.sh/hook", "test")]);
+        object["apiVersion"] = json!(kind.0);
+        object["kind"] = json!(kind.1);
+        if !label {
+            object["metadata"]["labels"] = json!({});
+        }
+        object
+    };
+    for kind in [("v1", "ConfigMap"), ("v1", "Pod"), ("batch/v1", "Job"), ("apps/v1", "Deployment")] {
+        check(&[of(kind, true)], &["label shop/web: web"]);
+        check(&[of(kind, false)], &[]);
+        check(
+            &[of(kind, true), kustomization("shop", &[])],
+            &["flux-kustomization shop/all: ", "label shop/web: web"],
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use taffrail_status::{Object, ObjectError};
 
 use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;
-use crate::read::{Form, MalformedItem, WHOLE, name_of};
+use crate::read::{Form, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of};
 
 /// What happened to an object, or to the scope.
 #[derive(Debug)]
@@ -147,6 +147,9 @@ impl Batch {
         let cut = || root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"));
         if scope.form == Form::Metadata && !known_form && !cut() {
             return Err(WHOLE.to_owned());
+        }
+        if scope.form == Form::Body && !is_of(root, &scope.resource) {
+            return Err(OTHER_KIND.to_owned());
         }
         let object = Object::typed(root, &self.followed.api_version, &scope.resource.kind);
         let object = object.map_err(|error: ObjectError| format!("it {error}"))?;

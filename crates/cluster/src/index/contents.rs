@@ -242,6 +242,11 @@ impl Contents {
         self.object(self.place_of(group, kind, namespace, name)?)
     }
 
+    /// The UID that a text stands for in this index.
+    pub fn uid(&self, text: &str) -> Uid {
+        Uid::new(text, self.seed)
+    }
+
     /// The object of a UID. Of twins, which have the same, the one whose group and kind come first.
     pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
         self.object(self.place_of_uid(uid)?)

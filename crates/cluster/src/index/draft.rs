@@ -107,7 +107,7 @@ pub(super) fn read<'a>(
     let member = |key: &str| object.metadata().and_then(|metadata| metadata.get(key));
     let text = |key: &str| member(key).and_then(Value::as_str).unwrap_or_default();
     let uid_text = text("uid");
-    let uid = Uid::new(&uid_text);
+    let uid = Uid::new(&uid_text, seed);
     let mut flags = 0;
     let mut set = |flag: u8, is_set: bool| flags |= if is_set { flag } else { 0 };
     let has_odd_uid = !uid.is_none() && !uid.is_said_by(&uid_text);
@@ -202,7 +202,7 @@ fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Se
     let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
     for reference in references.into_iter().flatten() {
         let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mut uid = Uid::new(&text("uid"));
+        let mut uid = Uid::new(&text("uid"), seed);
         let is_controller = reference.get("controller").and_then(Value::as_bool) == Some(true);
         let mut relation = Relation::Owner;
         if uid.is_none() {
@@ -247,7 +247,7 @@ fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: 
         ("", "Secret") => {
             let account = annotation("kubernetes.io/service-account.name").filter(|name| !name.is_empty())?;
             match annotation("kubernetes.io/service-account.uid").filter(|uid| !uid.is_empty()) {
-                Some(uid) => Some(Uid::new(&uid)),
+                Some(uid) => Some(Uid::new(&uid, seed)),
                 None => Some(named(seed, "", "ServiceAccount", &namespace, &account)),
             }
         }

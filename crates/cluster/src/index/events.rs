@@ -147,7 +147,7 @@ impl EventsOwner {
             key,
             about,
             namespace: text(&regarding.namespace),
-            uid: Uid::new(&regarding.uid),
+            uid: Uid::new(&regarding.uid, seed),
             reason: text(&event.reason),
             message: text(&event.message),
             count: event.count,

@@ -231,12 +231,12 @@ impl Evidence for IndexEvidence<'_> {
     }
 
     fn owned(&self, uid: &str) -> Listing<'_> {
-        let dependents = self.contents.dependents_of(Uid::new(uid));
+        let dependents = self.contents.dependents_of(self.contents.uid(uid));
         self.objects(dependents.filter(|(_, how)| *how == Relation::Controller).map(|(place, _)| place))
     }
 
     fn dependents(&self, uid: &str) -> Listing<'_> {
-        let dependents = self.contents.dependents_of(Uid::new(uid));
+        let dependents = self.contents.dependents_of(self.contents.uid(uid));
         self.objects(dependents.filter(|(_, how)| *how != Relation::Inferred).map(|(place, _)| place))
     }
 
@@ -267,7 +267,7 @@ impl Evidence for IndexEvidence<'_> {
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
-        let uid = Uid::new(&about.text(&["metadata", "uid"]));
+        let uid = self.contents.uid(&about.text(&["metadata", "uid"]));
         let (seed, events) = (self.contents.seed, &self.contents.events);
         events.about(seed, about.kind(), &about.namespace(), &about.name(), uid)
     }

@@ -561,8 +561,8 @@ fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {
         let Some(target) = endpoint.get("targetRef").filter(|target| !target.is_null()) else { continue };
         let text = target.get("uid").and_then(Value::as_str)?;
-        let uid = Uid::new(&text);
-        if !uid.is_said_by(&text) || !target.get("kind")?.is_str("Pod") {
+        let uid = Uid::of_uuid(&text)?;
+        if !target.get("kind")?.is_str("Pod") {
             return None;
         }
         targets.push(uid);

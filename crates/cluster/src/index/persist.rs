@@ -24,7 +24,7 @@ use crate::ApiResource;
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
 /// The version of the format; whatever else is read is refused.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_status::{Status, Verdict};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::pool::NONE;
+use super::table::Seed;
 
 /// Names an object of an index as long as it is there.
 ///
@@ -33,7 +32,8 @@ impl Handle {
     }
 }
 
-/// A UID in 128 bits: those of the UUID, or a hash of a text that is none.
+/// A UID in 128 bits: those of the UUID, or a hash of a text that is none. Each index hashes such texts in a way of its own, so
+/// that nobody can make two of them that are one; a UID of one index says nothing in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 // Two halves: a number of 128 bits wants places that are multiples of its size.
 pub struct Uid([u64; 2]);
@@ -42,13 +42,18 @@ impl Uid {
     /// Of an object that has none.
     pub const NONE: Uid = Uid([0; 2]);
 
-    /// The UID that `text` stands for.
-    pub fn new(text: &str) -> Uid {
-        match uuid(text.as_bytes()) {
-            Some(bits) => Uid::of_bits(bits),
+    /// The UID that `text` stands for in the index of this seed.
+    pub(super) fn new(text: &str, seed: Seed) -> Uid {
+        match Uid::of_uuid(text) {
+            Some(uid) => uid,
             None if text.is_empty() => Uid::NONE,
-            None => Uid::of_bits(xxh3_128(text.as_bytes()) | 1),
+            None => Uid::of_bits(seed.words(&["uid", text]) | 1),
         }
+    }
+
+    /// The UID that `text` spells, if it is a UUID.
+    pub(super) fn of_uuid(text: &str) -> Option<Uid> {
+        uuid(text.as_bytes()).map(Uid::of_bits)
     }
 
     /// Whether there is none.
@@ -58,7 +63,7 @@ impl Uid {
 
     /// Whether `text` can be told from the bits.
     pub(super) fn is_said_by(self, text: &str) -> bool {
-        uuid(text.as_bytes()) == Some(self.bits())
+        Uid::of_uuid(text) == Some(self)
     }
 
     pub(super) fn of_bits(bits: u128) -> Uid {
@@ -97,14 +102,6 @@ impl fmt::Display for Uid {
         let part = |from: u32, bits: u32| (self.bits() >> (128 - from - bits)) & ((1 << bits) - 1);
         let [a, b, c, d, e] = [part(0, 32), part(32, 16), part(48, 16), part(64, 16), part(80, 48)];
         write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
-    }
-}
-
-impl FromStr for Uid {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Uid, Self::Err> {
-        Ok(Uid::new(text))
     }
 }
 
@@ -314,14 +311,16 @@ mod tests {
     #[test]
     fn uids_are_bits_where_they_are_uuids() {
         let text = "0b6e0a2c-1f0d-4a6e-9b0c-00ff00ff00ff";
-        let uid = Uid::new(text);
+        let seed = Seed::random();
+        let uid = Uid::new(text, seed);
         assert_eq!((uid.to_string(), uid.is_said_by(text)), (text.to_owned(), true));
         for odd in ["u-web", "0B6E0A2C-1F0D-4A6E-9B0C-00FF00FF00FF", "00000000-0000-0000-0000-000000000000"] {
-            let odd_uid = Uid::new(odd);
+            let odd_uid = Uid::new(odd, seed);
             assert!(!odd_uid.is_none() && !odd_uid.is_said_by(odd) && odd_uid != uid, "{odd}");
-            assert_eq!(Uid::new(odd), odd_uid);
+            assert_eq!(Uid::new(odd, seed), odd_uid);
+            assert_ne!(Uid::new(odd, Seed::of_number(seed.number() ^ 1)), odd_uid);
         }
-        assert!(Uid::new("").is_none());
+        assert!(Uid::new("", seed).is_none());
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl Context {
         format!("{}://{}{path}", url.scheme_str().unwrap_or("https"), host.unwrap_or_default())
     }
 
+    /// Why anybody may answer for the server, in a few words; nothing where it is verified, or is this machine.
+    pub fn unverified(&self) -> Option<&'static str> {
+        Some(self.warning()?.split(':').next().unwrap_or_default())
+    }
+
     /// What may be wrong with all that the server says, where its certificate is not verified or it has none.
     pub fn warning(&self) -> Option<&'static str> {
         match self.config.cluster_url.scheme_str() {

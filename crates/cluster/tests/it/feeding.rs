@@ -11,6 +11,8 @@ use taffrail_cluster::{
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::json::Parser;
 
+use super::server::{self, Reply, Server};
+
 /// Long enough for a busy machine; nothing waits for it that works.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -480,4 +482,33 @@ async fn many_watches_share_few_connections() {
         .await;
     // 90 streams each, and the one for lists and probes.
     assert_eq!(reader.feeds.cluster().connections(), 4);
+}
+
+#[tokio::test]
+async fn items_of_another_kind_are_malformed_in_lists_and_in_watches() {
+    const LIST: &str = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[
+        {"metadata":{"name":"plain","namespace":"shop"}},
+        {"kind":"Secret","apiVersion":"v1","metadata":{"name":"listed","namespace":"shop"}},
+        {"kind":"ConfigMap","apiVersion":"example.com/v1","metadata":{"name":"of-others","namespace":"shop"}}]}"#;
+    const EVENTS: &str = concat!(
+        r#"{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"new","namespace":"shop","resourceVersion":"11"}}}"#,
+        "\n",
+        r#"{"type":"ADDED","object":{"kind":"Secret","apiVersion":"v1","metadata":{"name":"watched","namespace":"shop","resourceVersion":"12"}}}"#,
+        "\n",
+    );
+    let server = Server::start(|seen| match seen.query.contains("watch=") {
+        true => Reply::Stuck(EVENTS),
+        false => Reply::json(200, LIST),
+    })
+    .await;
+    let context = server::context(&format!("server: {}", server.url()), "");
+    let mut reader = Reader::as_of(context, settings(Lists::Pages)).await;
+    reader.feeds.follow(in_shop());
+    reader.until("told of all", |known| known.malformed.len() >= 3 && known.objects.len() >= 2).await;
+    assert_eq!(reader.names(), ["shop/new", "shop/plain"]);
+    assert!(
+        reader.known.malformed.iter().all(|why| why.contains("of another kind")),
+        "{:?}",
+        reader.known.malformed
+    );
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_cluster::ApiResource;
 use taffrail_cluster::index::{
-    Applied, Aspects, Contents, Form, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal, Uid,
+    Applied, Aspects, Contents, Form, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal,
 };
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status};
@@ -113,7 +113,7 @@ fn an_object_is_found_by_everything_that_is_known_of_it() {
     let mut found = vec![
         snapshot.get(handle).unwrap(),
         snapshot.find("", "Pod", "shop", "web-1").unwrap(),
-        snapshot.find_uid(Uid::new(&uid(7))).unwrap(),
+        snapshot.find_uid(snapshot.uid(&uid(7))).unwrap(),
     ];
     found.extend(snapshot.of_kind(kind, None));
     found.extend(snapshot.of_kind(kind, Some("shop")));
@@ -131,14 +131,14 @@ fn an_object_is_found_by_everything_that_is_known_of_it() {
     assert_eq!(own.annotations().collect::<Vec<_>>(), [("note", "n")]);
     assert_eq!((own.status(), own.message(), own.rule()), (Status::Current, "Pod is Ready", "builtin/Pod"));
     assert_eq!((own.marks().collect::<Vec<_>>(), own.body()), (vec!["web"], None));
-    assert_eq!(own.owners().map(|(uid, _)| uid).collect::<Vec<_>>(), [Uid::new(&uid(3))]);
+    assert_eq!(own.owners().map(|(uid, _)| uid).collect::<Vec<_>>(), [snapshot.uid(&uid(3))]);
     assert_eq!(snapshot.marks().collect::<Vec<_>>(), [("web", 1)]);
     assert_eq!(snapshot.counts().get(Status::Current), 1);
     assert_eq!(snapshot.counts_of_kind(kind, Some("shop")).total(), 1);
     // Nothing of that is elsewhere.
     assert_eq!(snapshot.of_kind(kind, Some("other")).count(), 0);
     assert!(snapshot.find("apps", "Pod", "shop", "web-1").is_none());
-    assert!(snapshot.find_uid(Uid::new(&uid(3))).is_none());
+    assert!(snapshot.find_uid(snapshot.uid(&uid(3))).is_none());
 }
 
 #[test]
@@ -318,7 +318,7 @@ impl Model {
             assert_eq!(found.handle(), *handle);
             assert_eq!((found.name(), found.namespace()), (name.as_str(), namespace.as_str()));
             let uid = object["metadata"]["uid"].as_str().unwrap();
-            assert_eq!(contents.find_uid(Uid::new(uid)).unwrap().handle(), *handle);
+            assert_eq!(contents.find_uid(contents.uid(uid)).unwrap().handle(), *handle);
             by_kind.entry((kind, namespace)).or_default().insert(name);
             *by_namespace.entry(namespace).or_default() += 1;
             if let Some(owner) = object["metadata"]["ownerReferences"][0]["uid"].as_str() {
@@ -340,7 +340,7 @@ impl Model {
             assert_eq!(contents.in_namespace(namespace).count(), count);
         }
         for (uid, children) in by_owner {
-            if let Some(owner) = contents.find_uid(Uid::new(uid)) {
+            if let Some(owner) = contents.find_uid(contents.uid(uid)) {
                 let found: BTreeSet<_> =
                     contents.children(owner.handle()).map(|child| child.uid().to_string()).collect();
                 let expected: BTreeSet<_> = children.into_iter().map(str::to_owned).collect();

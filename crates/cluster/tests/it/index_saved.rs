@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::json;
-use taffrail_cluster::index::{
-    Form, Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, Uid, save,
-};
+use taffrail_cluster::index::{Form, Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
 use taffrail_status::Status;
 use taffrail_status::assess::ObjectName;
 
@@ -133,7 +131,7 @@ fn what_is_reopened_shows_what_was_saved_and_is_stale() {
     let now = index.publish(later);
     assert_eq!(now.scope(pods, "shop").state, ScopeState::Live);
     assert!(now.find("", "Pod", "shop", "bare").is_none());
-    assert!(now.find_uid(Uid::new("u-5")).is_none());
+    assert!(now.find_uid(now.uid("u-5")).is_none());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use taffrail_apps::{
 use taffrail_cluster::Cluster;
 
 use super::live::{self, Failure, Live, Member};
+use super::sameness;
 use crate::ruling::Judging;
 
 /// Clusters, with what was last read of each.
@@ -20,6 +21,8 @@ pub(crate) struct Held {
     rules: Judging,
     timeout: Duration,
     members: Vec<Kept>,
+    /// Whether clusters that give one identity are one: the place of the later one, and of the earlier one.
+    compared: BTreeMap<(usize, usize), bool>,
 }
 
 struct Kept {
@@ -38,15 +41,22 @@ impl Held {
                 .lost(Failure { reason: "NotRead".to_owned(), message: "it was not read yet".to_owned() });
             Kept { live: Live::new(member, timeout), cluster: None, snapshot }
         };
-        Held { asked, rules, timeout, members: members.into_iter().map(kept).collect() }
+        Held {
+            asked,
+            rules,
+            timeout,
+            members: members.into_iter().map(kept).collect(),
+            compared: BTreeMap::new(),
+        }
     }
 
     /// Reads those among the clusters anew that `wanted` names by their place, all at once; then of all what the apps of
     /// others deliver into them.
     pub(crate) async fn read(&mut self, wanted: impl Fn(usize) -> bool, now: Timestamp) {
-        let Held { asked, rules, members, .. } = self;
+        let Held { asked, rules, members, compared, .. } = self;
         let reads = members.iter_mut().enumerate().filter(|(place, _)| wanted(*place));
         join_all(reads.map(|(_, kept)| kept.read(asked, now, rules))).await;
+        compare(members, compared, self.timeout).await;
         if !asked.follow {
             return;
         }
@@ -71,6 +81,27 @@ impl Held {
     /// The clusters, as views take them.
     pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
         self.members.iter().map(|kept| &kept.snapshot as &dyn Objects).collect()
+    }
+}
+
+/// Finds out whether clusters that give one identity are one. That is asked again when one of them did not answer: another may
+/// answer in its place.
+async fn compare(members: &mut [Kept], compared: &mut BTreeMap<(usize, usize), bool>, timeout: Duration) {
+    let answers = |at: usize| members.get(at).is_some_and(|kept| kept.cluster.is_some());
+    compared.retain(|(place, before), _| answers(*place) && answers(*before));
+    let snapshots: Vec<&Snapshot> = members.iter().map(|kept| &kept.snapshot).collect();
+    for (place, before) in sameness::pairs(&snapshots) {
+        let cluster = |at: usize| Some(members.get(at)?.cluster.as_ref()?.with_timeout(timeout));
+        let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
+        if !compared.contains_key(&(place, before))
+            && let Some(is_same) = sameness::compare(&one, &other).await
+        {
+            compared.insert((place, before), is_same);
+        }
+    }
+    for ((place, before), is_same) in &*compared {
+        let name = members[*before].snapshot.name().to_owned();
+        members[*place].snapshot.set_same_as(name, *is_same);
     }
 }
 

@@ -62,6 +62,9 @@ impl Member {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         if let Ok(context) = &self.context {
             snapshot.add_server(context.server());
+            if let Some(why) = context.unverified() {
+                snapshot.set_unverified(why);
+            }
         }
         snapshot
     }
@@ -298,7 +301,8 @@ pub(super) fn fleet(
     };
     let lives = finish(&runtime, members.into_iter().map(first).collect());
     let lives = lives.and_then(|mut lives| {
-        for (place, before) in sameness::pairs(&lives) {
+        let snapshots: Vec<&Snapshot> = lives.iter().map(|(snapshot, _)| snapshot).collect();
+        for (place, before) in sameness::pairs(&snapshots) {
             let (Some((_, Some(one))), Some((_, Some(other)))) = (lives.get(before), lives.get(place)) else {
                 continue;
             };
@@ -383,6 +387,16 @@ impl Live {
     }
 }
 
+/// A snapshot of a cluster that answers; nothing was read of it yet.
+pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
+    let mut snapshot = Snapshot::live(name, now);
+    snapshot.add_server(cluster.server());
+    if let Some(why) = cluster.unverified() {
+        snapshot.set_unverified(why);
+    }
+    snapshot
+}
+
 /// Reads all that is needed to show the apps of a cluster; a failure where it does not answer at all.
 pub(super) async fn read(
     name: &str,
@@ -391,8 +405,7 @@ pub(super) async fn read(
     now: Timestamp,
     rules: &dyn Rules,
 ) -> Result<Snapshot, Failure> {
-    let mut snapshot = Snapshot::live(name, now);
-    snapshot.add_server(cluster.server());
+    let mut snapshot = begun(name, cluster, now);
 
     // What declares apps has well-known names: it is asked for before discovery says that it is there.
     let reads = next_reads(&snapshot, asked, rules);

@@ -26,7 +26,7 @@ use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
 pub(crate) use held::Held;
-pub(crate) use live::{Asking, Failure, Live, Members, More, catalog, contexts, each, go_on, members};
+pub(crate) use live::{Asking, Failure, Live, Members, More, begun, catalog, contexts, each, go_on, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;

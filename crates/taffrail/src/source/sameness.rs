@@ -15,13 +15,11 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The places of two clusters that give one identity at different addresses, the later one first.
-pub(super) fn pairs(lives: &[(Snapshot, Option<Cluster>)]) -> Vec<(usize, usize)> {
+pub(super) fn pairs(snapshots: &[&Snapshot]) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    for (place, (snapshot, _)) in lives.iter().enumerate() {
-        let twin = |(other, _): &(Snapshot, Option<Cluster>)| {
-            other.id() == snapshot.id() && other.servers() != snapshot.servers()
-        };
-        let before = lives.iter().take(place).position(twin).filter(|_| snapshot.id().is_some());
+    for (place, snapshot) in snapshots.iter().enumerate() {
+        let twin = |other: &&Snapshot| other.id() == snapshot.id() && other.servers() != snapshot.servers();
+        let before = snapshots.iter().take(place).position(twin).filter(|_| snapshot.id().is_some());
         pairs.extend(before.map(|before| (place, before)));
     }
     pairs

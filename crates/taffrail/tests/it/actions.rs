@@ -279,6 +279,29 @@ fn binding(cluster: &Cluster, namespace: &str) {
         .unwrap();
 }
 
+/// Has the Argo CD of a namespace deliver the Deployment: an Application there lists it, and it carries the mark.
+fn delivered(cluster: &Cluster, namespace: &str) {
+    cluster.apply(application(namespace, "shop")).unwrap();
+    cluster.apply(marked("shop")).unwrap();
+}
+
+/// An Application that lists the Deployment.
+fn application(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
+        "status": {"resources": [{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop",
+            "name": "web", "status": "Synced"}]}})
+}
+
+/// The Deployment as Argo CD marks it for an app.
+fn marked(app: &str) -> Value {
+    let mut object = deployment();
+    let id = format!("{app}:apps/Deployment:shop/web");
+    object["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-id": id});
+    object
+}
+
 /// An action that does what a script of Lua says.
 fn action(script: &str) -> String {
     let script = script.replace('\n', "\n    ");
@@ -294,6 +317,7 @@ fn painted(script: &str) -> Served {
     config_map(cluster, "gitops", "argocd-cm", &action(script));
     controller(cluster, "gitops");
     binding(cluster, "gitops");
+    delivered(cluster, "gitops");
     served
 }
 
@@ -331,6 +355,7 @@ definitions:
     // A tenant makes all this in a namespace of its own.
     config_map(cluster, "tenant", "argocd-cm", of_cluster);
     config_map(cluster, "tenant", "mine", of_cluster);
+    cluster.apply(application("tenant", "shop")).unwrap();
     controller(cluster, "tenant");
     let answer = ask();
     assert_eq!(names(&answer), without);
@@ -342,6 +367,7 @@ definitions:
     // That of the cluster's people is labelled or not, and is known by its rights.
     config_map(cluster, "gitops", "argocd-cm", of_cluster);
     controller(cluster, "gitops");
+    delivered(cluster, "gitops");
     assert_eq!(names(&ask()), without);
     binding(cluster, "gitops");
     let all = [&without[..], &["cluster/paint cluster", "cluster/restart cluster"]].concat();
@@ -372,6 +398,7 @@ definitions:
 fn the_settings_make_an_argo_cd_known() {
     let served = served(&["one"]);
     config_map(&served.clusters[0], "gitops", "argocd-cm", &action("return obj"));
+    delivered(&served.clusters[0], "gitops");
     let file = served.folder.path().join("config.yaml");
     let file = |text: &str| {
         fs::write(&file, text).unwrap();
@@ -381,6 +408,64 @@ fn the_settings_make_an_argo_cd_known() {
     let has = |answer: &Answer| names(answer).contains(&"cluster/paint cluster".to_owned());
     assert!(!has(&ask(&file("argocd: [argocd]"))));
     assert!(has(&ask(&file("argocd: [gitops]"))));
+}
+
+#[test]
+fn a_cluster_s_action_is_for_what_its_argo_cd_delivers() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let paint = "obj.metadata.annotations['colour'] = 'red'\nreturn obj";
+    config_map(cluster, "gitops", "argocd-cm", &action(paint));
+    controller(cluster, "gitops");
+    binding(cluster, "gitops");
+    let ask = || served.ask(&["actions", "deploy/web", "-o", "json"]);
+    let is_offered = || names(&ask()).contains(&"cluster/paint cluster".to_owned());
+    let refused = |why: &str| {
+        assert!(!is_offered(), "{why}");
+        let before = cluster.resource_version();
+        let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
+        assert_eq!(answer.code, 2, "{why}: {}{}", answer.stdout, answer.stderr);
+        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD delivers; \
+                    Deployment shop/web in one is not of that";
+        assert!(answer.stderr.contains(says), "{why}: {}", answer.stderr);
+        assert!(answer.stderr.contains("argocd.argoproj.io/tracking-id"), "{why}: {}", answer.stderr);
+        assert_eq!(cluster.resource_version(), before, "{why}");
+    };
+    refused("nothing says that it is delivered");
+    cluster.apply(application("gitops", "shop")).unwrap();
+    refused("it carries no mark");
+    cluster.apply(marked("stage")).unwrap();
+    refused("the mark names another Application");
+    let mut lists_another = application("gitops", "stage");
+    lists_another["status"]["resources"][0]["name"] = json!("api");
+    cluster.apply(lists_another).unwrap();
+    refused("the Application that the mark names lists something else");
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})).unwrap();
+    cluster.apply(application("tenant", "web")).unwrap();
+    cluster.apply(marked("tenant_web")).unwrap();
+    refused("its Argo CD does not serve that namespace");
+    let mut elsewhere = application("gitops", "far");
+    elsewhere["spec"]["destination"]["server"] = json!("https://far.example.com");
+    cluster.apply(elsewhere).unwrap();
+    cluster.apply(marked("far")).unwrap();
+    refused("the Application delivers to another cluster");
+
+    cluster.apply(marked("shop")).unwrap();
+    assert!(is_offered(), "{}", ask().stderr);
+    let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(web(cluster)["metadata"]["annotations"]["colour"], "red");
+    let mut labelled = deployment();
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+    cluster.apply(labelled).unwrap();
+    assert!(is_offered(), "tracked by label: {}", ask().stderr);
+    cluster
+        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": "gitops", "name": "argocd-cmd-params-cm"},
+            "data": {"application.namespaces": "ten*"}}))
+        .unwrap();
+    cluster.apply(marked("tenant_web")).unwrap();
+    assert!(is_offered(), "its Argo CD serves that namespace: {}", ask().stderr);
 }
 
 #[test]

@@ -183,3 +183,32 @@ fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer(
     let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);
 }
+
+/// The answer about a cluster whose certificate is not verified, and which does not answer.
+pub(super) fn unverified(arguments: &[&str]) -> Answer {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let text = kubeconfig(&[("open", "https://127.0.0.1:1")]);
+    fs::write(&file, text.replace("{server:", "{insecure-skip-tls-verify: true, server:")).unwrap();
+    taffrail(&[arguments, &["--kubeconfig", file.to_str().unwrap()]].concat(), "")
+}
+
+#[test]
+fn a_cluster_that_is_not_verified_is_told_in_the_answer() {
+    let why = "its server is not verified (insecure-skip-tls-verify)";
+    let row = unverified(&["get", "clusters", "-o", "json"]).json()["items"][0].clone();
+    assert_eq!(row["verified"], false, "{row}");
+    assert!(row["message"].as_str().unwrap().starts_with(why), "{row}");
+    let table = unverified(&["get", "clusters", "--columns", "cluster,message"]).stdout;
+    assert!(table.contains(why), "{table}");
+    let report = unverified(&["trust", "-o", "json"]).json();
+    let found = report["items"].as_array().unwrap().iter().find(|item| item["reason"] == "NotVerified");
+    assert!(found.is_some_and(|item| item["message"].as_str().unwrap().starts_with(why)), "{report}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig(&[("closed", "https://127.0.0.1:1")])).unwrap();
+    let clusters = ["get", "clusters", "-o", "json", "--kubeconfig", file.to_str().unwrap()];
+    let row = taffrail(&clusters, "").json()["items"][0].clone();
+    assert_eq!(row.get("verified"), None, "{row}");
+}

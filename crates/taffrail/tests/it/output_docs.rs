@@ -143,6 +143,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     super::contradictions::samples().into_iter().for_each(&mut compare);
     super::together::samples().into_iter().for_each(&mut compare);
     compare(super::sameness::twins());
+    compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);
     super::actions::samples().into_iter().for_each(&mut compare);
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));

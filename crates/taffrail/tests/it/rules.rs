@@ -379,6 +379,7 @@ fn it_is_told_which_setting_has_an_argo_cd_heard() {
     );
     let answer = taffrail(&["rules", "why", "-f", "-"], &lock);
     assert!(answer.stdout.contains("the setting argocd: [NAMESPACE]"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("a ClusterRole that may write everything"), "{}", answer.stdout);
     assert!(!taffrail(&["rules", "why", "-f", "-"], LOCK).stdout.contains("the setting"));
 }
 

@@ -1,5 +1,7 @@
 //! Whose objects are whose, and which cluster is which, through the command line.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 
-use super::{Answer, taffrail};
+use super::{Answer, command, taffrail};
 
 fn settings(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name,
@@ -35,6 +37,25 @@ fn ask(kubeconfig: &str, moving: &[Cluster]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, kubeconfig).unwrap();
+    let (over, renewing) = renewing(moving);
+    let arguments =
+        ["get", "clusters", "--all-contexts", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
+    let answer = taffrail(&arguments, "");
+    over.store(true, Ordering::Relaxed);
+    renewing.join().unwrap();
+    assert_eq!((answer.code, &*answer.stderr), (0, ""), "{}", answer.stdout);
+    rows(&answer.stdout)
+}
+
+/// The name, the aliases and the twin of each cluster of an answer.
+fn rows(answer: &str) -> Vec<Value> {
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    let row = |row: &Value| json!([row["name"], row["aliases"], row["twinOf"]]);
+    answer["items"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// Renews the Leases of clusters until it is over.
+fn renewing(moving: &[Cluster]) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
     let over = Arc::new(AtomicBool::new(false));
     let (moving, ended) = (moving.to_vec(), over.clone());
     let renewing = std::thread::spawn(move || {
@@ -48,15 +69,7 @@ fn ask(kubeconfig: &str, moving: &[Cluster]) -> Vec<Value> {
             std::thread::sleep(Duration::from_millis(200));
         }
     });
-    let arguments =
-        ["get", "clusters", "--all-contexts", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
-    let answer = taffrail(&arguments, "");
-    over.store(true, Ordering::Relaxed);
-    renewing.join().unwrap();
-    assert_eq!((answer.code, &*answer.stderr), (0, ""), "{}", answer.stdout);
-    let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let row = |row: &Value| json!([row["name"], row["aliases"], row["twinOf"]]);
-    answer["items"].as_array().unwrap().iter().map(row).collect()
+    (over, renewing)
 }
 
 fn started(runtime: &tokio::runtime::Runtime, objects: &[Value]) -> (Fleet, Cluster) {
@@ -105,6 +118,62 @@ fn a_copy_of_a_cluster_is_shown_beside_it() {
     let expected = [json!(["one", null, null]), json!(["copy", null, "one"])];
     assert_eq!(ask(&both, &[cluster.clone(), copy.clone()]), expected);
     assert_eq!(ask(&both, &[]), expected);
+}
+
+#[test]
+fn a_copy_that_holds_the_same_is_told_by_what_it_renews_once_and_followed() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut web = settings("web");
+    web["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let (_fleet, cluster) = started(&runtime, &[web.clone()]);
+    let (_other, copy) = started(&runtime, &[web]);
+    let both = merged(&renamed(&cluster, "one", "127.0.0.1"), &renamed(&copy, "copy", "127.0.0.1"));
+    // By what they hold they are one: nothing was written to either since.
+    assert_eq!(ask(&both, &[]), [json!(["one", ["copy"], null])]);
+    let expected = [json!(["one", null, null]), json!(["copy", null, "one"])];
+    assert_eq!(ask(&both, std::slice::from_ref(&cluster)), expected);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, both).unwrap();
+    let (over, renewing) = renewing(std::slice::from_ref(&cluster));
+    let arguments =
+        ["get", "clusters", "-w", "--all-contexts", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
+    let line = followed(&arguments);
+    over.store(true, Ordering::Relaxed);
+    renewing.join().unwrap();
+    assert_eq!(rows(&line), expected);
+}
+
+#[test]
+fn a_cluster_that_answers_unverified_is_told_once_and_followed() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_fleet, cluster) = started(&runtime, &[settings("web")]);
+    let mut config: Value = serde_saphyr::from_str(&cluster.kubeconfig()).unwrap();
+    let place = config["clusters"][0]["cluster"].as_object_mut().unwrap();
+    place.remove("certificate-authority-data").unwrap();
+    place.insert("insecure-skip-tls-verify".to_owned(), json!(true));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, config.to_string()).unwrap();
+    let arguments = ["get", "clusters", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
+    let once = taffrail(&arguments, "").json()["items"][0].clone();
+    let followed = followed(&[&arguments[..], &["-w"]].concat());
+    for row in [once, serde_json::from_str::<Value>(&followed).unwrap()["items"][0].clone()] {
+        assert_eq!((&row["verified"], &row["status"]), (&json!(false), &json!("Current")), "{row}");
+        let message = row["message"].as_str().unwrap();
+        assert!(message.starts_with("its server is not verified (insecure-skip-tls-verify)"), "{row}");
+    }
+}
+
+/// The first answer of a command that goes on.
+fn followed(arguments: &[&str]) -> String {
+    let mut child = command(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    line
 }
 
 #[test]

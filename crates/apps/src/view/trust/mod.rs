@@ -392,7 +392,9 @@ impl TrustReport {
                 unheard::look,
             ];
             let twin = member.twin_of.as_deref().map(unconfirmed::twin);
-            let findings = folded(looks.into_iter().flat_map(|look| look(&ground)).chain(twin));
+            let unverified = member.objects.unverified().map(unconfirmed::unverified);
+            let findings =
+                folded(looks.into_iter().flat_map(|look| look(&ground)).chain(twin).chain(unverified));
             let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));
             items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
             checked.push(ground.checked(&asked));

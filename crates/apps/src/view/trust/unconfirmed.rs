@@ -36,6 +36,12 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     unconfirmed.into_iter().map(made).collect()
 }
 
+/// A cluster whose server did not prove who it is.
+pub(super) fn unverified(why: &str) -> Finding {
+    let message = format!("{why}: what is said of the cluster may come from anybody");
+    Finding::new(DoubtCategory::Unread, Severity::Medium, "NotVerified").says(message)
+}
+
 /// A cluster that gives the identity of another one.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(

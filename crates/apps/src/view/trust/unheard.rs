@@ -19,7 +19,8 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
             None => (Severity::Medium, "is not heard"),
         };
         let why = if setting.starts_with("argocd") {
-            "no ClusterRoleBinding shows that an Argo CD runs in its namespace"
+            "no ClusterRoleBinding that may be read gives its application controller (of a ServiceAccount other than default) a \
+             ClusterRole that may write everything (create, update, patch or * on all apiGroups and resources)"
         } else {
             "the objects are in another cluster"
         };

@@ -11,8 +11,10 @@ use crate::commands::verbs::DryRun;
 /// List what can be done with an object.
 ///
 /// Actions are scripts in Lua, in the form of Argo CD's: the user's own (--rules DIR), those that come with Taffrail, and, as
-/// cluster/NAME, those that an Argo CD of the cluster has in its ConfigMap argocd-cm. An Argo CD is heard where a
-/// ClusterRoleBinding names its application controller, or where the setting argocd names its namespace.
+/// cluster/NAME, those that an Argo CD of the cluster has in its ConfigMap argocd-cm for what it delivers: an Application lists the
+/// object, and the object carries the mark of that. An Argo CD is heard where a ClusterRoleBinding gives its application
+/// controller (of a ServiceAccount other than default) a ClusterRole that may write everything (create, update, patch or * on all
+/// apiGroups and resources) and both can be read, or where the setting argocd names its namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,8 +35,9 @@ pub(crate) struct ActionsArguments {
 /// Do something with an object: restart, scale, suspend, and whatever else its kind has actions for.
 ///
 /// What is to be written is shown before it is written. An object is changed by a merge patch of what differs, and only
-/// while nobody else changes the same; an action may also make new objects. What a script of the cluster would write is written
-/// only after a question, or with --yes, and only to the object and in its namespace.
+/// while nobody else changes the same; an action may also make new objects. A script of the cluster is run only for what its
+/// Argo CD delivers, and what it would write is written only after a question, or with --yes, and only to the object and in its
+/// namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +65,8 @@ pub(crate) struct ActionArguments {
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Let a script of the cluster make objects of this kind, though they run code or grant rights; may be given more than once
+    /// Let a script of the cluster make objects of this kind, though they may run code or grant rights; without it, it makes Events
+    /// and ConfigMaps without labels, and none named argocd-...; may be given more than once
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 

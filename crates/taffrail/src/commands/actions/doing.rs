@@ -256,6 +256,14 @@ fn chosen(
         if let Some((_, error)) = errors.find(|(origin, _)| (*origin == Origin::Cluster) == is_of_cluster) {
             return Err(failing(&site.cluster, error));
         }
+        if let (true, Some(of)) = (is_of_cluster && site.scripts.is_empty(), site.not_for_it.first()) {
+            let what = format!("'{name}' is a script of the cluster ({of}) for what its Argo CD delivers");
+            let complaint = Complaint::usage(format!("{what}; {place} is not of that"));
+            return Err(complaint.hint(
+                "an Application there must list the object, and the object carry its mark \
+                 (the annotation argocd.argoproj.io/tracking-id, or the label by which it tracks)",
+            ));
+        }
         let complaint = Complaint::usage(format!("there is no action '{name}' for {place}"));
         let names: Vec<String> = offers.iter().map(Offer::called).collect();
         return Err(match names.as_slice() {

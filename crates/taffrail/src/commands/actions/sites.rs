@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::future::join;
 use jiff::Timestamp;
-use taffrail_apps::{Body, Lookup, ObjectKey, Objects, Snapshot, Standing, argo_standing, filter};
+use taffrail_apps::{
+    Body, Lookup, ObjectKey, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter,
+};
 use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
@@ -21,6 +23,9 @@ use crate::source::{self, Asking, Failure, Live, Members};
 /// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.
 const CONFIG_MAP: &str = "argocd-cm";
 
+/// The ConfigMap that says which namespaces an Argo CD serves beside its own.
+const PARAMETERS: &str = "argocd-cmd-params-cm";
+
 /// By which it is found, wherever one is installed.
 const BY_NAME: &str = "metadata.name=argocd-cm";
 
@@ -36,8 +41,10 @@ pub(super) struct Site {
     /// The name of the cluster.
     pub(super) cluster: String,
     object: OwnedDocument,
-    /// The scripts of the known Argo CDs in the cluster.
-    pub(super) scripts: Arc<[OfCluster]>,
+    /// The scripts of the known Argo CDs in the cluster that deliver the object.
+    pub(super) scripts: Vec<OfCluster>,
+    /// The ConfigMaps of those that are known, have scripts, and do not deliver it.
+    pub(super) not_for_it: Vec<String>,
     /// How to reach it; of a dump there is no way.
     pub(super) live: Option<Reach>,
 }
@@ -156,26 +163,30 @@ async fn of_cluster(
         let object = cluster.get(&resource, place, name, Form::Body).await?;
         Ok((object.into_iter().collect(), None))
     };
-    let (objects, scripts) = join(objects, scripts(&live.member.name, &cluster, &discovery)).await;
+    let (objects, argos) = join(objects, argos(&live.member.name, &cluster, &discovery)).await;
     let (objects, more) = objects.map_err(|error| of_read(&error))?;
-    if objects.is_empty() {
-        return Ok((Vec::new(), more.into_iter().collect()));
+    let objects = objects.into_iter().map(OwnedDocument::parse).collect::<Result<Vec<_>, _>>();
+    let objects = objects.map_err(|error| other(error.to_string()))?;
+    let mut argos = if objects.is_empty() { Err(None) } else { argos.map_err(Some) };
+    for object in &objects {
+        let Ok(snapshot) = argos else { break };
+        let own = Object::new(object.root()).map_err(|error| other(error.to_string()))?;
+        argos = with_applications(snapshot, &own, &cluster, &discovery).await.map_err(Some);
     }
-    let (scripts, note) = match scripts {
-        Ok(found) => found,
-        Err(error) => {
-            (Vec::new(), Some(format!("whether its Argo CD has actions is not known: {}", chain(&error))))
-        }
-    };
-    let scripts: Arc<[OfCluster]> = scripts.into();
     let reach = Reach { cluster, discovery, resource };
     let mut sites = Vec::new();
-    for text in objects {
-        let object = OwnedDocument::parse(text).map_err(|error| other(error.to_string()))?;
-        let (scripts, live) = (scripts.clone(), Some(reach.clone()));
-        sites.push(Site { cluster: String::new(), object, scripts, live });
+    let mut notes: Vec<String> = more.into_iter().collect();
+    if let Err(Some(error)) = &argos {
+        notes.push(format!("whether its Argo CD has actions is not known: {}", chain(error)));
     }
-    Ok((sites, note.into_iter().chain(more).collect()))
+    for object in objects {
+        let own = Object::new(object.root()).map_err(|error| other(error.to_string()))?;
+        let heard = argos.as_ref().map_or_else(|_| Heard::default(), |snapshot| known(snapshot, &own));
+        let Heard { scripts, not_for_it, note } = heard;
+        notes.extend(note.filter(|note| !notes.contains(note)));
+        sites.push(Site { cluster: String::new(), object, scripts, not_for_it, live: Some(reach.clone()) });
+    }
+    Ok((sites, notes))
 }
 
 /// In so many namespaces an object is looked for by its name.
@@ -211,18 +222,14 @@ async fn of_all_namespaces(
     Ok((objects, more))
 }
 
-/// The scripts of the Argo CDs that are known in a cluster, and those of whom they are not heard.
-async fn scripts(
-    name: &str,
-    cluster: &Cluster,
-    discovery: &Discovery,
-) -> Result<(Vec<OfCluster>, Option<String>), ReadError> {
+/// Reads what has actions in a cluster, and what shows that an Argo CD is known there.
+async fn argos(name: &str, cluster: &Cluster, discovery: &Discovery) -> Result<Snapshot, ReadError> {
     let kind = |group: &str, kind: &str| discovery.kind(group, kind).map(|it| it.preferred());
+    let mut snapshot = Snapshot::dump(name, Timestamp::UNIX_EPOCH);
     let (Some(_), Some(config_maps)) = (kind("argoproj.io", "Application"), kind("", "ConfigMap")) else {
-        return Ok((Vec::new(), None));
+        return Ok(snapshot);
     };
     let request = ListRequest { field_selector: Some(BY_NAME), ..ListRequest::all(&config_maps) };
-    let mut snapshot = Snapshot::dump(name, Timestamp::UNIX_EPOCH);
     insert(&mut snapshot, cluster.list(&request).await?.objects);
     let namespaces = with_actions(&snapshot);
     let doubtful = namespaces.iter().filter(|namespace| !trusted().names_argocd(name, namespace));
@@ -246,10 +253,44 @@ async fn scripts(
             insert(&mut snapshot, listing.objects);
         }
     }
-    Ok(known(&snapshot))
+    Ok(snapshot)
 }
 
-fn insert(snapshot: &mut Snapshot, objects: Vec<Box<[u8]>>) {
+/// Reads the Applications that an object says it is of, and which namespaces their Argo CDs serve.
+async fn with_applications(
+    mut snapshot: Snapshot,
+    object: &Object<'_>,
+    cluster: &Cluster,
+    discovery: &Discovery,
+) -> Result<Snapshot, ReadError> {
+    let kind = |group: &str, kind: &str| discovery.kind(group, kind).map(|it| it.preferred());
+    let (Some(applications), Some(config_maps)) = (kind("argoproj.io", "Application"), kind("", "ConfigMap"))
+    else {
+        return Ok(snapshot);
+    };
+    for argo in standing(&snapshot).0 {
+        let named = argo_names(&snapshot, &argo, object);
+        if named.iter().any(|(namespace, _)| *namespace != argo) {
+            let parameters = cluster.get(&config_maps, Some(&argo), PARAMETERS, Form::Body).await?;
+            insert(&mut snapshot, parameters);
+        }
+        for (namespace, name) in named {
+            match name {
+                Some(name) => {
+                    let found = cluster.get(&applications, Some(&namespace), &name, Form::Body).await?;
+                    insert(&mut snapshot, found);
+                }
+                None => {
+                    let all = ListRequest { namespace: Some(&namespace), ..ListRequest::all(&applications) };
+                    insert(&mut snapshot, cluster.list(&all).await?.objects);
+                }
+            }
+        }
+    }
+    Ok(snapshot)
+}
+
+fn insert<T: Into<Box<[u8]>>>(snapshot: &mut Snapshot, objects: impl IntoIterator<Item = T>) {
     for document in objects.into_iter().filter_map(|text| OwnedDocument::parse(text).ok()) {
         // What is no object is no Argo CD.
         let _ = snapshot.insert(document, Body::Whole);
@@ -269,18 +310,40 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     maps.map(|it| it.key.namespace.clone()).collect()
 }
 
-/// The actions of the Argo CDs that are known, and a sentence about the others.
-fn known(snapshot: &Snapshot) -> (Vec<OfCluster>, Option<String>) {
-    let namespaces = with_actions(snapshot);
-    let (known, others): (Vec<String>, Vec<String>) = namespaces
-        .into_iter()
-        .partition(|namespace| argo_standing(snapshot, namespace, trusted()) == Standing::Known);
-    let scripts = known.iter().take(LOOKED_AT).filter_map(|namespace| {
-        let key = ObjectKey::new("", "ConfigMap", &**namespace, CONFIG_MAP);
-        let Lookup::Found(observed) = snapshot.get(&key) else { return None };
-        let scripts = Customizations::of_config_map_object(Origin::Cluster, observed.object.root())?;
-        Some(OfCluster { scripts, called: format!("ConfigMap {}", key.path()) })
-    });
+/// What the Argo CDs of a cluster have for an object.
+#[derive(Default)]
+struct Heard {
+    scripts: Vec<OfCluster>,
+    /// The ConfigMaps of those that are known and do not deliver it.
+    not_for_it: Vec<String>,
+    /// A sentence about those that are not known.
+    note: Option<String>,
+}
+
+/// The namespaces of the Argo CDs with actions that are known, so many as are looked at, and those of the others.
+fn standing(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
+    let namespaces = with_actions(snapshot).into_iter();
+    let (mut known, others): (Vec<String>, Vec<String>) =
+        namespaces.partition(|namespace| argo_standing(snapshot, namespace, trusted()) == Standing::Known);
+    known.truncate(LOOKED_AT);
+    (known, others)
+}
+
+/// The actions that the Argo CDs that are known have for what they deliver, if an object is of that.
+fn known(snapshot: &Snapshot, object: &Object<'_>) -> Heard {
+    let (known, others) = standing(snapshot);
+    let (mut scripts, mut not_for_it) = (Vec::new(), Vec::new());
+    for namespace in known {
+        let key = ObjectKey::new("", "ConfigMap", &*namespace, CONFIG_MAP);
+        let Lookup::Found(observed) = snapshot.get(&key) else { continue };
+        let called = format!("ConfigMap {}", key.path());
+        if !argo_delivers(snapshot, &namespace, object) {
+            not_for_it.push(called);
+            continue;
+        }
+        let own = Customizations::of_config_map_object(Origin::Cluster, observed.object.root());
+        scripts.extend(own.map(|scripts| OfCluster { scripts, called }));
+    }
     let note = (!others.is_empty()).then(|| {
         let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
         let more = match others.len().saturating_sub(NAMED) {
@@ -294,7 +357,7 @@ fn known(snapshot: &Snapshot) -> (Vec<OfCluster>, Option<String>) {
             named.join(", ")
         )
     });
-    (scripts.collect(), note)
+    Heard { scripts, not_for_it, note }
 }
 
 fn of_read(error: &ReadError) -> Failure {
@@ -319,11 +382,11 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
         for observed in snapshot.all().filter(|observed| is_meant(observed.key)) {
             let text = observed.object.root().text().unwrap_or_default();
             let Ok(object) = OwnedDocument::parse(text) else { continue };
-            let (scripts, note) = known(snapshot);
-            let scripts = scripts.into();
+            let Heard { scripts, not_for_it, note } = known(snapshot, &observed.object);
             let note = note.map(|note| Complaint::unreadable(format!("{}: {note}", snapshot.name())));
             complaints.extend(note.map(Complaint::harmless));
-            sites.push(Site { cluster: snapshot.name().to_owned(), object, scripts, live: None });
+            let cluster = snapshot.name().to_owned();
+            sites.push(Site { cluster, object, scripts, not_for_it, live: None });
         }
     }
     Ok(Sites { sites, asking: None, complaints })

@@ -121,8 +121,10 @@ fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {
         return Some(
             "\n  An Argo CD delivers it. Views of apps ask the scripts in its argocd-cm too: in full where a ClusterRoleBinding\n  \
-             names its application controller, or the setting argocd: [NAMESPACE] its namespace; of another cluster in full\n  \
-             where the setting trusted-homes: [CLUSTER] names it.\n",
+             gives its application controller a ClusterRole that may write everything (create, update, patch or * on all\n  \
+             apiGroups and resources), both can be read, and its ServiceAccount is not default; or where\n  \
+             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count in full where\n  \
+             the setting trusted-homes: [CLUSTER] names that.\n",
         );
     }
     let of_flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];

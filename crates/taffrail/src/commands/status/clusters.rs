@@ -321,8 +321,7 @@ async fn of_cluster(
             return lost(failure, Some(cluster));
         }
     };
-    let mut snapshot = Snapshot::live(name, now);
-    snapshot.add_server(cluster.server());
+    let mut snapshot = source::begun(name, &cluster, now);
     snapshot.set_kinds(source::catalog(&discovery));
     // That a group cannot be discovered is of concern where a kind of it was asked for.
     for group in discovery.broken().iter().filter_map(|group| group.group()) {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::Timestamp;
-use taffrail_apps::{Answer, Freshness, FreshnessState, ObjectKey, Read, Scope, ScopeError, Snapshot};
+use taffrail_apps::{Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Scope, ScopeError};
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Inbox, ScopeState};
 use tokio::time::Instant;
 
-use super::super::live::{Failure, catalog, take};
+use super::super::live::{Failure, begun, catalog, take};
 use super::plan::get;
 use super::scopes::{named, names};
 use super::{Connected, Event, Follow};
@@ -38,6 +38,14 @@ impl Follow {
                 self.fleet.snapshots[at].set_kinds(catalog(&discovery));
                 following.discovery = Some(discovery);
                 following.changed = true;
+                true
+            }
+            Event::Compared(place, before, found) => {
+                self.comparing -= 1;
+                let is_current = self.compared.contains(&(place, before));
+                let name = self.fleet.snapshots[before].name().to_owned();
+                let Some(is_same) = found.filter(|_| is_current) else { return false };
+                self.fleet.snapshots[place].set_same_as(name, is_same);
                 true
             }
             Event::Got(at, read, outcome) => {
@@ -80,8 +88,7 @@ impl Follow {
                 return true;
             }
         };
-        let mut snapshot = Snapshot::live(&*following.member.name, Timestamp::now());
-        snapshot.add_server(cluster.server());
+        let mut snapshot = begun(&following.member.name, &cluster, Timestamp::now());
         if let Some(version) = version {
             snapshot.set_version(version);
         }
@@ -99,6 +106,12 @@ impl Follow {
             }
         }
         self.fleet.snapshots[at] = snapshot;
+        // What answers now may be another one.
+        self.compared.retain(|(place, before)| *place != at && *before != at);
+        for other in &mut self.fleet.snapshots {
+            other.forget_same_as(&self.clusters[at].member.name);
+        }
+        let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
         let _inside = self.runtime.enter();
         let mut settings = FeedSettings::default();
@@ -221,7 +234,14 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        if snapshot.insert(document, read.body).is_ok() {
+                        let inserted = snapshot.insert_asked(read, document);
+                        if let Err(error) = &inserted {
+                            let message = format!("{} holds {error}", read.scope());
+                            let (scope, reason) = (read.scope(), "Malformed".to_owned());
+                            snapshot.report(ScopeError { scope, reason, message });
+                            changed = true;
+                        }
+                        if inserted.is_ok() {
                             changed = true;
                             followed.unseen.remove(&key);
                             if secret {

@@ -54,6 +54,8 @@ struct Connected {
 enum Event {
     Connected(usize, Box<Result<Connected, Failure>>),
     Discovered(usize, Result<Discovery, ReadError>),
+    /// Two clusters that give one identity were compared: the later one, the earlier one, and whether they are one.
+    Compared(usize, usize, Option<bool>),
     /// An object whose kind is followed by metadata alone was read whole.
     Got(usize, Box<Read>, Outcome),
     /// An object that cannot be watched was read.
@@ -178,6 +180,9 @@ pub(crate) struct Follow {
     asked: Asked,
     timeout: Duration,
     lists: Lists,
+    /// Pairs of clusters that give one identity and were compared, or are being.
+    compared: HashSet<(usize, usize)>,
+    comparing: usize,
     /// The times at which it is judged, and from which ages are told.
     judged_at: Option<(Timestamp, Timestamp)>,
     /// Somebody has seen it.
@@ -241,6 +246,8 @@ impl Follow {
             asked,
             timeout: source.timeout,
             lists: Lists::Measured,
+            compared: HashSet::new(),
+            comparing: 0,
             judged_at: None,
             shown: false,
         };

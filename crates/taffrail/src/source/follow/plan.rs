@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::super::More;
 use super::super::live::{Failure, read_one};
+use super::super::sameness;
 use super::again::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, scope_of};
 use super::{Connected, Event, Follow, Followed, Following};
@@ -69,13 +70,31 @@ impl Follow {
                 }
             }
         }
-        let mut waits = false;
+        self.compare();
+        let mut waits = self.comparing > 0;
         for at in 0..self.clusters.len() {
             let pending = self.plan_one(at, more);
             self.clusters[at].is_settled = !pending;
             waits |= pending;
         }
         waits
+    }
+
+    /// Finds out whether clusters that give one identity are one.
+    fn compare(&mut self) {
+        let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
+        for (place, before) in sameness::pairs(&snapshots) {
+            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
+            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
+            if !self.compared.insert((place, before)) {
+                continue;
+            }
+            self.comparing += 1;
+            let (one, other) = (one.with_timeout(self.timeout), other.with_timeout(self.timeout));
+            let task = self.runtime.spawn(async move { sameness::compare(&one, &other).await });
+            self.events
+                .push(Box::pin(async move { Event::Compared(place, before, task.await.ok().flatten()) }));
+        }
     }
 
     fn plan_one(&mut self, at: usize, more: More<'_>) -> bool {
