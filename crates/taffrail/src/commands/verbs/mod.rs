@@ -45,8 +45,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         app_labels: arguments.which.grouping.labels(),
         ..Asked::default()
     };
-    let mut follow =
-        Follow::judging(&arguments.source, Ruling::default().judging(Pdb::Advisory.into()), &asked)?;
+    let rules = Ruling::default().judging(Pdb::Advisory.into(), arguments.source.timeout);
+    let mut follow = Follow::judging(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),
