@@ -50,6 +50,6 @@ pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, Patient, Rules, Surroundings, Taffrail};
-pub use teaching::{Look, Payer, Teacher, Teaching, Trust, Voice};
+pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
 pub use unseen::is_unseen;
 pub use verdict::{Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

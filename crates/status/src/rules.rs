@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::adverse;
-use crate::assess::{Options, Patience};
+use crate::assess::{Costs, Options, Patience};
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
@@ -71,6 +71,8 @@ pub struct Surroundings<'s> {
     pub has_status_subresource: Option<bool>,
     /// Tells the objects that name it as their owner, as far as they are known.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
+    /// What judging its cluster has cost so far; nothing where that has no bound.
+    pub costs: Option<&'s Costs>,
 }
 
 /// Hands everything on to whoever is inside.

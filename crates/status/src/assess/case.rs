@@ -346,6 +346,7 @@ impl<'e> Case<'e> {
         let surroundings = Surroundings {
             has_status_subresource: self.evidence.has_status_subresource(object),
             children: (!uid.is_empty()).then_some(&children),
+            costs: self.evidence.costs(),
         };
         let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
             Ok(verdict) => verdict.bounded(),

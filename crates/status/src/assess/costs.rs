@@ -6,6 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::object::Object;
+use crate::teaching::{Look, Payer, Strikes, Teaching};
+use crate::verdict::{Status, Verdict};
+
 /// Steps that the objects of one namespace may take whatever they are. A step is an object that is looked at.
 const OF_NAMESPACE: u64 = 100_000;
 
@@ -68,6 +72,9 @@ pub struct Costs {
     time: Cell<Duration>,
     namespaces: RefCell<BTreeMap<String, Spent>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
+    scripts: Look,
+    /// Of each script of the user's own.
+    strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
 }
 
 /// The objects of a namespace that were not judged.
@@ -80,6 +87,38 @@ pub struct Unjudged {
 }
 
 impl Costs {
+    /// Begins another look at the same cluster: what was spent is forgotten, but not which scripts were stopped.
+    pub fn begin(&mut self) {
+        *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
+    }
+
+    /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or
+    /// has computed for too long there. `run` tells what the script says, how long it has computed, and if it was stopped.
+    pub fn run(
+        &self,
+        number: usize,
+        object: &Object<'_>,
+        run: impl FnOnce() -> (Option<Verdict>, Duration, bool),
+    ) -> Option<Verdict> {
+        let own = Teaching { home: "", namespace: "", target: "", payer: Payer::Object };
+        let namespace = object.namespace();
+        let strikes = self.strikes.borrow_mut().entry(number).or_default().clone();
+        if let Some(verdict) = strikes.verdict(object, &namespace) {
+            return Some(verdict);
+        }
+        if !self.scripts.has_room(&own, object) {
+            let message =
+                "not judged: scripts have computed for too long in this look for what is in its namespace";
+            return Some(Verdict::new(Status::Unknown, message, UNJUDGED));
+        }
+        let (verdict, took, was_stopped) = run();
+        self.scripts.charge(&own, object, took);
+        if let Some(verdict) = verdict.as_ref().filter(|_| was_stopped) {
+            strikes.add(object, &namespace, verdict);
+        }
+        verdict
+    }
+
     /// The objects that were not judged, by namespace; empty for those that have none.
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()

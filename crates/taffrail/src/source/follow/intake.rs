@@ -33,6 +33,9 @@ impl Follow {
                     coming.asked += 1;
                     coming.due = Some(Instant::now() + pause);
                 }
+                if following.feeds.is_none() {
+                    return false;
+                }
                 // Who could not say it now is asked again later.
                 let Ok(discovery) = discovery else { return false };
                 self.fleet.snapshots[at].set_kinds(catalog(&discovery));
@@ -43,6 +46,10 @@ impl Follow {
             Event::Got(at, read, outcome) => {
                 let following = &mut self.clusters[at];
                 following.under_way -= 1;
+                // It was let go of meanwhile.
+                if following.feeds.is_none() {
+                    return false;
+                }
                 following.changed = true;
                 let snapshot = &mut self.fleet.snapshots[at];
                 snapshot.retract(&read.scope());
@@ -101,6 +108,7 @@ impl Follow {
         self.fleet.snapshots[at] = snapshot;
         let context = following.member.context.as_deref().ok().cloned();
         let _inside = self.runtime.enter();
+        following.held = Some(cluster.hold());
         let mut settings = FeedSettings::default();
         settings.lists = self.lists;
         let (feeds, inbox) = Feeds::start(cluster, context, settings);
@@ -115,6 +123,10 @@ impl Follow {
     /// Takes a delivery in; true where it may change what is shown.
     pub(super) fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
         let following = &mut self.clusters[at];
+        // It was let go of, and this was under way.
+        if following.feeds.is_none() {
+            return false;
+        }
         let snapshot = &mut self.fleet.snapshots[at];
         let coming = &mut following.coming;
         let delivery = match delivery {
@@ -146,6 +158,7 @@ impl Follow {
             Delivery::Began(id) => {
                 if let Some(followed) = following.scopes.get_mut(&id) {
                     followed.unseen = followed.keys.clone();
+                    followed.malformed = Default::default();
                 }
                 false
             }
@@ -221,7 +234,9 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        if snapshot.insert(document, read.body).is_ok() {
+                        if let Err(error) = snapshot.insert(document, read.body) {
+                            changed |= followed.note(snapshot, error.to_string());
+                        } else {
                             changed = true;
                             followed.unseen.remove(&key);
                             if secret {
@@ -241,10 +256,7 @@ impl Follow {
                     }
                     Change::Malformed(item) => {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
-                        let message = format!("{name}: {}", item.reason);
-                        let (scope, reason) = (followed.read.scope(), "Malformed".to_owned());
-                        snapshot.report(ScopeError { scope, reason, message });
-                        changed = true;
+                        changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
                     }
                     Change::Complete => {
                         for key in std::mem::take(&mut followed.unseen) {
@@ -255,10 +267,15 @@ impl Follow {
                         followed.broken = None;
                         snapshot.retract(&followed.read.scope());
                         snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
+                        followed.report(snapshot);
                         changed = true;
                     }
                 });
                 following.changed |= changed;
+                if let Err(over) = following.charge(snapshot) {
+                    self.let_go(at, &over);
+                    return true;
+                }
                 if let Some(feeds) = &following.feeds {
                     for read in again {
                         following.under_way += 1;
