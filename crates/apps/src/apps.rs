@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Look, Rules, Status};
+use taffrail_status::{Look, Rules, Status, cut};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
@@ -299,7 +299,10 @@ impl Judge<'_, '_> {
     }
 
     /// The row of an app, with the place of the cluster in which it is shown.
-    fn row(&self, app: Declaration) -> (usize, App) {
+    fn row(&self, mut app: Declaration) -> (usize, App) {
+        // What delivery tools say is as long as they like.
+        app.message = cut(app.message).into_owned();
+        app.trouble = app.trouble.map(|trouble| cut(trouble).into_owned());
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);

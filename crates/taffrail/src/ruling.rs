@@ -88,14 +88,14 @@ impl Ruling {
     /// Who judges, where a PodDisruptionBudget means this; the objects of each cluster for `timeout` at most.
     pub(crate) fn judging(self, pdb: Budgets, timeout: Duration) -> Judging {
         let rules = Choosing { rules: self.rules(Fork::Flux), options: Options { pdb } };
-        Patient { rules, patience: patience(timeout) }
+        Patient { rules, patience: patience("--timeout", timeout) }
     }
 }
 
-/// How long the objects of a cluster may be judged: as long as it may take to answer.
-pub(crate) fn patience(timeout: Duration) -> Patience {
+/// How long the objects of a cluster may be judged: as long as it may take to answer, by this option.
+pub(crate) fn patience(option: &str, timeout: Duration) -> Patience {
     let began = Instant::now();
-    Patience::new(timeout, format!("--timeout {timeout:?}"), move || began.elapsed())
+    Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
 }
 
 /// Why the rules of a folder cannot be used.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
-use taffrail_status::{ComputeError, Object, Rules, Status, Surroundings, Verdict};
+use taffrail_status::assess::{Evidence, ObjectName};
+use taffrail_status::{ComputeError, MAX_MESSAGE, Object, Rules, Status, Surroundings, Verdict};
 
 use crate::index::{World, uid};
 
@@ -99,4 +100,19 @@ fn a_script_without_end_is_stopped_for_its_own_namespace() {
         assert!(statuses(&snapshot, "shop").iter().all(|(status, _)| *status == Status::Current));
     }
     assert_eq!(runs.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn messages_are_cut_where_they_come_in() {
+    let mut world = World::new(IndexSettings::default());
+    let mut knot = knots("shop", 10, 1).remove(0);
+    knot["status"]["conditions"][0]["message"] = json!("x".repeat(1_000_000));
+    world.apply(&knot);
+    let snapshot = world.index.publish(world.now);
+    let shown = snapshot.find("example.com", "Knot", "shop", "k0").unwrap().message().to_owned();
+    assert!(shown.len() <= MAX_MESSAGE && shown.contains("more bytes"), "{} bytes", shown.len());
+    let evidence = snapshot.evidence();
+    let kept = evidence.get("example.com", "Knot", "shop", "k0").found().unwrap();
+    assert!(kept.root().text().unwrap().len() < 10_000);
+    assert_eq!(snapshot.assess(&ObjectName::of(&kept), world.now).message, shown);
 }

@@ -42,7 +42,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     }
     let why = arguments.why.map(|form| (form, arguments.rules.set()));
     // One for the whole process.
-    let patient = Patient { rules: rules(arguments), patience: patience(arguments.source.timeout) };
+    let patient =
+        Patient { rules: rules(arguments), patience: patience("--timeout", arguments.source.timeout) };
     let judge = Judge {
         rules: Box::leak(Box::new(patient)),
         why,

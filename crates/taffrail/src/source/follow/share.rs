@@ -97,6 +97,17 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
+    fn definition() -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
+            "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
+                "names": {"kind": "Kustomization", "plural": "kustomizations", "singular": "kustomization", "listKind": "KustomizationList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
+        })
+    }
+
     /// An app with a Deployment of so many bytes.
     fn app(size: usize) -> [Value; 2] {
         let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
@@ -168,8 +179,13 @@ mod tests {
         let (fleet, eu, us) = runtime.block_on(async {
             let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
             let (eu, us) = (fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap());
-            eu.seed(app(10)).unwrap();
-            us.seed(app(10)).unwrap();
+            for cluster in [&eu, &us] {
+                cluster.apply(definition()).unwrap();
+                cluster
+                    .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+                    .unwrap();
+                cluster.seed(app(10)).unwrap();
+            }
             (fleet, eu, us)
         });
         let memory = Memory::of(4 << 20);
