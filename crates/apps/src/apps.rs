@@ -5,16 +5,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Flags, Link, assess};
+use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Look, Rules, Status};
+use taffrail_status::{Look, Rules, Status, cut};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
-use crate::objects::{Body, Lookup, Objects, ScopeError, suffices, why_unread};
+use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
@@ -27,6 +27,12 @@ pub(crate) const UNOBSERVED: &str = "Unobserved";
 
 /// The reason of what was read and makes no sense.
 pub(crate) const UNREADABLE: &str = "Unreadable";
+
+/// The reason of what it would have cost too much to judge.
+const NOT_JUDGED: &str = "NotJudged";
+
+/// Of so many namespaces of a cluster it is told one by one that objects were not judged.
+const MOST_UNJUDGED: usize = 50;
 
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,11 +239,12 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     };
     rows.sort_by_cached_key(order);
 
+    let unjudged: Vec<_> = judge.evidence.iter().enumerate().flat_map(|(at, it)| unjudged(at, it)).collect();
     let own = fleet.members.iter().enumerate();
     let own = own.flat_map(|(cluster, member)| {
         member.objects.errors().iter().map(move |error| (cluster, error.clone()))
     });
-    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.errors).collect();
+    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.errors).chain(unjudged).collect();
     errors.sort();
     errors.dedup();
     let named = |(cluster, error): (usize, ScopeError)| AppError {
@@ -248,6 +255,22 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
         apps: rows.into_iter().map(|(_, row)| row).collect(),
         errors: errors.into_iter().map(named).collect(),
     }
+}
+
+/// What was not judged in a cluster, because it would cost too much.
+fn unjudged(cluster: usize, evidence: &ClusterEvidence<'_>) -> Vec<(usize, ScopeError)> {
+    let unjudged = evidence.costs().map(Costs::unjudged).unwrap_or_default();
+    let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
+    let told = unjudged.into_iter().take(MOST_UNJUDGED).enumerate().map(|(at, (namespace, unjudged))| {
+        let Unjudged { count, message } = unjudged;
+        let (objects, were) = if count == 1 { ("object", "was") } else { ("objects", "were") };
+        let mut message = format!("{count} {objects} {were} {message}");
+        if more > 0 && at + 1 == MOST_UNJUDGED {
+            message.push_str(&format!("; so it is in {more} more namespaces"));
+        }
+        (cluster, ScopeError { scope: Scope::Namespace(namespace), reason: NOT_JUDGED.to_owned(), message })
+    });
+    told.collect()
 }
 
 struct Judge<'f, 'a> {
@@ -276,7 +299,10 @@ impl Judge<'_, '_> {
     }
 
     /// The row of an app, with the place of the cluster in which it is shown.
-    fn row(&self, app: Declaration) -> (usize, App) {
+    fn row(&self, mut app: Declaration) -> (usize, App) {
+        // What delivery tools say is as long as they like.
+        app.message = cut(app.message).into_owned();
+        app.trouble = app.trouble.map(|trouble| cut(trouble).into_owned());
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);

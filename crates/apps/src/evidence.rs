@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use taffrail_status::Object;
-use taffrail_status::assess::{self, Event, Evidence, Listing};
+use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 use taffrail_status::json::Value;
 
 use crate::identity::{GroupKind, ObjectKey};
@@ -24,6 +24,9 @@ pub struct ClusterEvidence<'a> {
     /// CustomResourceDefinitions by the group and kind they define.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
     budgets: OnceCell<Budgets<'a>>,
+    /// What is in each namespace, by its name.
+    contents: OnceCell<HashMap<&'a str, Vec<Object<'a>>>>,
+    costs: Costs,
 }
 
 /// A label, and its value.
@@ -75,6 +78,8 @@ impl<'a> ClusterEvidence<'a> {
             terminating: OnceCell::new(),
             definitions: OnceCell::new(),
             budgets: OnceCell::new(),
+            contents: OnceCell::new(),
+            costs: Costs::default(),
         }
     }
 }
@@ -198,9 +203,14 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
-        let namespace = namespace.to_owned();
-        let there = self.objects.all().filter(move |observed| observed.key.namespace == namespace);
-        Box::new(there.filter(speaks).map(|observed| observed.object))
+        let contents = self.contents.get_or_init(|| {
+            let mut contents: HashMap<_, Vec<_>> = HashMap::new();
+            for observed in self.objects.all().filter(speaks) {
+                contents.entry(&*observed.key.namespace).or_default().push(observed.object);
+            }
+            contents
+        });
+        Box::new(contents.get(namespace).into_iter().flatten().cloned())
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
@@ -217,5 +227,9 @@ impl Evidence for ClusterEvidence<'_> {
         !self.objects.is_dump()
             || self.objects.of_kind_in(group, kind, namespace).next().is_some()
             || self.definition(group, kind).is_some()
+    }
+
+    fn costs(&self) -> Option<&Costs> {
+        Some(&self.costs)
     }
 }

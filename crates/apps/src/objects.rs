@@ -72,13 +72,15 @@ pub enum Scope {
         /// Which namespace; `None` for all.
         namespace: Option<String>,
     },
+    /// The objects in a namespace, of whatever kinds; empty for those that have none.
+    Namespace(String),
     /// One object.
     Object(ObjectKey),
     /// A part of a dump: a file, a document in it.
     Input(String),
 }
 
-/// Written `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, or as the object's key.
+/// Written `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace shop`, or as the object's key.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,6 +88,8 @@ impl fmt::Display for Scope {
             Scope::Group(group) => write!(f, "group {group}"),
             Scope::Kind { kind, namespace: None } => kind.fmt(f),
             Scope::Kind { kind, namespace: Some(namespace) } => write!(f, "{kind} in {namespace}"),
+            Scope::Namespace(namespace) if namespace.is_empty() => f.write_str("objects without namespace"),
+            Scope::Namespace(namespace) => write!(f, "namespace {namespace}"),
             Scope::Object(key) => key.fmt(f),
             Scope::Input(place) => f.write_str(place),
         }

@@ -1,7 +1,7 @@
 //! The problem of a row: in one place, on one of the axes, whether there is anything to look at.
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::Status;
+use taffrail_status::{Status, cut};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm};
@@ -84,7 +84,7 @@ impl Problem {
     }
 
     pub(crate) fn says(self, message: impl Into<String>) -> Problem {
-        Problem { message: message.into(), ..self }
+        Problem { message: cut(message.into()).into_owned(), ..self }
     }
 
     pub(crate) fn since(self, since: Option<Timestamp>) -> Problem {

@@ -14,7 +14,7 @@ use crate::names;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
-use crate::reads::{Read, Target, is_widened};
+use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
 
 const FORBIDDEN: &str = "Forbidden";
@@ -136,6 +136,8 @@ pub struct Snapshot {
     clock_ahead: Option<SignedDuration>,
     reading: Option<Reading>,
     objects: BTreeMap<ObjectKey, Stored>,
+    /// How long the texts of the objects are together.
+    size: u64,
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
@@ -162,6 +164,7 @@ impl Snapshot {
             clock_ahead: None,
             reading: None,
             objects: BTreeMap::new(),
+            size: 0,
             catalog: None,
             declared_scopes: HashMap::new(),
             kinds: HashMap::new(),
@@ -334,7 +337,10 @@ impl Snapshot {
             if differs && !was_repeated {
                 self.repeated.push(key.clone());
             }
-            self.objects.insert(key, Stored { document, body, is_repeated: differs || was_repeated });
+            self.size += length(&document);
+            let before =
+                self.objects.insert(key, Stored { document, body, is_repeated: differs || was_repeated });
+            self.size -= before.map_or(0, |before| length(&before.document));
             self.pointers.take();
         }
         Ok(())
@@ -342,9 +348,35 @@ impl Snapshot {
 
     /// Takes away an object that is no longer there.
     pub fn remove(&mut self, key: &ObjectKey) {
-        if self.objects.remove(key).is_some() {
+        if let Some(gone) = self.objects.remove(key) {
+            self.size -= length(&gone.document);
             self.pointers.take();
         }
+    }
+
+    /// How long the texts of its objects are together, in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Forgets all objects but those that declare apps: nothing is known any more of the others, for this reason.
+    pub fn keep_declarations(&mut self, why: &str) {
+        let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
+        self.objects.retain(|key, _| is_kept(&key.group_kind()));
+        self.size = self.objects.values().map(|stored| length(&stored.document)).sum();
+        let failed = || Mark::Failed { message: why.to_owned() };
+        for (_, marks) in self.kinds.iter_mut().filter(|(kind, _)| !is_kept(kind)) {
+            marks.everywhere = Some(failed());
+            marks.namespaces.values_mut().for_each(|mark| *mark = failed());
+        }
+        for (key, failure) in &mut self.unread {
+            if !is_kept(&key.group_kind()) {
+                *failure = Some(why.to_owned());
+            }
+        }
+        self.errors.clear();
+        self.repeated.clear();
+        self.pointers.take();
     }
 
     /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
@@ -546,6 +578,10 @@ impl Snapshot {
         let (group, kind) = (first.group.clone(), first.kind.clone());
         self.objects.range(first..).take_while(move |(key, _)| key.group == group && key.kind == kind)
     }
+}
+
+fn length(document: &OwnedDocument) -> u64 {
+    document.text().len() as u64
 }
 
 /// Whether a document is among what was asked for: a server may answer with anything.

@@ -34,7 +34,7 @@ use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::feed::Cost;
 use crate::kubeconfig::Context;
-use crate::memory::Charge;
+use crate::memory::{Charge, Held};
 use crate::record::{Log, RequestRecord};
 
 /// How much of an answer may be under way unread: the 64 KiB that HTTP/2 begins with is a page of a list in seventy
@@ -190,6 +190,11 @@ impl Cluster {
     /// When that is more than its share of the memory.
     pub fn charge(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
         self.charge.take(what, bytes)
+    }
+
+    /// Charges the same share for what is kept of the cluster for longer than a look.
+    pub fn hold(&self) -> Held {
+        Held::new(&self.charge)
     }
 
     /// The context's name.

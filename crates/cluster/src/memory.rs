@@ -131,13 +131,7 @@ impl Charge {
                 self.taken.fetch_add(bytes, Ordering::Relaxed);
                 Ok(())
             }
-            Err(most) => Err(ReadError::OverLimit {
-                what: what.to_owned(),
-                limit: format!(
-                    "what the cluster sends takes more than its share of memory, {} MiB",
-                    most >> 20
-                ),
-            }),
+            Err(most) => Err(over(what, most)),
         }
     }
 
@@ -146,6 +140,47 @@ impl Charge {
         let bytes = bytes.saturating_mul(KEPT);
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
         self.share.give_back(bytes);
+    }
+}
+
+/// What is kept of a cluster that is followed, which comes and goes; given back when this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    share: Arc<Share>,
+    bytes: u64,
+}
+
+impl Held {
+    pub(crate) fn new(charge: &Charge) -> Held {
+        Held { share: charge.share.clone(), bytes: 0 }
+    }
+
+    /// Charges what is kept of so many bytes of text in all, in place of what was charged before.
+    ///
+    /// # Errors
+    /// When that is more than the cluster's share of the memory; what was charged before is then charged still.
+    pub fn set(&mut self, what: &str, bytes: u64) -> Result<(), ReadError> {
+        let bytes = bytes.saturating_mul(KEPT);
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.share.take(more).map_err(|most| over(what, most))?,
+            None => self.share.give_back(self.bytes - bytes),
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.share.give_back(self.bytes);
+    }
+}
+
+/// What is said of a cluster that may have so much.
+fn over(what: &str, most: u64) -> ReadError {
+    ReadError::OverLimit {
+        what: what.to_owned(),
+        limit: format!("what the cluster sends takes more than its share of memory, {} MiB", most >> 20),
     }
 }
 
@@ -216,6 +251,22 @@ mod tests {
         assert!(next.take("list", 500).is_ok());
         next.give_back(100);
         assert!(next.take("list", 100).is_ok());
+    }
+
+    #[test]
+    fn what_is_held_of_a_followed_cluster_comes_and_goes() {
+        let memory = Memory::of(1000);
+        let share = Arc::new(memory.share());
+        let mut held = Held::new(&Charge::new(share.clone()));
+        assert!(held.set("watch", 500).is_ok());
+        assert!(held.set("watch", 501).unwrap_err().to_string().contains("share of memory"));
+        // It is charged for all of it, not each time for more.
+        assert!((0..10).all(|_| held.set("watch", 500).is_ok()));
+        assert!(held.set("watch", 200).is_ok());
+        assert_eq!(share.take(600), Ok(()));
+        share.give_back(600);
+        drop(held);
+        assert_eq!(share.take(1000), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
-use taffrail_status::{Look, Object, Payer, Status, Surroundings, Teacher, Teaching, Verdict, Voice};
+use taffrail_status::{
+    Look, Object, Payer, Status, Strikes, Surroundings, Teacher, Teaching, Verdict, Voice,
+};
 
 use crate::cel::{Answer, HealthChecks, ReadExpression, ReadyExpr};
 use crate::layer::Origin;
@@ -21,12 +23,6 @@ const KEPT_TEXT: usize = 64 << 20;
 
 /// What one object says may be so long, in bytes: no API server keeps more.
 const LONGEST: usize = 2 << 20;
-
-/// How often a script may be stopped before it is not run again.
-const STRIKES: u8 = 2;
-
-/// Of so many kinds and namespaces it is known how often their script was stopped.
-const STRUCK: usize = 10_000;
 
 /// Reads what objects say of health, each time they say something else.
 #[derive(Debug)]
@@ -67,14 +63,8 @@ enum Form {
 #[derive(Debug)]
 struct Lesson {
     script: Box<dyn Script>,
-    /// By kind and namespace of the objects for which it was stopped.
-    strikes: Mutex<HashMap<(String, String), Strikes>>,
-}
-
-#[derive(Debug, Clone)]
-struct Strikes {
-    times: u8,
-    verdict: Verdict,
+    /// By namespace of the objects for which it was stopped.
+    strikes: Strikes,
 }
 
 impl Read {
@@ -144,7 +134,7 @@ impl School {
             #[cfg(not(target_family = "wasm"))]
             Form::Customizations => customizations(object),
         };
-        let lesson = script.map(|script| Arc::new(Lesson { script, strikes: Mutex::default() }));
+        let lesson = script.map(|script| Arc::new(Lesson { script, strikes: Strikes::default() }));
         read.keep(source, lesson.clone());
         lesson
     }
@@ -215,26 +205,12 @@ impl Lesson {
         surroundings: &Surroundings<'_>,
         now: Timestamp,
     ) -> Judged {
-        let place = (format!("{}/{}", object.group(), object.kind()), inside.to_owned());
-        let strikes = || self.strikes.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = strikes().get(&place).filter(|strikes| strikes.times >= STRIKES).cloned();
-        if let Some(Strikes { verdict, .. }) = before {
-            let message = format!("{}; after {STRIKES} such runs it is not run again", verdict.message);
-            return Judged {
-                verdict: Some(Verdict { message: message.into(), ..verdict }),
-                ..Judged::default()
-            };
+        if let Some(verdict) = self.strikes.verdict(object, inside) {
+            return Judged { verdict: Some(verdict), ..Judged::default() };
         }
         let judged = self.script.judge_at_cost(object, surroundings, now);
-        if judged.was_stopped
-            && let Some(verdict) = &judged.verdict
-        {
-            let mut strikes = strikes();
-            if strikes.len() >= STRUCK {
-                strikes.clear();
-            }
-            let own = strikes.entry(place).or_insert_with(|| Strikes { times: 0, verdict: verdict.clone() });
-            own.times = own.times.saturating_add(1);
+        if let Some(verdict) = judged.verdict.as_ref().filter(|_| judged.was_stopped) {
+            self.strikes.add(object, inside, verdict);
         }
         judged
     }

@@ -1,6 +1,7 @@
 //! All rules in their order.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_status::assess::Costs;
 use taffrail_status::json::Value;
 use taffrail_status::{
     ComputeError, Look, Object, Rules, Surroundings, Taffrail, Teacher, Trust, Verdict, Voice,
@@ -10,7 +11,7 @@ use crate::cel::ReadExpression;
 use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
 use crate::school::{Heard, School};
-use crate::script::{Script, add_children};
+use crate::script::{Judged, Script, add_children};
 
 /// How long a controller may take before it writes the first status of a custom resource without rules of its own.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
@@ -101,15 +102,19 @@ impl RuleSet {
             return Taffrail.judge(object, now);
         }
         let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
-        let (users, others) = self.scripts.split_at(users);
-        let users = users.iter().map(|script| &**script);
-        let taught = taught.iter().map(|script| script as &dyn Script);
-        let others = others.iter().map(|script| &**script);
+        // What is taught has accounts of its own.
+        let own = || self.scripts.iter().enumerate().map(|(number, script)| (Some(number), &**script));
+        let taught = taught.iter().map(|script| (None, script as &dyn Script));
+        let (users, others) = (own().take(users), own().skip(users));
         let mut scripts = users.chain(taught).chain(others).peekable();
         let mut of_scripts = |origin: Origin| {
-            while let Some(script) = scripts.next_if(|script| script.origin() <= origin) {
-                if let Some(verdict) = script.judge(object, surroundings, now) {
-                    return Some(verdict);
+            while let Some((number, script)) = scripts.next_if(|(_, script)| script.origin() <= origin) {
+                let verdict = match number.zip(surroundings.costs) {
+                    Some((number, costs)) => at_cost(costs, number, script, object, surroundings, now),
+                    None => script.judge(object, surroundings, now),
+                };
+                if verdict.is_some() {
+                    return verdict;
                 }
             }
             None
@@ -147,6 +152,24 @@ impl RuleSet {
         }
         Ok(verdict)
     }
+}
+
+/// What a script says, charged to the namespace of the object.
+fn at_cost(
+    costs: &Costs,
+    number: usize,
+    script: &dyn Script,
+    object: &Object<'_>,
+    surroundings: &Surroundings<'_>,
+    now: Timestamp,
+) -> Option<Verdict> {
+    if !script.is_about(object) {
+        return None;
+    }
+    costs.run(number, object, || {
+        let Judged { verdict, took, was_stopped } = script.judge_at_cost(object, surroundings, now);
+        (verdict, took, was_stopped)
+    })
 }
 
 /// What rules say that look at the children too; nothing where nobody knows the children.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::adverse;
-use crate::assess::Options;
+use crate::assess::{Costs, Options, Patience};
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
@@ -53,6 +53,11 @@ pub trait Rules: Send + Sync {
         None
     }
 
+    /// How long the objects of a cluster may be judged by them, where somebody waits for it.
+    fn patience(&self) -> Option<&Patience> {
+        None
+    }
+
     /// What they choose where people differ; it matters to [`crate::assess::assess`] only.
     fn options(&self) -> Options {
         Options::default()
@@ -66,6 +71,8 @@ pub struct Surroundings<'s> {
     pub has_status_subresource: Option<bool>,
     /// Tells the objects that name it as their owner, as far as they are known.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
+    /// What judging its cluster has cost so far; nothing where that has no bound.
+    pub costs: Option<&'s Costs>,
 }
 
 /// Hands everything on to whoever is inside.
@@ -94,6 +101,10 @@ macro_rules! forward {
 
         fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
             (**self).unmet_by(object, dependency)
+        }
+
+        fn patience(&self) -> Option<&Patience> {
+            (**self).patience()
         }
 
         fn options(&self) -> Options {
@@ -146,8 +157,57 @@ impl<R: Rules> Rules for Choosing<R> {
         self.rules.unmet_by(object, dependency)
     }
 
+    fn patience(&self) -> Option<&Patience> {
+        self.rules.patience()
+    }
+
     fn options(&self) -> Options {
         self.options
+    }
+}
+
+/// Rules, by which may be judged for so long only.
+#[derive(Debug, Clone)]
+pub struct Patient<R> {
+    /// Who judges.
+    pub rules: R,
+    /// How long.
+    pub patience: Patience,
+}
+
+impl<R: Rules> Rules for Patient<R> {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        self.rules.judge(object, now)
+    }
+
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        self.rules.judge_within(object, surroundings, now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let rules = self.rules.taught_by(teachers, look)?;
+        Some(Box::new(Patient { rules, patience: self.patience.clone() }))
+    }
+
+    fn trust(&self) -> &Trust {
+        self.rules.trust()
+    }
+
+    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
+        self.rules.unmet_by(object, dependency)
+    }
+
+    fn patience(&self) -> Option<&Patience> {
+        Some(&self.patience)
+    }
+
+    fn options(&self) -> Options {
+        self.rules.options()
     }
 }
 

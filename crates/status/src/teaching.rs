@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::object::Object;
+use crate::verdict::Verdict;
 
 /// Time that the objects of one kind in one namespace may cost whatever they are.
 const OF_KIND: Duration = Duration::from_millis(500);
@@ -143,6 +144,48 @@ impl Look {
             of.time = of.time.saturating_add(time);
             of.objects = of.objects.saturating_add(1);
         }
+    }
+}
+
+/// How often a script may be stopped before it is not run again.
+const STRIKES: u8 = 2;
+
+/// Of so many kinds and namespaces it is known how often a script was stopped.
+const STRUCK: usize = 10_000;
+
+/// How often a script was stopped, by the kind of the objects and the place in which they are.
+#[derive(Debug, Default)]
+pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
+
+#[derive(Debug, Clone)]
+struct Strike {
+    times: u8,
+    verdict: Verdict,
+}
+
+impl Strikes {
+    /// What is said of an object `inside` of a place where the script is not run again; nothing where it is.
+    pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
+        let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Strike { verdict, .. } =
+            strikes.get(&Strikes::place(object, inside)).filter(|strike| strike.times >= STRIKES)?.clone();
+        let message = format!("{}; after {STRIKES} such runs it is not run again", verdict.message);
+        Some(Verdict { message: message.into(), ..verdict })
+    }
+
+    /// Takes down that the script was stopped for an object `inside` of a place, and what was said of that.
+    pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
+        let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if strikes.len() >= STRUCK {
+            strikes.clear();
+        }
+        let place = Strikes::place(object, inside);
+        let own = strikes.entry(place).or_insert_with(|| Strike { times: 0, verdict: verdict.clone() });
+        own.times = own.times.saturating_add(1);
+    }
+
+    fn place(object: &Object<'_>, inside: &str) -> (String, String) {
+        (format!("{}/{}", object.group(), object.kind()), inside.to_owned())
     }
 }
 

@@ -214,7 +214,7 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> Judging {
-        self.rules.judging(self.pdb.into())
+        self.rules.judging(self.pdb.into(), self.source.timeout)
     }
 }
 

@@ -3,7 +3,7 @@
 use taffrail_cluster::Reason;
 
 /// Reasons that no server gives.
-const OWN: [(&str, &str, &str); 8] = [
+const OWN: [(&str, &str, &str); 9] = [
     (
         "DiscoveryFailed",
         "The server could not say which kinds a group has.",
@@ -23,6 +23,11 @@ const OWN: [(&str, &str, &str); 8] = [
         "NotInDump",
         "A dump does not hold it: it was not read when the dump was written.",
         "write the dump again with the rights, and without the -n, that it takes to read it",
+    ),
+    (
+        "NotJudged",
+        "Judging it would take too long, or too many steps.",
+        "look at what fills that namespace; a longer --timeout, or -n for another namespace, judges more",
     ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
     ("TooLarge", "A dump is as large as it may be.", "`taffrail dump --max-size` sets how large it may be"),

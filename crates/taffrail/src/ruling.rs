@@ -4,14 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
-use taffrail_status::assess::{Budgets, Options};
+use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::json::Parser;
-use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules, Trust};
+use taffrail_status::{Choosing, Fork, Kstatus, Object, Patient, Rules, Trust};
 
 use crate::cel::Expression;
 use crate::complaint::chain;
@@ -45,8 +46,8 @@ fn shipped() -> RuleSet {
     RuleSet::shipped().teachable(Expression::reader).trusting(trusted().clone())
 }
 
-/// Who judges, with choices where people differ.
-pub(crate) type Judging = Choosing<&'static dyn Rules>;
+/// Who judges, with choices where people differ, and for how long.
+pub(crate) type Judging = Patient<Choosing<&'static dyn Rules>>;
 
 impl Ruling {
     /// Reads `taffrail`, `kstatus` or the name of a folder with rules.
@@ -84,10 +85,17 @@ impl Ruling {
         }
     }
 
-    /// Who judges, where a PodDisruptionBudget means this.
-    pub(crate) fn judging(self, pdb: Budgets) -> Judging {
-        Choosing { rules: self.rules(Fork::Flux), options: Options { pdb } }
+    /// Who judges, where a PodDisruptionBudget means this; the objects of each cluster for `timeout` at most.
+    pub(crate) fn judging(self, pdb: Budgets, timeout: Duration) -> Judging {
+        let rules = Choosing { rules: self.rules(Fork::Flux), options: Options { pdb } };
+        Patient { rules, patience: patience("--timeout", timeout) }
     }
+}
+
+/// How long the objects of a cluster may be judged: as long as it may take to answer, by this option.
+pub(crate) fn patience(option: &str, timeout: Duration) -> Patience {
+    let began = Instant::now();
+    Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
 }
 
 /// Why the rules of a folder cannot be used.

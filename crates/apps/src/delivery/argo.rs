@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
-use taffrail_status::{Object, Trust};
+use taffrail_status::{Object, Trust, cut};
 
 use super::{
     Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
@@ -448,7 +448,8 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
         } else {
             return None;
         };
-        Some(ObjectSync { key: key(entry)?, state, message: text(entry, &["message"]).unwrap_or_default() })
+        let message = cut(text(entry, &["message"]).unwrap_or_default()).into_owned();
+        Some(ObjectSync { key: key(entry)?, state, message })
     });
     let mut found: Vec<ObjectSync> = failed.filter(|_| is_over).take(MAX_UNSYNCED).collect();
     let differing = list(&["status", "resources"]).filter_map(|entry| {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Event, Evidence, Listing, assess, changes, references};
+use taffrail_status::assess::{self, Costs, Event, Evidence, Listing, assess, changes, references};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
@@ -131,6 +131,10 @@ impl Evidence for Recorder<'_, '_> {
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
         self.evidence.tells_absence(group, kind, namespace)
+    }
+
+    fn costs(&self) -> Option<&Costs> {
+        self.evidence.costs()
     }
 }
 

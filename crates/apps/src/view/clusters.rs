@@ -246,6 +246,6 @@ fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,
         Scope::Kind { kind, .. } => reads::declares_apps(kind),
-        Scope::Group(_) | Scope::Object(_) => false,
+        Scope::Group(_) | Scope::Namespace(_) | Scope::Object(_) => false,
     }
 }

@@ -6,6 +6,7 @@
 mod agreement;
 mod aliases;
 mod argo;
+mod bounds;
 mod changes;
 mod claims;
 mod detail;

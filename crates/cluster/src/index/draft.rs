@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::assess::{claims, defined};
+use taffrail_status::assess::{Costs, claims, defined};
 use taffrail_status::json::{Kind, Value, write_string};
-use taffrail_status::{Object, Status, Verdict};
+use taffrail_status::{Object, Status, Surroundings, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::extract::{Extractor, Known, write_value};
@@ -93,6 +93,7 @@ pub(super) fn read<'a>(
     form: Form,
     settings: &IndexSettings,
     extractor: &Extractor,
+    costs: &Costs,
     seed: Seed,
     now: Timestamp,
 ) -> Result<Draft<'a>, Refusal> {
@@ -121,7 +122,8 @@ pub(super) fn read<'a>(
     set(flag::METADATA, form == Form::Metadata);
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
-    let verdict = match settings.rules.judge(object, now) {
+    let surroundings = Surroundings { costs: Some(costs), ..Surroundings::default() };
+    let verdict = match settings.rules.judge_within(object, &surroundings, now) {
         Ok(verdict) => verdict.bounded(),
         Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
     };

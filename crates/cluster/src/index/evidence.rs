@@ -6,7 +6,9 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
-use taffrail_status::assess::{Assessment, Event, Evidence, Listing, Lookup, ObjectName, assess_named};
+use taffrail_status::assess::{
+    Assessment, Costs, Event, Evidence, Listing, Lookup, ObjectName, assess_named,
+};
 use taffrail_status::json::{OwnedDocument, Value, write_string};
 use taffrail_status::{ComputeError, Object, Rules, Verdict};
 
@@ -21,6 +23,7 @@ use super::record::{Record, Relation, Uid, flag};
 #[derive(Debug)]
 pub struct IndexEvidence<'s> {
     contents: &'s Contents,
+    costs: Option<&'s Costs>,
     made: RefCell<FxHashMap<u32, Option<u32>>>,
     documents: Documents,
 }
@@ -57,7 +60,12 @@ impl Documents {
 impl<'s> IndexEvidence<'s> {
     /// The evidence in `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
-        IndexEvidence { contents, made: RefCell::default(), documents: Documents::default() }
+        IndexEvidence { contents, costs: None, made: RefCell::default(), documents: Documents::default() }
+    }
+
+    /// With what looking at it costs.
+    pub(super) fn at_cost(self, costs: &'s Costs) -> IndexEvidence<'s> {
+        IndexEvidence { costs: Some(costs), ..self }
     }
 
     /// The object at a place, as far as it is kept.
@@ -278,6 +286,10 @@ impl Evidence for IndexEvidence<'_> {
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
         self.contents.is_read(group, kind, Some(namespace))
+    }
+
+    fn costs(&self) -> Option<&Costs> {
+        self.costs
     }
 }
 

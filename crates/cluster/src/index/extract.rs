@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use taffrail_status::assess::{By, EDGES};
 use taffrail_status::json::{Kind, Value, write_string};
-use taffrail_status::{Object, Verdict};
+use taffrail_status::{MAX_MESSAGE, Object, Verdict, cut};
 
 use super::record::Uid;
 
@@ -264,7 +264,7 @@ impl Wanted {
 
     fn write_one(&self, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         if self.members.is_empty() && !(self.counts && value.kind() == Kind::Object) {
-            write_value(value, out);
+            write_leaf(value, out);
             return true;
         }
         if value.kind() != Kind::Object {
@@ -303,6 +303,15 @@ impl Wanted {
                 out.truncate(before);
             }
         }
+    }
+}
+
+/// Writes a field as it stands there, but no text that is longer than a message may be.
+fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
+    let is_long = value.text().is_none_or(|text| text.len() > MAX_MESSAGE);
+    match value.as_str().filter(|text| is_long && text.len() > MAX_MESSAGE) {
+        Some(text) => write_string(&cut(text), out),
+        None => write_value(value, out),
     }
 }
 

@@ -45,6 +45,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use taffrail_status::assess::Costs;
 use taffrail_status::{Object, Rules, Taffrail};
 
 use crate::ApiResource;
@@ -186,6 +187,8 @@ pub struct Index {
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     settling: Settling,
+    /// What judging has cost since the last settling began.
+    costs: Costs,
     subscribers: subscribe::Subscribers,
 }
 
@@ -236,6 +239,7 @@ impl Index {
             reading: FxHashMap::default(),
             pending: Pending::default(),
             settling: Settling::default(),
+            costs: Costs::default(),
             subscribers: subscribe::Subscribers::default(),
         }
     }
@@ -285,7 +289,8 @@ impl Index {
             return Ok(Applied::Event);
         }
         let settings = Arc::clone(&self.contents.settings);
-        let draft = draft::read(object, form, &settings, &self.extractor, self.contents.seed, now)?;
+        let draft =
+            draft::read(object, form, &settings, &self.extractor, &self.costs, self.contents.seed, now)?;
         Ok(self.put(kind, draft, now))
     }
 

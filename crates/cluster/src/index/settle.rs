@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
-use taffrail_status::assess::{Assessment, Evidence, ObjectName, assess, claims, references};
+use taffrail_status::assess::{Assessment, Evidence, ObjectName, UNJUDGED, assess, claims, references};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status};
 
@@ -33,6 +33,9 @@ const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
+
+/// After how long what it would have cost too much to judge is judged again though nothing changed, in milliseconds.
+const UNJUDGED_FOR: i64 = 60_000;
 
 /// After so many objects were made for evidence they are thrown away.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
@@ -379,9 +382,10 @@ impl Index {
             return;
         }
         let (affected, mut changed) = self.affected();
+        self.costs.begin();
         let mut rest = &affected[..];
         while !rest.is_empty() {
-            let evidence = IndexEvidence::new(&self.contents);
+            let evidence = IndexEvidence::new(&self.contents).at_cost(&self.costs);
             let mut answers = Vec::new();
             let mut done = 0;
             for place in rest {
@@ -482,12 +486,16 @@ impl Index {
         let cause = chain.into_iter().rfind(|link| link.status != Status::Current).map(|link| link.object);
         let cause = cause.filter(|cause| *cause != name);
         let status = verdict.status;
+        let verdict_is_open = verdict.rule == UNJUDGED;
         let is_own = verdict == *own && message == own.message && cause.is_none();
         let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
         // An object listens to what its content says: that of one that did not change says what it said.
         let is_known = !has_changed && self.settling.heard.contains_key(&place);
         let hears = (!is_known).then(|| self.contents.hears(&object));
-        let deadline = self.contents.deadline(&object, evidence, millis(now));
+        let deadline = match verdict_is_open {
+            true => Some(millis(now).saturating_add(UNJUDGED_FOR)),
+            false => self.contents.deadline(&object, evidence, millis(now)),
+        };
         Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
     }
 

@@ -9,6 +9,7 @@ mod discovering;
 mod faults;
 mod feeding;
 mod index;
+mod index_bounds;
 mod index_evidence;
 mod index_live;
 mod index_saved;

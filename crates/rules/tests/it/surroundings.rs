@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
+use taffrail_status::assess::Costs;
 use taffrail_status::{Look, Object, Payer, Rules, Status, Surroundings, Teacher, Verdict, Voice};
 
 use crate::scripts::read;
@@ -242,6 +243,33 @@ fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
     let mut namespace = teacher.clone();
     namespace["metadata"]["namespace"] = json!("gitops");
     assert!(!taught(&rules, of(&namespace), "shop").message.contains(again));
+}
+
+#[test]
+fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
+    let files = [(
+        "example.com/Pool/health.lua",
+        "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}",
+    )];
+    let scripts = Customizations::of_folder(Origin::User, files);
+    let rules = RuleSet::bare().with_script(Box::new(scripts));
+    let mut costs = Costs::default();
+    let status = |costs: &Costs, namespace: &str| {
+        let mut pool = pool();
+        pool["metadata"]["namespace"] = json!(namespace);
+        let surroundings = Surroundings { costs: Some(costs), ..Surroundings::default() };
+        judge(&rules, &pool, &surroundings, CREATED)
+    };
+    for number in 0..200 {
+        let verdict = status(&costs, "tenant");
+        assert_eq!(verdict.status, Status::Unknown);
+        assert_eq!(verdict.message.contains("is not run again"), number >= 2, "{}", verdict.message);
+    }
+    assert_eq!(status(&costs, "shop").status, Status::Current);
+    // Another look at the same cluster knows it still; another cluster does not.
+    costs.begin();
+    assert!(status(&costs, "tenant").message.contains("is not run again"));
+    assert!(!status(&Costs::default(), "tenant").message.contains("is not run again"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::assess::costs::Bill;
 use crate::assess::edges::{references, selects};
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
@@ -244,6 +245,8 @@ pub(super) struct Case<'e> {
     left: Cell<usize>,
     /// There were more of them.
     is_cut_off: Cell<bool>,
+    /// What all of it costs.
+    pub(super) bill: Bill<'e>,
 }
 
 impl<'e> Case<'e> {
@@ -254,7 +257,28 @@ impl<'e> Case<'e> {
         options: &'e Options,
     ) -> Case<'e> {
         let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
-        Case { evidence, rules, now, options, found, way, left, is_cut_off: Cell::new(false) }
+        let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, String::new()));
+        Case { evidence, rules, now, options, found, way, left, is_cut_off, bill }
+    }
+
+    /// Charges what it costs to the namespace of `object`.
+    pub(super) fn of(mut self, object: &Object<'_>) -> Case<'e> {
+        let place = match (object.group(), object.kind()) {
+            // What is left in it belongs to it.
+            ("", "Namespace") => object.name(),
+            _ => object.namespace(),
+        };
+        self.bill = Bill::new(self.evidence.costs(), self.rules.patience(), place.into_owned());
+        self
+    }
+
+    /// Takes what is listed, and charges for it.
+    fn charged<T>(&self, listing: impl Iterator<Item = T>) -> Vec<T> {
+        if self.bill.is_over() {
+            return Vec::new();
+        }
+        let all: Vec<T> = listing.collect();
+        if self.bill.charge(all.len()) { all } else { Vec::new() }
     }
 
     /// Takes as many of `all` as may still be looked up. The way is the same each time, so the answer does not depend on
@@ -283,7 +307,7 @@ impl<'e> Case<'e> {
         if let Some(finding) = self.found.borrow().get(&name) {
             return Some(finding.clone());
         }
-        if self.way.borrow().len() >= DEPTH || self.way.borrow().contains(&name) {
+        if self.way.borrow().len() >= DEPTH || self.way.borrow().contains(&name) || !self.bill.charge(1) {
             return None;
         }
         self.way.borrow_mut().push(name);
@@ -322,6 +346,7 @@ impl<'e> Case<'e> {
         let surroundings = Surroundings {
             has_status_subresource: self.evidence.has_status_subresource(object),
             children: (!uid.is_empty()).then_some(&children),
+            costs: self.evidence.costs(),
         };
         let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
             Ok(verdict) => verdict.bounded(),
@@ -381,18 +406,27 @@ impl<'e> Case<'e> {
             |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
         let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && speaks_for(owner, object);
-        in_order(self.evidence.owned(&uid).filter(is_it))
+        in_order(self.charged(self.evidence.owned(&uid)).into_iter().filter(is_it))
     }
 
     /// The objects of a kind, in the order of their names.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
-        in_order(self.evidence.of_kind(group, kind, namespace))
+        in_order(self.charged(self.evidence.of_kind(group, kind, namespace)).into_iter())
     }
 
     /// The disruption budgets that choose Pods with these labels, in the order of their names.
     pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
         let budgets = self.evidence.budgets(namespace, labels);
-        in_order(budgets.filter(|budget| selects(budget.at(&["spec", "selector"]), labels)))
+        in_order(
+            self.charged(budgets)
+                .into_iter()
+                .filter(|budget| selects(budget.at(&["spec", "selector"]), labels)),
+        )
+    }
+
+    /// All objects in a namespace, in the order of their names.
+    pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Object<'e>> {
+        in_order(self.charged(self.evidence.in_namespace(namespace)).into_iter())
     }
 
     /// The Pods that use a claim, those that have ended too, in the order of their names, as many as are followed.
@@ -401,12 +435,13 @@ impl<'e> Case<'e> {
             self.is_cut_off.set(true);
             return Vec::new();
         }
-        self.allowed(in_order(self.evidence.users(namespace, claim)))
+        self.allowed(in_order(self.charged(self.evidence.users(namespace, claim)).into_iter()))
     }
 
     /// Whether a Pod uses a claim and has not ended.
     pub(super) fn has_user(&self, namespace: &str, claim: &str) -> bool {
-        self.evidence.users(namespace, claim).any(|user| !has_ended(&user))
+        // Each of them is looked at until one has not ended.
+        self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
     }
 
     pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {
@@ -422,6 +457,7 @@ impl<'e> Case<'e> {
     pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Object<'e>> {
         let there = names
             .into_iter()
+            .take_while(|_| self.bill.charge(1))
             .filter_map(|name| self.get(name).found().or_else(|| self.get_in_cluster(name).found()));
         there.collect()
     }
@@ -433,6 +469,9 @@ impl<'e> Case<'e> {
 
     /// Whether there is certainly no object of that name.
     pub(super) fn is_missing(&self, name: &ObjectName) -> bool {
+        if !self.bill.charge(1) {
+            return false;
+        }
         let lookups = [self.get(name), self.get_in_cluster(name)];
         let tells = |namespace| self.evidence.tells_absence(&name.group, &name.kind, namespace);
         !lookups.iter().any(|lookup| matches!(lookup, Lookup::Found(_)))
@@ -459,7 +498,7 @@ impl<'e> Case<'e> {
         }
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
         let is_it = |object: &Object<'_>| is_other(object) && can_own(owner, object);
-        self.allowed(in_order(self.evidence.dependents(&uid).filter(is_it)))
+        self.allowed(in_order(self.charged(self.evidence.dependents(&uid)).into_iter().filter(is_it)))
     }
 
     /// The Warning events since the object is not well, newest first.
@@ -471,7 +510,7 @@ impl<'e> Case<'e> {
 
     /// All events since then, newest first.
     pub(super) fn events(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
-        let mut events = self.evidence.events(about);
+        let mut events = self.charged(self.evidence.events(about).into_iter());
         events.retain(|event| event.last.is_none() || event.last >= since);
         events.sort_by(|one, other| {
             let texts =

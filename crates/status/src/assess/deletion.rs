@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::evidence::{ObjectName, defined};
+use crate::assess::evidence::defined;
 use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
 use crate::json::Value;
@@ -107,9 +107,7 @@ fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
         let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
         finding.say(&text("reason"), &*text("message"));
     }
-    let mut left: Vec<_> = case.evidence.in_namespace(&object.name()).collect();
-    left.sort_by_cached_key(ObjectName::of);
-    holders(case, finding, left);
+    holders(case, finding, case.in_namespace(&object.name()));
 }
 
 /// Follows those of `objects` that are being deleted as well: first what has something to wait for.

@@ -6,6 +6,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::assess::costs::Costs;
 use crate::assess::edges;
 use crate::json::Value;
 use crate::object::Object;
@@ -137,6 +138,11 @@ pub trait Evidence {
     /// far as others refer to it. Of a kind of which a dump holds nothing there, whoever wrote it may have left
     /// all out.
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
+
+    /// What looking at it has cost so far; nothing where that has no bound.
+    fn costs(&self) -> Option<&Costs> {
+        None
+    }
 }
 
 /// An event, from either of the two API groups that serve them.

@@ -19,6 +19,7 @@ mod autoscaling;
 mod batch;
 mod case;
 mod changes;
+mod costs;
 mod deletion;
 mod disruption;
 mod edges;
@@ -47,6 +48,7 @@ use case::{Case, Finding};
 
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, changes, last_changes, nearest};
+pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{
     Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,
@@ -178,9 +180,13 @@ pub fn assess(
     now: Timestamp,
     options: &Options,
 ) -> Assessment {
-    let case = Case::new(evidence, rules, now, options);
-    let finding = case.examine(object).unwrap_or_else(|| case.look(object));
-    finding.into_assessment(Flags::of(object))
+    let case = Case::new(evidence, rules, now, options).of(object);
+    let finding = case.examine(object);
+    if let Some(why) = case.bill.over() {
+        let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);
+        return Assessment::of_nothing(&ObjectName::of(object), verdict, "NotJudged");
+    }
+    finding.unwrap_or_else(|| case.look(object)).into_assessment(Flags::of(object))
 }
 
 /// Assesses what a controller made, to be shown beside its owner: as [`assess`], but a Pod that ended badly has failed.

@@ -121,6 +121,10 @@ pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
             Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
                 app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
             }),
+            Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
+                let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
+                own.into_iter().any(|key| key.namespace == *namespace)
+            }),
             Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
         }
     };

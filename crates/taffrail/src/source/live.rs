@@ -292,6 +292,7 @@ pub(super) fn fleet(
     let progress = waiting(&members, "asking");
     let first = |member| {
         let (live, asked, progress) = (Live { member, timeout }, asked.clone(), progress.clone());
+        let rules = rules.clone();
         runtime.spawn(async move {
             let name = live.member.name.clone();
             let answer = live.snapshot(&asked, now, &rules).await;
@@ -327,6 +328,7 @@ pub(super) fn fleet(
             let dependents_in = dependents.remove(snapshot.name()).unwrap_or_default();
             let objects = [asked.objects.clone(), keys].concat();
             let asked = Asked { objects, dependents_in, ..(*asked).clone() };
+            let rules = rules.clone();
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
                     go_on(&mut snapshot, cluster, &asked, &rules).await;

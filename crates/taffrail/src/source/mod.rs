@@ -107,7 +107,7 @@ impl Fleet {
         let Members { members, complaints } = members(arguments)?;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let labels = asked.app_labels.clone();
-        let lives = live::fleet(members, arguments.timeout, asked, now, rules, more)?;
+        let lives = live::fleet(members, arguments.timeout, asked, now, rules.clone(), more)?;
         print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
         let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
         Ok(Fleet {
@@ -180,7 +180,8 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    dumps_for(arguments, &Asked::default(), &Ruling::default().judging(Budgets::default()))
+    let judging = Ruling::default().judging(Budgets::default(), arguments.timeout);
+    dumps_for(arguments, &Asked::default(), &judging)
 }
 
 /// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
@@ -191,7 +192,7 @@ fn dumps_for(arguments: &SourceArguments, asked: &Asked, judging: &Judging) -> R
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    let rules = Ruling::default().judging(Budgets::default());
+    let rules = judging.clone();
     let labels = AppLabels::default();
     let aged = now;
     let _answering = Stopwatch::start(arguments.verbose);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_status::Status;
+use taffrail_status::assess::UNJUDGED;
 
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count};
@@ -110,6 +111,14 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
                 let finding =
                     finding(Severity::Medium, "GroupBroken").about(&error.scope).says(&error.message);
                 findings.push(finding.of(apps).next(next));
+            }
+            Scope::Namespace(namespace) => {
+                let inside = |app: &crate::apps::App| {
+                    app.resources.iter().any(|it| it.key.namespace == *namespace && it.rule == UNJUDGED)
+                };
+                let apps = ground.apps().filter(|(_, app)| inside(app)).map(|(place, _)| place);
+                let finding = finding(Severity::High, "NotJudged").about(&error.scope).says(&error.message);
+                findings.push(finding.of(apps));
             }
             Scope::Object(key) => {
                 let speaks = |app: &crate::apps::App| {

@@ -1,10 +1,14 @@
 //! What an assessment may cost: lookups are counted, not seconds.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, Options, assess};
-use taffrail_status::{MAX_MESSAGE, Object, Taffrail};
+use taffrail_status::assess::{
+    Assessment, Costs, Dump, Event, Evidence, Listing, Lookup, Options, Patience, assess,
+};
+use taffrail_status::{MAX_MESSAGE, Object, Patient, Rules, Status, Taffrail};
 
 use super::{dump, now};
 
@@ -12,6 +16,7 @@ use super::{dump, now};
 struct Counting<'a> {
     dump: Dump<'a>,
     count: Cell<usize>,
+    costs: Option<Costs>,
 }
 
 impl Counting<'_> {
@@ -61,11 +66,15 @@ impl Evidence for Counting<'_> {
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         self.dump.is_observed(group, kind, namespace)
     }
+
+    fn costs(&self) -> Option<&Costs> {
+        self.costs.as_ref()
+    }
 }
 
 /// How many objects are looked up for the first of `objects`, and what is said of it.
 fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
-    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: None };
     let first = Object::new((&objects[0]).into()).unwrap();
     let told = assess(&first, &evidence, &Taffrail, now(), &Options::default());
     (evidence.count.get(), told)
@@ -154,4 +163,83 @@ fn messages_are_cut_where_they_come_in() {
         }
         assert!(texts.iter().any(|text| text.contains("more bytes")), "{texts:?}");
     }
+}
+
+/// Knots in a namespace, each of which names all of them.
+fn knots_in(namespace: &str, count: usize) -> Vec<Value> {
+    let mut knots = mutual(count);
+    for knot in &mut knots {
+        knot["metadata"]["namespace"] = json!(namespace);
+        knot["metadata"]["uid"] =
+            json!(format!("{namespace}-{}", knot["metadata"]["name"].as_str().unwrap()));
+    }
+    knots
+}
+
+/// A widget that waits, and of which nothing else is to be known.
+fn widget(namespace: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}})
+}
+
+/// All of them assessed in one look, and how many lookups that took.
+fn in_one_look(objects: &[Value], rules: &dyn Rules) -> (usize, Vec<Assessment>) {
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: Some(Costs::default()) };
+    let assess = |object: &Value| {
+        assess(&Object::new(object.into()).unwrap(), &evidence, rules, now(), &Options::default())
+    };
+    let told = objects.iter().map(assess).collect();
+    (evidence.count.get(), told)
+}
+
+#[test]
+fn the_excess_of_a_namespace_leaves_the_others_as_they_are() {
+    let tenant = knots_in("tenant", 150);
+    let objects: Vec<_> = tenant.into_iter().chain(knots_in("shop", 20)).chain([widget("tenant")]).collect();
+    let (lookups, told) = in_one_look(&objects, &Taffrail);
+    // Without a bound each of them costs some thousands.
+    assert!(lookups < 300_000, "{lookups} lookups");
+    let unjudged = told.iter().filter(|it| it.verdict.status == Status::Unknown).count();
+    assert!((100..150).contains(&unjudged), "{unjudged} are Unknown");
+    let last = &told[149];
+    assert_eq!((last.verdict.status, &*last.verdict.rule), (Status::Unknown, "unjudged"));
+    let why = "not judged: what stands behind the objects of namespace tenant takes more than";
+    assert!(last.message.starts_with(why), "{}", last.message);
+    assert_eq!(last.chain[0].reason, "NotJudged");
+    assert!(told[150..170].iter().all(|it| it.verdict.status == Status::InProgress));
+    // What costs little is judged even there.
+    assert_eq!(told[170].verdict.status, Status::InProgress);
+}
+
+/// Rules that wait for so many looks at the clock, each of which takes a millisecond.
+fn patient(milliseconds: u64) -> Patient<Taffrail> {
+    let time = AtomicU64::new(0);
+    let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
+    let patience = Patience::new(Duration::from_millis(milliseconds), "--timeout 5s", clock);
+    Patient { rules: Taffrail, patience }
+}
+
+#[test]
+fn judging_ends_when_the_patience_of_the_caller_does() {
+    let well =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "late"}});
+    let objects: Vec<_> = (0..40).flat_map(|at| knots_in(&format!("n{at}"), 30)).chain([well]).collect();
+    let (_, told) = in_one_look(&objects, &patient(1_000));
+    assert_eq!(told[0].verdict.status, Status::InProgress);
+    let late = told.last().unwrap();
+    assert_eq!((late.verdict.status, &*late.message), (Status::Unknown, "not judged within --timeout 5s"));
+    // One that is under way is stopped, too.
+    let (lookups, told) = in_one_look(&mutual(200), &patient(20));
+    assert!(told[0].message.contains("--timeout 5s"), "{}", told[0].message);
+    assert!(lookups < 2_000 && told.iter().all(|it| it.verdict.status == Status::Unknown), "{lookups}");
+}
+
+#[test]
+fn a_namespace_that_takes_the_time_of_all_leaves_the_others_half_of_it() {
+    let objects: Vec<_> = knots_in("tenant", 100).into_iter().chain(knots_in("shop", 10)).collect();
+    let (_, told) = in_one_look(&objects, &patient(10_000));
+    let last = &told[99];
+    assert_eq!(last.verdict.status, Status::Unknown);
+    assert_eq!(last.message, "not judged: the objects of namespace tenant take too much of --timeout 5s");
+    assert!(told[100..].iter().all(|it| it.verdict.status == Status::InProgress));
 }

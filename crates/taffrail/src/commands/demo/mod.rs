@@ -235,7 +235,7 @@ fn held(file: &PrivateFile) -> Result<Held, Complaint> {
     };
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(members, PATIENCE, asked, Ruling::default().judging(Budgets::default())))
+    Ok(Held::new(members, PATIENCE, asked, Ruling::default().judging(Budgets::default(), PATIENCE)))
 }
 
 /// Where it is shown.

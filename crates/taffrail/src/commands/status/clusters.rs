@@ -172,9 +172,9 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     let Members { members, complaints } = source::members(&arguments.source)?;
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
-    let (plan, rules) = (plan(judge), arguments.rules.judging(Budgets::default()));
+    let (plan, rules) = (plan(judge), arguments.rules.judging(Budgets::default(), arguments.source.timeout));
     let found = source::each(members, arguments.source.timeout, move |live| {
-        let (asked, plan) = (asked.clone(), plan.clone());
+        let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());
         async move { of_cluster(&live, &asked, plan, now, rules).await }
     })?;
     source::print_requests(arguments.source.verbose, found.iter().filter_map(|found| found.cluster.as_ref()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_rules::RuleSet;
-use taffrail_status::assess::{Evidence, assess};
+use taffrail_status::assess::{Evidence, UNJUDGED, assess};
 use taffrail_status::json::Parser;
 use taffrail_status::{ComputeError, Object, Rules, Status, Verdict, augment};
 
@@ -220,6 +220,11 @@ impl Judge {
             return why::tell(form, set, &object, &verdict, seen.as_ref(), &mut answers.lines);
         }
         let verdict = self.verdict(&object, now, known);
+        if let Ok(verdict) = &verdict
+            && verdict.rule == UNJUDGED
+        {
+            miss(format!("{}: {}", reference(&object), verdict.message), answers);
+        }
         answers.all_current &= matches!(&verdict, Ok(verdict) if verdict.status == Status::Current);
         if self.form == Form::Lines {
             match verdict {

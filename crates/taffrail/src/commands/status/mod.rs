@@ -17,13 +17,13 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use jiff::Timestamp;
-use taffrail_status::{Fork, Rules};
+use taffrail_status::{Fork, Patient, Rules};
 
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
-use crate::ruling::Ruling;
+use crate::ruling::{Ruling, patience};
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
 use print::Printer;
@@ -41,8 +41,11 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
     let why = arguments.why.map(|form| (form, arguments.rules.set()));
+    // One for the whole process.
+    let patient =
+        Patient { rules: rules(arguments), patience: patience("--timeout", arguments.source.timeout) };
     let judge = Judge {
-        rules: rules(arguments),
+        rules: Box::leak(Box::new(patient)),
         why,
         now: arguments.source.now,
         form: arguments.into(),

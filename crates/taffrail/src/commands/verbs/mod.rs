@@ -9,13 +9,14 @@ mod doing;
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, full_name};
+use taffrail_status::Patient;
 
 use super::get::{check_clusters, tell};
 use super::{guard, named};
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
-use crate::ruling::Ruling;
+use crate::ruling::{Ruling, patience};
 use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -45,8 +46,10 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         app_labels: arguments.which.grouping.labels(),
         ..Asked::default()
     };
-    let mut follow =
-        Follow::judging(&arguments.source, Ruling::default().judging(Pdb::Advisory.into()), &asked)?;
+    let timeout = arguments.source.timeout;
+    let rules = Ruling::default().judging(Pdb::Advisory.into(), timeout);
+    let rules = Patient { patience: patience("--request-timeout", timeout), ..rules };
+    let mut follow = Follow::judging(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),

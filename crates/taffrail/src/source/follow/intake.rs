@@ -33,6 +33,9 @@ impl Follow {
                     coming.asked += 1;
                     coming.due = Some(Instant::now() + pause);
                 }
+                if following.feeds.is_none() {
+                    return false;
+                }
                 // Who could not say it now is asked again later.
                 let Ok(discovery) = discovery else { return false };
                 self.fleet.snapshots[at].set_kinds(catalog(&discovery));
@@ -51,6 +54,10 @@ impl Follow {
             Event::Got(at, read, outcome) => {
                 let following = &mut self.clusters[at];
                 following.under_way -= 1;
+                // It was let go of meanwhile.
+                if following.feeds.is_none() {
+                    return false;
+                }
                 following.changed = true;
                 let snapshot = &mut self.fleet.snapshots[at];
                 snapshot.retract(&read.scope());
@@ -114,6 +121,7 @@ impl Follow {
         let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
         let _inside = self.runtime.enter();
+        following.held = Some(cluster.hold());
         let mut settings = FeedSettings::default();
         settings.lists = self.lists;
         let (feeds, inbox) = Feeds::start(cluster, context, settings);
@@ -128,6 +136,10 @@ impl Follow {
     /// Takes a delivery in; true where it may change what is shown.
     pub(super) fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
         let following = &mut self.clusters[at];
+        // It was let go of, and this was under way.
+        if following.feeds.is_none() {
+            return false;
+        }
         let snapshot = &mut self.fleet.snapshots[at];
         let coming = &mut following.coming;
         let delivery = match delivery {
@@ -159,6 +171,7 @@ impl Follow {
             Delivery::Began(id) => {
                 if let Some(followed) = following.scopes.get_mut(&id) {
                     followed.unseen = followed.keys.clone();
+                    followed.malformed = Default::default();
                 }
                 false
             }
@@ -234,14 +247,9 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        let inserted = snapshot.insert_asked(read, document);
-                        if let Err(error) = &inserted {
-                            let message = format!("{} holds {error}", read.scope());
-                            let (scope, reason) = (read.scope(), "Malformed".to_owned());
-                            snapshot.report(ScopeError { scope, reason, message });
-                            changed = true;
-                        }
-                        if inserted.is_ok() {
+                        if let Err(error) = snapshot.insert_asked(read, document) {
+                            changed |= followed.note(snapshot, error.to_string());
+                        } else {
                             changed = true;
                             followed.unseen.remove(&key);
                             if secret {
@@ -261,10 +269,7 @@ impl Follow {
                     }
                     Change::Malformed(item) => {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
-                        let message = format!("{name}: {}", item.reason);
-                        let (scope, reason) = (followed.read.scope(), "Malformed".to_owned());
-                        snapshot.report(ScopeError { scope, reason, message });
-                        changed = true;
+                        changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
                     }
                     Change::Complete => {
                         for key in std::mem::take(&mut followed.unseen) {
@@ -275,10 +280,15 @@ impl Follow {
                         followed.broken = None;
                         snapshot.retract(&followed.read.scope());
                         snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
+                        followed.report(snapshot);
                         changed = true;
                     }
                 });
                 following.changed |= changed;
+                if let Err(over) = following.charge(snapshot) {
+                    self.let_go(at, &over);
+                    return true;
+                }
                 if let Some(feeds) = &following.feeds {
                     for read in again {
                         following.under_way += 1;

@@ -7,6 +7,7 @@ mod again;
 mod intake;
 mod plan;
 mod scopes;
+mod share;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading};
-use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, Lists, ReadError, ScopeId, ScopeState};
+use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, Held, Lists, ReadError, ScopeId, ScopeState};
 use taffrail_status::json::Parser;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -72,6 +73,8 @@ struct Followed {
     keys: HashSet<ObjectKey>,
     /// What it held before a list that is under way.
     unseen: HashSet<ObjectKey>,
+    /// What is wrong with items of which no object could be made, as far as it is told, and how many there are.
+    malformed: (Vec<String>, usize),
     /// It has been answered, one way or the other.
     answered: bool,
     /// It was known, and cannot be read for now; since when, and why.
@@ -83,7 +86,15 @@ struct Followed {
 impl Followed {
     fn new(read: Read) -> Followed {
         let state = (ScopeState::CatchingUp, Timestamp::now());
-        Followed { read, keys: HashSet::new(), unseen: HashSet::new(), answered: false, broken: None, state }
+        Followed {
+            read,
+            keys: HashSet::new(),
+            unseen: HashSet::new(),
+            malformed: Default::default(),
+            answered: false,
+            broken: None,
+            state,
+        }
     }
 
     /// How it is known, where it is not live.
@@ -128,6 +139,8 @@ struct Following {
     discovery: Option<Discovery>,
     coming: Coming,
     again: Again,
+    /// What is kept of it, of its share of the memory.
+    held: Option<Held>,
 }
 
 impl Following {
@@ -201,7 +214,11 @@ impl Follow {
         rules: Judging,
         asked: &Asked,
     ) -> Result<Follow, Complaint> {
-        let Members { members, complaints } = members(source)?;
+        Follow::of(members(source)?, source.timeout, rules, asked)
+    }
+
+    fn of(members: Members, timeout: Duration, rules: Judging, asked: &Asked) -> Result<Follow, Complaint> {
+        let Members { members, complaints } = members;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let runtime = runtime()?;
         let now = Timestamp::now();
@@ -216,7 +233,7 @@ impl Follow {
             complaints,
             labels: asked.app_labels.clone(),
         };
-        let patience = runtime.block_on(async { Instant::now() }) + source.timeout;
+        let patience = runtime.block_on(async { Instant::now() }) + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
             feeds: None,
@@ -235,6 +252,7 @@ impl Follow {
             discovery: None,
             coming: Coming::default(),
             again: Again::default(),
+            held: None,
         });
         let mut follow = Follow {
             clusters: clusters.collect(),
@@ -244,7 +262,7 @@ impl Follow {
             events: FuturesUnordered::new(),
             parser: Parser::new(),
             asked,
-            timeout: source.timeout,
+            timeout,
             lists: Lists::Measured,
             compared: HashSet::new(),
             comparing: 0,

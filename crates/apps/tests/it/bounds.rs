@@ -1,0 +1,133 @@
+//! What judging a cluster may cost, and what is said of what was not judged.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taffrail_apps::{ClusterEvidence, ObjectKey, Objects, Scope, apps, declared};
+use taffrail_status::assess::{Evidence, Patience};
+use taffrail_status::{MAX_MESSAGE, Patient, Status, Taffrail};
+
+use super::dump::{NOW, holding};
+
+/// Objects of a namespace that are not well, each of which names all of them.
+fn knots(namespace: &str, count: usize) -> Vec<Value> {
+    let references: Vec<_> = (0..count)
+        .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))
+        .collect();
+    let knot = |at: usize| {
+        json!({"apiVersion": "example.com/v1", "kind": "Knot",
+            "metadata": {"name": format!("k{at}"), "namespace": namespace, "uid": format!("{namespace}{at}")},
+            "spec": {"resourceRefs": references},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}})
+    };
+    (0..count).map(knot).collect()
+}
+
+fn settings(namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": namespace}})
+}
+
+fn keys(objects: &[Value]) -> Vec<ObjectKey> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let key = |object: &Value| {
+        let group = if object["kind"] == "Knot" { "example.com" } else { "" };
+        let metadata = &object["metadata"];
+        ObjectKey::new(group, text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+    };
+    objects.iter().map(key).collect()
+}
+
+#[test]
+fn what_was_not_judged_in_time_is_unknown_and_told() {
+    let objects: Vec<_> = knots("tenant", 30).into_iter().chain([settings("shop")]).collect();
+    let time = AtomicU64::new(0);
+    let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
+    let patience = Patience::new(Duration::from_millis(1), "--timeout 5s", clock);
+    let rules = Patient { rules: Taffrail, patience };
+    let list = declared(&[&holding("prod", &objects)], &keys(&objects), &rules, NOW);
+    let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
+    assert_eq!(app.health, Status::Unknown);
+    assert!(app.message.contains("--timeout 5s"), "{}", app.message);
+    // What would be Ready is not.
+    let late = app.resources.iter().find(|it| it.key.kind == "ConfigMap").unwrap();
+    assert_eq!((late.status, &*late.message), (Status::Unknown, "not judged within --timeout 5s"));
+    let told: Vec<_> = list.errors.iter().map(|it| (&it.error.scope, &*it.error.reason)).collect();
+    let scope = |namespace: &str| Scope::Namespace(namespace.to_owned());
+    assert_eq!(told, [(&scope("shop"), "NotJudged"), (&scope("tenant"), "NotJudged")]);
+    assert_eq!(list.errors[0].error.message, "1 object was not judged within --timeout 5s");
+}
+
+#[test]
+fn references_without_end_turn_no_other_namespace_unknown() {
+    let objects: Vec<_> = knots("tenant", 150).into_iter().chain(knots("shop", 5)).collect();
+    let list = declared(&[&holding("prod", &objects)], &keys(&objects), &Taffrail, NOW);
+    let unknown = list.apps[0].resources.iter().filter(|it| it.status == Status::Unknown);
+    assert!(unknown.clone().count() > 80);
+    assert!(unknown.clone().all(|it| it.key.namespace == "tenant" && it.rule == "unjudged"));
+    let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
+    assert_eq!(error.error.scope, Scope::Namespace("tenant".to_owned()));
+    assert!(error.error.message.contains("takes more than 100000 steps"), "{}", error.error.message);
+}
+
+/// Prints how long both take with `--nocapture`; nothing depends on it.
+#[test]
+fn what_is_in_a_namespace_is_found_without_looking_at_all_objects() {
+    const NAMESPACES: usize = 500;
+    let object = |at: usize| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("c{at}"), "namespace": format!("n{}", at % NAMESPACES)}})
+    };
+    let objects: Vec<_> = (0..NAMESPACES * 10).map(object).collect();
+    let cluster = holding("prod", &objects);
+    let evidence = ClusterEvidence::new(&cluster);
+    let (mut found, mut scanned) = (Duration::ZERO, Duration::ZERO);
+    for at in 0..NAMESPACES {
+        let namespace = format!("n{at}");
+        let began = Instant::now();
+        let mut names: Vec<_> = evidence.in_namespace(&namespace).map(|it| it.name().into_owned()).collect();
+        found += began.elapsed();
+        names.sort_unstable();
+        if at % 50 != 0 {
+            assert_eq!(names.len(), 10);
+            continue;
+        }
+        let began = Instant::now();
+        let there = cluster.all().filter(|it| it.key.namespace == namespace);
+        let mut all: Vec<_> = there.map(|it| it.object.name().into_owned()).collect();
+        scanned += began.elapsed() * 50;
+        all.sort_unstable();
+        assert_eq!(names, all);
+    }
+    println!("{} objects in {NAMESPACES} namespaces: {found:?}, by scans {scanned:?}", objects.len());
+}
+
+#[test]
+fn what_delivery_tools_say_is_cut() {
+    let long = "ä".repeat(100_000);
+    let kustomization = |ready: &str| {
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "flux", "name": format!("r{ready}").to_lowercase(), "generation": 1},
+            "status": {"observedGeneration": 1, "conditions": [
+                {"type": "Ready", "status": ready, "reason": "ReconciliationFailed", "message": long, "observedGeneration": 1}]}})
+    };
+    let application = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "argocd", "name": "shop"},
+        "status": {"sync": {"status": "OutOfSync", "revision": "1"},
+            "resources": [{"kind": "ConfigMap", "version": "v1", "namespace": "shop", "name": "c", "status": "OutOfSync"}],
+            "operationState": {"phase": "Failed", "message": long, "syncResult": {"revision": "1", "resources": [
+                {"kind": "ConfigMap", "version": "v1", "namespace": "shop", "name": "c", "status": "SyncFailed", "message": long}]}}}});
+    let cluster = holding("prod", &[kustomization("True"), kustomization("False"), application]);
+    let list = apps(&[&cluster], &Taffrail, NOW);
+    assert_eq!(list.apps.len(), 3);
+    for app in &list.apps {
+        let problems = app.problems.iter().map(|it| &it.message);
+        let objects = app.resources.iter().map(|it| &it.message);
+        let unsynced = app.unsynced.iter().map(|it| &it.message);
+        let all = problems.chain(objects).chain(unsynced).chain([&app.message, &app.said]);
+        for text in all {
+            assert!(text.len() <= MAX_MESSAGE, "{} bytes of {}", text.len(), app.app.name);
+        }
+    }
+    assert!(list.apps.iter().any(|app| app.message.contains("more bytes")));
+}

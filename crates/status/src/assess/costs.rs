@@ -1,0 +1,279 @@
+//! What assessing may cost, in steps and in time, by the namespace of the objects.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::object::Object;
+use crate::teaching::{Look, Payer, Strikes, Teaching};
+use crate::verdict::{Status, Verdict};
+
+/// Steps that the objects of one namespace may take whatever they are. A step is an object that is looked at.
+const OF_NAMESPACE: u64 = 100_000;
+
+/// Steps that each object adds to what its namespace may take, and may take itself in any case: many times what an honest
+/// one takes, so that many honest objects stay below.
+const EACH: u64 = 100;
+
+/// When so much of the time has passed, a namespace that took [`SHARE`] of it is left.
+const HALF: u32 = 2;
+const SHARE: u32 = 20;
+
+/// The clock is looked at each time that so many steps were taken.
+const LOOK: u64 = 16;
+
+/// How long the objects of one cluster may be judged in one look, by a clock of the caller.
+#[derive(Clone)]
+pub struct Patience {
+    limit: Duration,
+    bound: Arc<str>,
+    clock: Arc<dyn Fn() -> Duration + Send + Sync>,
+}
+
+impl Patience {
+    /// So much time by `clock`, which tells the time since any moment; `bound` is what people call the limit, such as
+    /// `--timeout 5s`.
+    pub fn new(
+        limit: Duration,
+        bound: impl Into<Arc<str>>,
+        clock: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Patience {
+        Patience { limit, bound: bound.into(), clock: Arc::new(clock) }
+    }
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patience")
+            .field("limit", &self.limit)
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The rule of what it would have cost too much to judge.
+pub const UNJUDGED: &str = "unjudged";
+
+/// What has been spent on the objects of a namespace.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    steps: u64,
+    objects: u64,
+    time: Duration,
+}
+
+/// What assessing the objects of one cluster has cost in one look.
+///
+/// The excess of a namespace is its own: beyond the bound its costliest objects are not judged, and those of others are.
+#[derive(Debug, Default)]
+pub struct Costs {
+    time: Cell<Duration>,
+    namespaces: RefCell<BTreeMap<String, Spent>>,
+    unjudged: RefCell<BTreeMap<String, Unjudged>>,
+    scripts: Look,
+    /// Of each script of the user's own.
+    strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
+}
+
+/// The objects of a namespace that were not judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unjudged {
+    /// How many.
+    pub count: usize,
+    /// Which bound the first of them came to.
+    pub message: String,
+}
+
+impl Costs {
+    /// Begins another look at the same cluster: what was spent is forgotten, but not which scripts were stopped.
+    pub fn begin(&mut self) {
+        *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
+    }
+
+    /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or
+    /// has computed for too long there. `run` tells what the script says, how long it has computed, and if it was stopped.
+    pub fn run(
+        &self,
+        number: usize,
+        object: &Object<'_>,
+        run: impl FnOnce() -> (Option<Verdict>, Duration, bool),
+    ) -> Option<Verdict> {
+        let own = Teaching { home: "", namespace: "", target: "", payer: Payer::Object };
+        let namespace = object.namespace();
+        let strikes = self.strikes.borrow_mut().entry(number).or_default().clone();
+        if let Some(verdict) = strikes.verdict(object, &namespace) {
+            return Some(verdict);
+        }
+        if !self.scripts.has_room(&own, object) {
+            let message =
+                "not judged: scripts have computed for too long in this look for what is in its namespace";
+            return Some(Verdict::new(Status::Unknown, message, UNJUDGED));
+        }
+        let (verdict, took, was_stopped) = run();
+        self.scripts.charge(&own, object, took);
+        if let Some(verdict) = verdict.as_ref().filter(|_| was_stopped) {
+            strikes.add(object, &namespace, verdict);
+        }
+        verdict
+    }
+
+    /// The objects that were not judged, by namespace; empty for those that have none.
+    pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
+        self.unjudged.borrow().clone()
+    }
+}
+
+/// What one assessment costs.
+#[derive(Debug)]
+pub(super) struct Bill<'c> {
+    costs: Option<&'c Costs>,
+    patience: Option<&'c Patience>,
+    namespace: String,
+    began: Duration,
+    may_take: u64,
+    steps: Cell<u64>,
+    over: RefCell<Option<String>>,
+}
+
+impl<'c> Bill<'c> {
+    /// A bill for an object of this namespace.
+    pub(super) fn new(
+        costs: Option<&'c Costs>,
+        patience: Option<&'c Patience>,
+        namespace: String,
+    ) -> Bill<'c> {
+        let spent = costs.and_then(|costs| costs.namespaces.borrow().get(&namespace).copied());
+        let Spent { steps, objects, .. } = spent.unwrap_or_default();
+        let own = OF_NAMESPACE.saturating_add(EACH.saturating_mul(objects)).saturating_sub(steps);
+        let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
+        let bill = Bill {
+            costs,
+            patience,
+            namespace,
+            began,
+            may_take: costs.map_or(u64::MAX, |_| own.max(EACH)),
+            steps: Cell::new(0),
+            over: RefCell::default(),
+        };
+        bill.look_at_clock(began);
+        bill
+    }
+
+    /// Takes so many steps; returns if the object may go on to be judged.
+    pub(super) fn charge(&self, steps: usize) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        let before = self.steps.get();
+        let taken = before.saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
+        self.steps.set(taken);
+        if taken > self.may_take {
+            let message = format!(
+                "not judged: what stands behind {} takes more than {OF_NAMESPACE} steps and {EACH} for each object",
+                self.whose()
+            );
+            self.over.replace(Some(message));
+            return false;
+        }
+        match self.patience {
+            Some(patience) if taken / LOOK > before / LOOK => self.look_at_clock((patience.clock)()),
+            _ => true,
+        }
+    }
+
+    /// Returns if it may not cost more.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
+    }
+
+    /// Which bound was come to, if one was.
+    pub(super) fn over(&self) -> Option<String> {
+        self.over.borrow().clone()
+    }
+
+    fn whose(&self) -> String {
+        match &*self.namespace {
+            "" => "objects without namespace".to_owned(),
+            namespace => format!("the objects of namespace {namespace}"),
+        }
+    }
+
+    fn look_at_clock(&self, now: Duration) -> bool {
+        let Some(patience) = self.patience else { return true };
+        let own = now.saturating_sub(self.began);
+        let spent = |costs: &Costs| {
+            let of_namespace = costs.namespaces.borrow().get(&self.namespace).map(|spent| spent.time);
+            (costs.time.get(), of_namespace.unwrap_or_default())
+        };
+        let (all, of_namespace) = self.costs.map(spent).unwrap_or_default();
+        let (all, of_namespace) = (all.saturating_add(own), of_namespace.saturating_add(own));
+        let message = if all >= patience.limit {
+            format!("not judged within {}", patience.bound)
+        } else if self.costs.is_some()
+            && all >= patience.limit / HALF
+            && of_namespace >= patience.limit / SHARE
+        {
+            format!("not judged: {} take too much of {}", self.whose(), patience.bound)
+        } else {
+            return true;
+        };
+        self.over.replace(Some(message));
+        false
+    }
+}
+
+impl Drop for Bill<'_> {
+    fn drop(&mut self) {
+        let Some(costs) = self.costs else { return };
+        let time = self.patience.map(|patience| (patience.clock)().saturating_sub(self.began));
+        let time = time.unwrap_or_default();
+        costs.time.set(costs.time.get().saturating_add(time));
+        let namespace = std::mem::take(&mut self.namespace);
+        if let Some(message) = self.over.take() {
+            let mut unjudged = costs.unjudged.borrow_mut();
+            let own = unjudged.entry(namespace.clone()).or_insert(Unjudged { count: 0, message });
+            own.count += 1;
+        }
+        let mut namespaces = costs.namespaces.borrow_mut();
+        let spent = namespaces.entry(namespace).or_default();
+        spent.steps = spent.steps.saturating_add(self.steps.get());
+        spent.objects += 1;
+        spent.time = spent.time.saturating_add(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of so many objects of a namespace may take so many steps.
+    fn may_each(costs: &Costs, namespace: &str, objects: usize, steps: usize) -> Vec<bool> {
+        let one = |_| {
+            let bill = Bill::new(Some(costs), None, namespace.to_owned());
+            (0..steps).all(|_| bill.charge(1))
+        };
+        (0..objects).map(one).collect()
+    }
+
+    #[test]
+    fn many_honest_objects_stay_below_the_bound() {
+        let costs = Costs::default();
+        assert!(may_each(&costs, "shop", 100_000, 90).into_iter().all(|may| may));
+        assert!(may_each(&costs, "web", 100, 900).into_iter().all(|may| may));
+        assert!(costs.unjudged().is_empty());
+    }
+
+    #[test]
+    fn the_costliest_are_left_first_and_only_in_their_namespace() {
+        let costs = Costs::default();
+        let tenant = may_each(&costs, "tenant", 200, 1_000);
+        assert_eq!(tenant.iter().filter(|may| **may).count(), 111);
+        assert!(may_each(&costs, "tenant", 50, 100).into_iter().all(|may| may));
+        assert!(may_each(&costs, "shop", 50, 1_000).into_iter().all(|may| may));
+        let unjudged = costs.unjudged();
+        assert_eq!(unjudged.keys().collect::<Vec<_>>(), ["tenant"]);
+        assert_eq!(unjudged["tenant"].count, 89);
+    }
+}
