@@ -157,31 +157,48 @@ fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     Some(tree(one)? == tree(other)?)
 }
 
-/// Whether the Leases that were read here, there, and here again are those of one cluster: what a copy renews goes its own way.
-/// `None` where nothing moved, or nothing was there.
-pub fn leases_agree(
-    here: &[OwnedDocument],
-    there: &[OwnedDocument],
-    again: &[OwnedDocument],
-) -> Option<bool> {
-    let read = |documents: &[OwnedDocument]| -> HashMap<String, (String, u64)> {
+/// What two clusters renew, read of the one and the other by turns: in one cluster no Lease ever goes back from one reading to
+/// the next, whichever name it is read by, and what a copy renews goes its own way.
+///
+/// Who answers for one of them would have to know the version of each Lease of the other as it is renewed.
+#[derive(Debug, Default)]
+pub struct Renewals {
+    /// The reading before the last, and the last.
+    before: HashMap<String, (String, u64)>,
+    last: HashMap<String, (String, u64)>,
+    readings: usize,
+    /// Whether something was renewed from one reading of a cluster to the next one of it; of each of the two.
+    moved: [bool; 2],
+}
+
+impl Renewals {
+    /// Takes the Leases of the cluster whose turn it is. Returns if both are one, as soon as that is sure.
+    pub fn read(&mut self, leases: &[OwnedDocument]) -> Option<bool> {
         let lease = |document: &OwnedDocument| {
             let root = document.root();
             let text = |key: &str| Some(root.at(&["metadata", key])?.as_str()?.into_owned());
             Some((text("name")?, (text("uid")?, text("resourceVersion")?.parse().ok()?)))
         };
-        documents.iter().filter_map(lease).collect()
-    };
-    let (here, there, again) = (read(here), read(there), read(again));
-    let mut moved = false;
-    for (name, (uid, version)) in &here {
-        let (Some(other), Some(later)) = (there.get(name), again.get(name)) else { continue };
-        if other.0 != *uid || other.1 < *version || later.1 < other.1 {
+        let now: HashMap<String, (String, u64)> = leases.iter().filter_map(lease).collect();
+        self.readings += 1;
+        if self.readings == 2 && now.is_empty() != self.last.is_empty() {
             return Some(false);
         }
-        moved |= later.1 > *version;
+        for (name, (uid, version)) in &self.before {
+            let (Some(other), Some(later)) = (self.last.get(name), now.get(name)) else { continue };
+            if other.0 != *uid || other.1 < *version || later.1 < other.1 {
+                return Some(false);
+            }
+            self.moved[self.readings % 2] |= later.1 > *version;
+        }
+        self.before = std::mem::replace(&mut self.last, now);
+        (self.moved == [true, true]).then_some(true)
     }
-    moved.then_some(true)
+
+    /// Returns true if nothing was renewed in either of them yet.
+    pub fn are_still(&self) -> bool {
+        self.moved == [false, false]
+    }
 }
 
 /// An address in the form in which two spellings of it are equal: scheme and host in small letters, no

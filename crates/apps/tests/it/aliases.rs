@@ -1,7 +1,7 @@
 //! Which names are of one cluster: the UID of `kube-system` alone proves nothing, for a copy has it too.
 
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Snapshot, apps, leases_agree, view};
+use taffrail_apps::{Objects, Renewals, Snapshot, apps, view};
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, apps_of, document, holding};
@@ -117,17 +117,31 @@ fn a_lease_never_goes_back_in_one_cluster() {
             "metadata": {"namespace": "kube-system", "name": name, "uid": uid, "resourceVersion": version.to_string()}}))
     };
     let of = |version: u64| vec![lease("scheduler", "1", version), lease("node", "2", 5)];
-    assert_eq!(leases_agree(&of(10), &of(11), &of(12)), Some(true));
-    assert_eq!(leases_agree(&of(10), &of(10), &of(12)), Some(true));
+    let read = |versions: &[u64]| {
+        let mut renewals = Renewals::default();
+        versions.iter().find_map(|version| renewals.read(&of(*version)))
+    };
+    assert_eq!(read(&[10, 11, 12, 12]), Some(true));
+    assert_eq!(read(&[10, 10, 12, 12]), Some(true));
     // Nothing moved, so a copy that rests would look the same.
-    assert_eq!(leases_agree(&of(10), &of(10), &of(10)), None);
-    for (there, again) in [(9, 12), (13, 12), (10_000, 12)] {
-        assert_eq!(leases_agree(&of(10), &of(there), &of(again)), Some(false), "{there}");
+    assert_eq!(read(&[10, 10, 10, 10]), None);
+    // It did not move in the other one yet.
+    assert_eq!(read(&[10, 11, 12]), None);
+    for versions in [[10, 9, 12, 12], [10, 13, 12, 12], [10, 10_000, 12, 12], [10, 10, 12, 11]] {
+        assert_eq!(read(&versions), Some(false), "{versions:?}");
     }
+    // One that knows nothing of the other says less than all, then more than all.
+    assert_eq!(read(&[1, 500, 9_000_000_000_000, 510]), Some(false));
+    assert_eq!(read(&[500, 1]), None);
+    assert_eq!(read(&[500, 1, 510]), Some(false));
     let other = [lease("scheduler", "3", 11)];
-    assert_eq!(leases_agree(&of(10), &other, &of(12)), Some(false));
-    assert_eq!(leases_agree(&of(10), &[], &of(12)), None);
-    assert_eq!(leases_agree(&[], &[], &[]), None);
+    let mut renewals = Renewals::default();
+    assert_eq!([&of(10)[..], &other, &of(12)].map(|it| renewals.read(it)), [None, None, Some(false)]);
+    let mut renewals = Renewals::default();
+    assert_eq!([&of(10)[..], &[]].map(|it| renewals.read(it)), [None, Some(false)], "one has none");
+    let mut renewals = Renewals::default();
+    assert_eq!([renewals.read(&[]), renewals.read(&[]), renewals.read(&[])], [None; 3]);
+    assert!(renewals.are_still());
 }
 
 #[test]

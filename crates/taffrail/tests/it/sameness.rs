@@ -109,6 +109,37 @@ fn a_cluster_is_found_to_be_one_by_what_it_renews() {
     assert_eq!(ask(&both, &[]), [json!(["one", ["private"], null])]);
 }
 
+/// Whoever answers for a cluster chooses what may be read of it, and may know an object of another one.
+#[test]
+fn a_cluster_whose_leases_may_not_be_read_is_no_alias() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_fleet, cluster) = started(&runtime, &[settings("web")]);
+    let rbac = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": "few"},
+        "rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["get", "list"]}]});
+    let binding = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "few"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "few"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "reader"}]});
+    for object in [role, binding] {
+        cluster.apply(object).unwrap();
+    }
+    let reader = cluster.kubeconfig_for(&cluster.add_user("reader", &[]));
+    let reader = reader.replace("one", "private").replace("127.0.0.1", "localhost");
+    let both = merged(&renamed(&cluster, "one", "127.0.0.1"), &reader);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, both).unwrap();
+    let arguments =
+        ["get", "clusters", "--all-contexts", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
+    let answer = taffrail(&arguments, "");
+    assert_eq!(
+        rows(&answer.stdout),
+        [json!(["one", null, null]), json!(["private", null, "one"])],
+        "{}",
+        answer.stderr
+    );
+}
+
 #[test]
 fn a_copy_of_a_cluster_is_shown_beside_it() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
