@@ -25,6 +25,7 @@
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
+mod elsewhere;
 mod evidence;
 mod liveness;
 
@@ -33,6 +34,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 use taffrail_status::{Rules, Trust};
+
+pub use elsewhere::{Elsewhere, LeftOut, elsewhere};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
@@ -344,23 +347,26 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
 /// When all clusters were read, these go into [`Asked::objects`], and the plan of each cluster that is named
 /// goes on.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
-    let fleet = Fleet::new(clusters);
-    // What labels hold together is in one cluster.
-    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
-    let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
-    for app in &found.apps {
-        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
-        let objects = fleet.objects(cluster);
-        let lacking = app.objects.iter().filter(|key| match objects.get(key) {
+    still_wanted(clusters, elsewhere(clusters).objects)
+}
+
+/// Narrows what is [`elsewhere`] to what [`wanted_elsewhere`] returns.
+pub fn still_wanted(
+    clusters: &[&dyn Objects],
+    elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,
+) -> BTreeMap<String, Vec<ObjectKey>> {
+    let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
+        let objects = clusters.iter().find(|objects| objects.name() == name)?;
+        let lacking = |key: &ObjectKey| match objects.get(key) {
             // One that is there and not well has something behind it that is still to be read.
             Lookup::Found(_) => true,
             Lookup::Absent => false,
             Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
-        });
-        wanted.entry(objects.name().to_owned()).or_default().extend(lacking);
-    }
-    wanted.retain(|_, keys| !keys.is_empty());
-    wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
+        };
+        let keys: Vec<ObjectKey> = keys.into_iter().filter(lacking).collect();
+        (!keys.is_empty()).then_some((name, keys))
+    });
+    wanted.collect()
 }
 
 /// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
