@@ -35,12 +35,11 @@ use jiff::Timestamp;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 use taffrail_status::{Rules, Trust};
 
-pub use elsewhere::{Elsewhere, LeftOut, elsewhere};
+pub use elsewhere::{Elsewhere, LeftOut, elsewhere, still_wanted, wanted_elsewhere};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
-use crate::freshness::FreshnessState;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
@@ -340,33 +339,6 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         reads.extend(plan.owners(catalog));
     }
     reads
-}
-
-/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
-///
-/// When all clusters were read, these go into [`Asked::objects`], and the plan of each cluster that is named
-/// goes on.
-pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
-    still_wanted(clusters, elsewhere(clusters).objects)
-}
-
-/// Narrows what is [`elsewhere`] to what [`wanted_elsewhere`] returns.
-pub fn still_wanted(
-    clusters: &[&dyn Objects],
-    elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,
-) -> BTreeMap<String, Vec<ObjectKey>> {
-    let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
-        let objects = clusters.iter().find(|objects| objects.name() == name)?;
-        let lacking = |key: &ObjectKey| match objects.get(key) {
-            // One that is there and not well has something behind it that is still to be read.
-            Lookup::Found(_) => true,
-            Lookup::Absent => false,
-            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
-        };
-        let keys: Vec<ObjectKey> = keys.into_iter().filter(lacking).collect();
-        (!keys.is_empty()).then_some((name, keys))
-    });
-    wanted.collect()
 }
 
 /// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;

@@ -7,8 +7,9 @@ use taffrail_status::Trust;
 
 use crate::delivery::{AppLabels, Declarations};
 use crate::fleet::Fleet;
+use crate::freshness::FreshnessState;
 use crate::identity::{GroupKind, ObjectKey};
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::{Lookup, Objects, Scope, ScopeError};
 
 /// The most kinds of which the apps of one cluster have objects read in another. Each may cost the other cluster a list and
 /// a watch, asked for with its own credentials.
@@ -70,4 +71,31 @@ pub fn elsewhere(clusters: &[&dyn Objects]) -> Elsewhere {
     }
     all.objects.retain(|_, keys| !keys.is_empty());
     all
+}
+
+/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
+///
+/// When all clusters were read, these go into [`crate::Asked::objects`], and the plan of each cluster that is named
+/// goes on.
+pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
+    still_wanted(clusters, elsewhere(clusters).objects)
+}
+
+/// Narrows what is [`elsewhere`] to what [`wanted_elsewhere`] returns.
+pub fn still_wanted(
+    clusters: &[&dyn Objects],
+    elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,
+) -> BTreeMap<String, Vec<ObjectKey>> {
+    let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
+        let objects = clusters.iter().find(|objects| objects.name() == name)?;
+        let lacking = |key: &ObjectKey| match objects.get(key) {
+            // One that is there and not well has something behind it that is still to be read.
+            Lookup::Found(_) => true,
+            Lookup::Absent => false,
+            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
+        };
+        let keys: Vec<ObjectKey> = keys.into_iter().filter(lacking).collect();
+        (!keys.is_empty()).then_some((name, keys))
+    });
+    wanted.collect()
 }
