@@ -75,7 +75,8 @@ pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
-    Asked, Changes, Dependents, Read, Target, dependents_elsewhere, next_reads, wanted_elsewhere,
+    Asked, Changes, Dependents, Elsewhere, LeftOut, Read, Target, dependents_elsewhere, elsewhere,
+    next_reads, still_wanted, wanted_elsewhere,
 };
 pub use snapshot::{Answer, InsertError, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};

@@ -25,6 +25,7 @@
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
+mod elsewhere;
 mod evidence;
 mod liveness;
 
@@ -34,10 +35,11 @@ use jiff::Timestamp;
 use taffrail_status::json::{self, OwnedDocument, write_string};
 use taffrail_status::{Rules, Trust};
 
+pub use elsewhere::{Elsewhere, LeftOut, elsewhere, still_wanted, wanted_elsewhere};
+
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::fleet::Fleet;
-use crate::freshness::FreshnessState;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
@@ -337,30 +339,6 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         reads.extend(plan.owners(catalog));
     }
     reads
-}
-
-/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
-///
-/// When all clusters were read, these go into [`Asked::objects`], and the plan of each cluster that is named
-/// goes on.
-pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
-    let fleet = Fleet::new(clusters);
-    // What labels hold together is in one cluster.
-    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
-    let mut wanted: BTreeMap<String, BTreeSet<&ObjectKey>> = BTreeMap::new();
-    for app in &found.apps {
-        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
-        let objects = fleet.objects(cluster);
-        let lacking = app.objects.iter().filter(|key| match objects.get(key) {
-            // One that is there and not well has something behind it that is still to be read.
-            Lookup::Found(_) => true,
-            Lookup::Absent => false,
-            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
-        });
-        wanted.entry(objects.name().to_owned()).or_default().extend(lacking);
-    }
-    wanted.retain(|_, keys| !keys.is_empty());
-    wanted.into_iter().map(|(name, keys)| (name, keys.into_iter().cloned().collect())).collect()
 }
 
 /// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;

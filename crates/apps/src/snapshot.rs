@@ -392,6 +392,12 @@ impl Snapshot {
         self.errors.retain(|error| error.scope != *scope);
     }
 
+    /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.
+    pub fn forget(&mut self, key: &ObjectKey) {
+        self.unread.remove(key);
+        self.retract(&Scope::Object(key.clone()));
+    }
+
     /// Takes in what became of `read`.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();

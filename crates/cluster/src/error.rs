@@ -554,7 +554,7 @@ impl Display for Seconds {
 
 /// Foreign text for one line of a message: no control characters, no runs of white space, at most `max`
 /// characters, and nothing in it that looks like a token.
-pub(crate) fn one_line(text: &str, max: usize) -> String {
+pub fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;
 
     let printable = text.replace(is_unseen, " ");

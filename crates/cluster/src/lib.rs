@@ -26,7 +26,7 @@ mod write;
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};
-pub use error::{ConnectError, Fault, Phase, ReadError, Reason};
+pub use error::{ConnectError, Fault, Phase, ReadError, Reason, one_line};
 pub use exec_plugin::Plugins;
 pub use feed::{
     Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,

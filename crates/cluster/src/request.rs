@@ -191,6 +191,8 @@ impl Cluster {
             let (head, mut body) = response.into_parts();
             let mut whole = Vec::new();
             while let Some(frame) = body.frame().await {
+                // What is unpacked is there at once, again and again: the deadline counts meanwhile, and others have their turn.
+                tokio::task::consume_budget().await;
                 let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
                 record.bytes += data.len() as u64;
                 let taken = self.take_in(&ask.what, whole.len(), data.len());

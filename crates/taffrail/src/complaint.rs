@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use taffrail_cluster::one_line;
+
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
@@ -104,13 +106,21 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// The most characters of one cause: some of them hold what the other side of a connection likes to say.
+const LONGEST_CAUSE: usize = 400;
+
 fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
+    let mut whole = text.clone();
     while let Some(error) = cause {
         let own = error.to_string();
         // Some errors repeat their cause in their own text.
-        if !text.ends_with(&own) {
+        if !whole.ends_with(&own) {
             text.push_str(": ");
-            text.push_str(&own);
+            match own.len() > LONGEST_CAUSE {
+                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
+                false => text.push_str(&own),
+            }
+            whole.push_str(&own);
         }
         cause = error.source();
     }
@@ -129,5 +139,35 @@ pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Complaint> {
             Err(Complaint::unreadable("cannot write the answer").because(&error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Told {
+        text: String,
+        #[source]
+        cause: Option<Box<Told>>,
+    }
+
+    fn told(text: &str, cause: Option<Told>) -> Told {
+        Told { text: text.to_owned(), cause: cause.map(Box::new) }
+    }
+
+    #[test]
+    fn what_the_other_side_says_is_cut_to_a_line() {
+        let said = "\u{1b}[31mgo\n away ".repeat(4000);
+        let error = told("list pods", Some(told(&format!("http2 error: {said}"), Some(told(&said, None)))));
+        for text in [chain(&error), Complaint::unreadable("prod").because(&error).to_string()] {
+            assert!(text.contains("list pods: http2 error: [31mgo away"), "{text}");
+            assert!(text.chars().count() < 450, "{} characters", text.chars().count());
+            assert!(!text.contains('\n'), "{text}");
+        }
+        let short = told("list pods", Some(told("connection refused", None)));
+        assert_eq!(chain(&short), "list pods: connection refused");
     }
 }

@@ -37,8 +37,13 @@ const CHUNK: usize = 512 << 10;
 /// A watch that ends by so much before its time was ended by something else.
 const ON_TIME: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner than this and brought nothing was none.
+/// A watch that ends sooner than this was none, whatever it brought.
 const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// How many watches in a row may end at once before that is told: once is how a server says goodbye. One that brings news each
+/// time is watched, though badly.
+const GOODBYES: u32 = 1;
+const GOODBYES_WITH_NEWS: u32 = 4;
 
 /// The reader is gone.
 pub(super) struct Unread;
@@ -50,8 +55,10 @@ enum Ended {
     /// Without a word, and long before it was asked to: perhaps the server ends, perhaps it ends every watch, perhaps it
     /// did not get round to this one.
     Early {
-        /// As soon as it began, and before anything came.
+        /// As soon as it began.
         at_once: bool,
+        /// After something came.
+        moved: bool,
     },
     /// It was silent for too long.
     Silent,
@@ -141,18 +148,17 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         }
         task.doubt = match ended {
             Ended::Closed | Ended::Expired => Doubt::None,
-            Ended::Early { at_once: false } => Doubt::Slight,
-            Ended::Early { at_once: true } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
+            Ended::Early { at_once: true, moved: false } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
+            Ended::Early { .. } => Doubt::Slight,
         };
         let refusal = match ended {
             Ended::Closed => continue,
-            Ended::Early { at_once: false } => continue,
-            Ended::Early { at_once: true } => {
+            Ended::Early { at_once: false, .. } => continue,
+            Ended::Early { at_once: true, moved } => {
                 early += 1;
                 let problem = "the server ends the watch as soon as it begins".to_owned();
                 let error = ReadError::Unexpected { what: task.what.clone(), problem };
-                // Once is how a server says goodbye.
-                if early > 1 {
+                if early > if moved { GOODBYES_WITH_NEWS } else { GOODBYES } {
                     let (reason, message) = (error.reason().as_str(), error.to_string());
                     task.tell(ScopeState::Broken { reason, message }).await?;
                 }
@@ -473,8 +479,8 @@ impl<'a> Task<'a> {
         drop(progress);
         let lived = begun.elapsed();
         if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
-            let has_moved = self.followed.progress().resource_version != version;
-            return Ok(Ended::Early { at_once: lived < AT_ONCE && !has_moved });
+            let moved = self.followed.progress().resource_version != version;
+            return Ok(Ended::Early { at_once: lived < AT_ONCE, moved });
         }
         Ok(ended)
     }

@@ -143,6 +143,8 @@ impl Stream {
     /// The next bytes; `None` at the end of the answer.
     pub(super) async fn next(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
         loop {
+            // What is unpacked is there at once, again and again: others have their turn.
+            tokio::task::consume_budget().await;
             let frame = self.body.frame().await?;
             match self.take(shared, frame) {
                 Ok(None) => {}

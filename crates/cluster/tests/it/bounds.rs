@@ -1,6 +1,8 @@
 //! What a server may cost that sends more than anybody asked for.
 
+use std::future::{Future, poll_fn};
 use std::io::Write;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -184,6 +186,29 @@ async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
         matches!(error, ReadError::Timeout { phase: Phase::Headers | Phase::Body | Phase::Reading, .. }),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn while_an_answer_is_unpacked_others_have_their_turn() {
+    let server = Server::start(|_| {
+        gzip(|to| {
+            let spaces = vec![b' '; 1 << 20];
+            (0..64).for_each(|_| to.write_all(&spaces).unwrap());
+        })
+    })
+    .await;
+    let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
+    let things = things();
+    let request = ListRequest::all(&things);
+    let mut listing = pin!(cluster.list(&request));
+    let mut turns = 0;
+    let listed = poll_fn(|context| {
+        turns += 1;
+        listing.as_mut().poll(context)
+    });
+    assert!(listed.await.is_err());
+    // The deadline is looked at between two turns.
+    assert!(turns > 32, "64 MiB in {turns} turns");
 }
 
 #[tokio::test]

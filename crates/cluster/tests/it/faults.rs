@@ -352,6 +352,34 @@ async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_en
     assert!(watches <= 4, "{watches} watches");
 }
 
+#[tokio::test]
+async fn a_watch_that_brings_news_and_ends_at_once_is_not_opened_again_without_pause() {
+    let watches = AtomicUsize::new(0);
+    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+        if !is_watch(seen) {
+            return list(&[item("a", 5)], 10, "");
+        }
+        let version = 11 + watches.fetch_add(1, Ordering::SeqCst) as u64;
+        Reply::json(200, lines(&[("MODIFIED", item("a", version))]))
+    })
+    .await;
+    let begun = Instant::now();
+    let id = reader.feeds.follow(in_shop());
+    let version = |known: &crate::feeding::Known| {
+        known.objects.get(&(id, "shop/a".to_owned())).and_then(|it| it.parse().ok()).unwrap_or(0)
+    };
+    reader.until("moved on again and again", |known| version(known) >= 15).await;
+    // A quarter of a second, a half, and a half again and again, each a quarter less at least.
+    assert!(
+        begun.elapsed() > Duration::from_millis(1200),
+        "{:?}, {} requests",
+        begun.elapsed(),
+        server.seen().len()
+    );
+    let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
+    reader.until("told", |known| known.said.iter().any(broken)).await;
+}
+
 /// Follows a server until it has what that was restored to: its first watch ends in order with these lines, and
 /// afterwards it is another server.
 async fn restored_after(farewell: &'static str) -> Server {

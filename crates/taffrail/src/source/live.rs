@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{join_all, join3};
 use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Scope, ScopeError, ServedKind, Snapshot,
-    Target, dependents_elsewhere, next_reads, wanted_elsewhere,
+    Target, dependents_elsewhere, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
@@ -275,7 +275,8 @@ fn finish<T>(
 pub(crate) type More<'m> = &'m dyn Fn(&Snapshot, &str) -> Vec<ObjectKey>;
 
 /// Reads what `asked` needs of all members at once; then of each what apps of the others deliver into it, and
-/// what `more` wants when it sees what there is.
+/// what `more` wants when it sees what there is. Each has the time that it has not used itself yet, however long others took,
+/// and all is over in twice the time of one.
 pub(super) fn fleet(
     members: Vec<Member>,
     timeout: Duration,
@@ -285,6 +286,7 @@ pub(super) fn fleet(
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
+    let started = Instant::now();
     let asked = Arc::new(asked);
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
@@ -294,20 +296,31 @@ pub(super) fn fleet(
         let (live, asked, progress) = (Live { member, timeout }, asked.clone(), progress.clone());
         let rules = rules.clone();
         runtime.spawn(async move {
-            let name = live.member.name.clone();
+            let (name, begun) = (live.member.name.clone(), Instant::now());
             let answer = live.snapshot(&asked, now, &rules).await;
             progress.done(&name);
-            answer
+            (answer, begun.elapsed())
         })
     };
+    let left = |spent: Duration| {
+        let of_all = timeout.saturating_mul(2).saturating_sub(started.elapsed());
+        timeout.saturating_sub(spent).min(of_all)
+    };
     let lives = finish(&runtime, members.into_iter().map(first).collect());
-    let lives = lives.and_then(|mut lives| {
+    let lives = lives.and_then(|answers| {
+        let (mut lives, mut spent): (Vec<_>, Vec<Duration>) = answers.into_iter().unzip();
         let snapshots: Vec<&Snapshot> = lives.iter().map(|(snapshot, _)| snapshot).collect();
         for (place, before) in sameness::pairs(&snapshots) {
             let (Some((_, Some(one))), Some((_, Some(other)))) = (lives.get(before), lives.get(place)) else {
                 continue;
             };
-            let found = runtime.block_on(sameness::compare(one, other));
+            let one = one.with_timeout(left(spent[before]));
+            let other = other.with_timeout(left(spent[place]));
+            let begun = Instant::now();
+            let found = runtime.block_on(sameness::compare(&one, &other));
+            for at in [before, place] {
+                spent[at] += begun.elapsed();
+            }
             let name = lives[before].0.name().to_owned();
             if let Some(is_same) = found {
                 lives[place].0.set_same_as(name, is_same);
@@ -317,13 +330,19 @@ pub(super) fn fleet(
         let mut dependents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         if asked.follow {
             let clusters: Vec<_> = lives.iter().map(|(snapshot, _)| snapshot as &dyn Objects).collect();
-            wanted = wanted_elsewhere(&clusters);
+            let all = elsewhere(&clusters);
+            wanted = still_wanted(&clusters, all.objects);
             dependents = dependents_elsewhere(&clusters, &asked.dependents);
+            for over in all.left_out {
+                let home = lives.iter_mut().find(|(snapshot, _)| snapshot.name() == over.home);
+                home.into_iter().for_each(|(snapshot, _)| snapshot.report(over.error()));
+            }
         }
         for ((snapshot, _), namespace) in lives.iter().zip(&namespaces) {
             wanted.entry(snapshot.name().to_owned()).or_default().extend(more(snapshot, namespace));
         }
-        let second = |(mut snapshot, cluster): (Snapshot, Option<Cluster>)| {
+        let second = |((mut snapshot, cluster), spent): ((Snapshot, Option<Cluster>), Duration)| {
+            let left = left(spent);
             let keys = wanted.remove(snapshot.name()).unwrap_or_default();
             let dependents_in = dependents.remove(snapshot.name()).unwrap_or_default();
             let objects = [asked.objects.clone(), keys].concat();
@@ -331,13 +350,13 @@ pub(super) fn fleet(
             let rules = rules.clone();
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
-                    go_on(&mut snapshot, cluster, &asked, &rules).await;
+                    go_on(&mut snapshot, &cluster.with_timeout(left), &asked, &rules).await;
                     snapshot.set_reading(reading::once(cluster));
                 }
                 (snapshot, cluster)
             })
         };
-        finish(&runtime, lives.into_iter().map(second).collect())
+        finish(&runtime, lives.into_iter().zip(spent).map(second).collect())
     });
     runtime.shutdown_background();
     lives

@@ -13,6 +13,7 @@ mod events;
 mod examples;
 mod explain;
 mod filters;
+mod following;
 mod get;
 mod golden;
 mod hostile;

@@ -89,7 +89,7 @@ fn renamed(cluster: &Cluster, name: &str, host: &str) -> String {
     Cluster::kubeconfig_of(std::slice::from_ref(cluster)).replace("one", name).replace("127.0.0.1", host)
 }
 
-fn merged(one: &str, other: &str) -> String {
+pub(super) fn merged(one: &str, other: &str) -> String {
     let mut all: Value = serde_saphyr::from_str(one).unwrap();
     let other: Value = serde_saphyr::from_str(other).unwrap();
     for part in ["clusters", "users", "contexts"] {

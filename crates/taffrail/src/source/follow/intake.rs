@@ -1,11 +1,11 @@
 //! What comes of followed clusters, and what becomes of it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::{Stream, stream};
 use jiff::Timestamp;
 use taffrail_apps::{Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Scope, ScopeError};
-use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Inbox, ScopeState};
+use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
@@ -53,7 +53,7 @@ impl Follow {
             }
             Event::Got(at, read, outcome) => {
                 let following = &mut self.clusters[at];
-                following.under_way -= 1;
+                let is_due = following.fetching.remove(&*read).unwrap_or_default();
                 // It was let go of meanwhile.
                 if following.feeds.is_none() {
                     return false;
@@ -62,6 +62,9 @@ impl Follow {
                 let snapshot = &mut self.fleet.snapshots[at];
                 snapshot.retract(&read.scope());
                 take(snapshot, &read, outcome);
+                if is_due {
+                    self.fetch(at, *read);
+                }
                 true
             }
             Event::Again(at, id, outcome) => {
@@ -129,7 +132,7 @@ impl Follow {
         following.discovered = Instant::now();
         following.patience = Instant::now() + self.timeout;
         following.changed = true;
-        self.inboxes.push(Box::pin(deliveries(at, inbox)));
+        following.inbox = Some(inbox);
         true
     }
 
@@ -200,7 +203,9 @@ impl Follow {
                 }
                 if let ScopeState::Forbidden { message } = &state
                     && let Some(key) = named(&followed.read)
-                    && (self.asked.objects.contains(&key) || following.more.contains(&key))
+                    && (self.asked.objects.contains(&key)
+                        || following.more.contains(&key)
+                        || following.elsewhere.contains(&key))
                 {
                     // Who may not watch what was asked for by name may well be let read it.
                     if following.again.begin(id, &followed.read, key, message.clone()) {
@@ -234,7 +239,7 @@ impl Follow {
             Delivery::Batch(batch) => {
                 let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
                 following.again.end(batch.scope());
-                let mut again: Vec<Read> = Vec::new();
+                let mut again: BTreeSet<Read> = BTreeSet::new();
                 let (mut changed, planned) = (false, &following.planned);
                 batch.read(&mut self.parser, |change| match change {
                     Change::Upsert(object) => {
@@ -289,21 +294,24 @@ impl Follow {
                     self.let_go(at, &over);
                     return true;
                 }
-                if let Some(feeds) = &following.feeds {
-                    for read in again {
-                        following.under_way += 1;
-                        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
-                    }
+                for read in again {
+                    self.fetch(at, read);
                 }
                 changed
             }
         }
     }
-}
 
-fn deliveries(at: usize, inbox: Inbox) -> impl Stream<Item = (usize, Delivery)> + Send {
-    stream::unfold(inbox, move |mut inbox| async move {
-        let delivery = inbox.next().await?;
-        Some(((at, delivery), inbox))
-    })
+    /// Reads an object whole whose kind is followed by metadata alone; what is under way already is read once more after it,
+    /// however often it changes meanwhile.
+    fn fetch(&mut self, at: usize, read: Read) {
+        let following = &mut self.clusters[at];
+        let Some(feeds) = &following.feeds else { return };
+        if let Some(is_due) = following.fetching.get_mut(&read) {
+            *is_due = true;
+            return;
+        }
+        following.fetching.insert(read.clone(), false);
+        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+    }
 }

@@ -9,16 +9,20 @@ mod plan;
 mod scopes;
 mod share;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures::stream::{FuturesUnordered, SelectAll};
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Asked, Freshness, FreshnessState, NotLive, ObjectKey, Objects, Read, Reading};
-use taffrail_cluster::{Cluster, Delivery, Discovery, Feeds, Held, Lists, ReadError, ScopeId, ScopeState};
+use taffrail_apps::{
+    Asked, Freshness, FreshnessState, GroupKind, NotLive, ObjectKey, Objects, Read, Reading, ScopeError,
+};
+use taffrail_cluster::{
+    Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
+};
 use taffrail_status::json::Parser;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -44,6 +48,9 @@ const UNNOTICED: Duration = Duration::from_millis(400);
 /// What comes together is judged together, where somebody waits for it.
 const TOGETHER: Duration = Duration::from_millis(5);
 
+/// How long one cluster may bring what it has while others have something too.
+const TURN: Duration = Duration::from_millis(10);
+
 /// A cluster and what was said when it was connected to.
 struct Connected {
     cluster: Cluster,
@@ -63,7 +70,12 @@ enum Event {
     Again(usize, ScopeId, Outcome),
 }
 
-type Inboxes = SelectAll<Pin<Box<dyn Stream<Item = (usize, Delivery)> + Send>>>;
+/// The next delivery, nothing from a cluster whose feeds have ended, or another event.
+enum Came {
+    Delivery(usize, Option<Delivery>),
+    Event(Event),
+}
+
 type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 
 /// A scope that is followed.
@@ -81,11 +93,12 @@ struct Followed {
     broken: Option<(Instant, &'static str, String)>,
     /// How well it is known now, and since when.
     state: (ScopeState, Timestamp),
+    /// Wanted by apps of other clusters alone.
+    is_foreign: bool,
 }
 
 impl Followed {
-    fn new(read: Read) -> Followed {
-        let state = (ScopeState::CatchingUp, Timestamp::now());
+    fn new(read: Read, is_foreign: bool) -> Followed {
         Followed {
             read,
             keys: HashSet::new(),
@@ -93,7 +106,8 @@ impl Followed {
             malformed: Default::default(),
             answered: false,
             broken: None,
-            state,
+            state: (ScopeState::CatchingUp, Timestamp::now()),
+            is_foreign,
         }
     }
 
@@ -115,13 +129,21 @@ impl Followed {
 struct Following {
     member: Member,
     feeds: Option<Feeds>,
+    /// The deliveries of its feeds.
+    inbox: Option<Inbox>,
     scopes: HashMap<ScopeId, Followed>,
     /// All reads so far, those of values that are read once among them.
     planned: HashSet<Read>,
-    /// Single objects under way.
-    under_way: usize,
+    /// Single objects under way; true for those that have changed since, which are to be read again.
+    fetching: HashMap<Read, bool>,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
+    /// The objects that apps of other clusters have in it.
+    elsewhere: BTreeSet<ObjectKey>,
+    /// Scopes that began for those, by kind, also those that have ended.
+    foreign: BTreeMap<GroupKind, usize>,
+    /// Errors of its apps that want too much of other clusters.
+    over: Vec<ScopeError>,
     /// Where what controllers made of that is wanted too.
     dependents_in: BTreeSet<String>,
     /// When the answers must have come that are waited for at first.
@@ -187,7 +209,8 @@ pub(crate) struct Follow {
     runtime: Runtime,
     fleet: Fleet,
     clusters: Vec<Following>,
-    inboxes: Inboxes,
+    /// The place of the cluster whose turn is next.
+    turn: usize,
     events: Events,
     parser: Parser,
     asked: Asked,
@@ -237,10 +260,14 @@ impl Follow {
         let clusters = members.into_iter().map(|member| Following {
             member,
             feeds: None,
+            inbox: None,
             scopes: HashMap::new(),
             planned: HashSet::new(),
-            under_way: 0,
+            fetching: HashMap::new(),
             more: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
+            foreign: BTreeMap::new(),
+            over: Vec::new(),
             dependents_in: BTreeSet::new(),
             patience,
             connecting: false,
@@ -258,7 +285,7 @@ impl Follow {
             clusters: clusters.collect(),
             runtime,
             fleet,
-            inboxes: SelectAll::new(),
+            turn: 0,
             events: FuturesUnordered::new(),
             parser: Parser::new(),
             asked,
@@ -340,37 +367,74 @@ impl Follow {
         self.receive(at_most, GATHERING)
     }
 
-    /// Takes in what comes: the first within `at_most`, and what follows it within `gathering`.
+    /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
+    /// ends when that time is over.
     fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
-        enum Came {
-            Delivery(usize, Delivery),
-            Event(Event),
-        }
-        let mut wait = at_most;
-        let mut first_change = None;
+        let mut end = std::time::Instant::now() + at_most;
+        let mut pause = at_most;
+        let mut changed = false;
         loop {
-            let Follow { runtime, inboxes, events, .. } = self;
-            let came = runtime.block_on(async {
-                let next = async {
-                    tokio::select! {
-                        Some((at, delivery)) = inboxes.next() => Came::Delivery(at, delivery),
-                        Some(event) = events.next() => Came::Event(event),
-                        // Where nothing can come, the time passes.
-                        else => std::future::pending().await,
-                    }
-                };
-                tokio::time::timeout(wait, next).await.ok()
-            });
-            let Some(came) = came else { return first_change.is_some() };
-            let changed = match came {
-                Came::Delivery(at, delivery) => self.deliver(at, delivery),
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            let Some(came) = self.come(left.min(pause)) else { return changed };
+            let mut is_news = match came {
+                Came::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
+                Came::Delivery(at, None) => {
+                    self.clusters[at].inbox = None;
+                    false
+                }
                 Came::Event(event) => self.take(event),
             };
-            if changed || first_change.is_some() {
-                let first = *first_change.get_or_insert_with(std::time::Instant::now);
-                wait = gathering.min(AT_MOST.saturating_sub(first.elapsed()));
+            is_news |= self.turns(end);
+            if is_news && !changed {
+                changed = true;
+                end = std::time::Instant::now() + AT_MOST;
+                pause = gathering;
+            }
+            if std::time::Instant::now() >= end {
+                return changed;
             }
         }
+    }
+
+    /// Waits for what comes next, of any cluster.
+    fn come(&mut self, at_most: Duration) -> Option<Came> {
+        let Follow { runtime, clusters, events, .. } = self;
+        runtime.block_on(async {
+            let inboxes =
+                clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
+            let mut deliveries: FuturesUnordered<_> =
+                inboxes.map(|(at, inbox)| async move { Came::Delivery(at, inbox.next().await) }).collect();
+            let next = async {
+                tokio::select! {
+                    Some(came) = deliveries.next() => came,
+                    Some(event) = events.next() => Came::Event(event),
+                    // Where nothing can come, the time passes.
+                    else => std::future::pending().await,
+                }
+            };
+            tokio::time::timeout(at_most, next).await.ok()
+        })
+    }
+
+    /// Takes in what is there already, of each cluster in its turn; true where something may have changed. One that always has
+    /// more keeps no other from being heard.
+    fn turns(&mut self, end: std::time::Instant) -> bool {
+        let mut changed = false;
+        for _ in 0..self.clusters.len() {
+            let begun = std::time::Instant::now();
+            if begun >= end {
+                break;
+            }
+            let at = self.turn % self.clusters.len();
+            self.turn = at + 1;
+            let over = end.min(begun + TURN);
+            while std::time::Instant::now() < over {
+                let inbox = self.clusters[at].inbox.as_mut();
+                let Some(delivery) = inbox.and_then(Inbox::try_next) else { break };
+                changed |= self.deliver(at, delivery);
+            }
+        }
+        changed
     }
 
     /// As [`Follow::next`], for who wants to know at once.

@@ -1,12 +1,12 @@
 //! What is to be asked of followed clusters.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, ObjectKey, Objects, Read, Scope, Snapshot, dependents_elsewhere, next_reads,
-    wanted_elsewhere,
+    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, Scope, ScopeError, Snapshot, Target,
+    dependents_elsewhere, elsewhere, next_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId};
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use super::super::More;
 use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
-use super::scopes::{KINDS_OF_KINDS, definitions, scope_of};
+use super::scopes::{KINDS_OF_KINDS, definitions, named, scope_of};
 use super::{Connected, Event, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
@@ -23,6 +23,11 @@ const REDISCOVER: Duration = Duration::from_secs(15);
 
 /// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
+
+/// How many objects of a kind, and of all kinds, are followed one by one because apps of other clusters name them. Who names
+/// ever others has whole kinds followed.
+const FOREIGN_OF_A_KIND: usize = 20;
+const FOREIGN: usize = 200;
 
 impl Follow {
     pub(super) fn connect(&mut self, at: usize, after: Duration) {
@@ -57,18 +62,7 @@ impl Follow {
     /// Plans what else to follow; true while something is waited for that was never answered.
     pub(super) fn plan(&mut self, more: More<'_>) -> bool {
         if self.asked.follow {
-            let clusters: Vec<_> =
-                self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
-            let mut wanted: BTreeMap<String, Vec<ObjectKey>> = wanted_elsewhere(&clusters);
-            let mut dependents = dependents_elsewhere(&clusters, &self.asked.dependents);
-            for (snapshot, following) in self.fleet.snapshots.iter().zip(&mut self.clusters) {
-                for key in wanted.remove(snapshot.name()).unwrap_or_default() {
-                    following.changed |= following.more.insert(key);
-                }
-                for namespace in dependents.remove(snapshot.name()).unwrap_or_default() {
-                    following.changed |= following.dependents_in.insert(namespace);
-                }
-            }
+            self.plan_elsewhere();
         }
         self.compare();
         let mut waits = self.comparing > 0;
@@ -94,6 +88,33 @@ impl Follow {
             let task = self.runtime.spawn(async move { sameness::compare(&one, &other).await });
             self.events
                 .push(Box::pin(async move { Event::Compared(place, before, task.await.ok().flatten()) }));
+        }
+    }
+
+    /// Takes note of what apps of each cluster want of the others now.
+    fn plan_elsewhere(&mut self) {
+        let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
+        let mut all = elsewhere(&clusters);
+        let mut dependents = dependents_elsewhere(&clusters, &self.asked.dependents);
+        // Feeds end within the runtime that they began in.
+        let _inside = self.runtime.enter();
+        for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
+            let of_home = |left: &&LeftOut| left.home == snapshot.name();
+            let over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
+            if over != following.over {
+                following.over.iter().for_each(|error| snapshot.retract(&error.scope));
+                over.iter().for_each(|error| snapshot.report(error.clone()));
+                following.over = over;
+            }
+            let wanted = all.objects.remove(snapshot.name()).unwrap_or_default();
+            if wanted != following.elsewhere {
+                following.elsewhere = wanted;
+                following.changed = true;
+                following.end_unwanted(snapshot);
+            }
+            for namespace in dependents.remove(snapshot.name()).unwrap_or_default() {
+                following.changed |= following.dependents_in.insert(namespace);
+            }
         }
     }
 
@@ -157,7 +178,7 @@ impl Follow {
             }));
         }
         let pending = |following: &Following| {
-            following.under_way > 0 || following.scopes.values().any(|followed| !followed.answered)
+            !following.fetching.is_empty() || following.scopes.values().any(|followed| !followed.answered)
         };
         if !following.changed || pending(following) {
             return pending(following) && !impatient;
@@ -165,26 +186,39 @@ impl Follow {
         following.changed = false;
         let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
         following.more.extend(more(snapshot, &namespace));
-        let objects = self.asked.objects.iter().chain(&following.more).cloned().collect();
+        let own: Vec<ObjectKey> = self.asked.objects.iter().chain(&following.more).cloned().collect();
+        let objects = own.iter().chain(&following.elsewhere).cloned().collect();
         let selections = following.selections.iter().cloned().collect();
         let dependents_in = following.dependents_in.clone();
         let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
         let reads = next_reads(snapshot, &asked, &self.fleet.rules);
-        let Some(feeds) = &mut following.feeds else { return false };
+        // What is wanted without them too is no matter of other clusters.
+        let own: Option<BTreeSet<Read>> = reads.iter().any(|read| following.is_elsewhere(read)).then(|| {
+            let asked = Asked { objects: own, ..asked };
+            next_reads(snapshot, &asked, &self.fleet.rules).into_iter().collect()
+        });
         for read in reads {
-            if !following.planned.insert(read.clone()) {
+            if following.planned.contains(&read) {
                 continue;
             }
+            let is_foreign =
+                following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
+            let read = match is_foreign {
+                true => following.at_most(snapshot, read),
+                false => Some(read),
+            };
+            let Some(read) = read.filter(|read| following.planned.insert(read.clone())) else { continue };
+            let Some(feeds) = &mut following.feeds else { return false };
             following.patience = now + self.timeout;
             // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
             if read.kind == "Secret" && read.group.is_empty() && read.body == Body::Whole {
-                following.under_way += 1;
+                following.fetching.insert(read.clone(), false);
                 self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
                 continue;
             }
             let _inside = self.runtime.enter();
             let id = feeds.follow(scope_of(&read));
-            following.scopes.insert(id, Followed::new(read));
+            following.scopes.insert(id, Followed::new(read, is_foreign));
         }
         pending(following)
     }
@@ -195,6 +229,61 @@ impl Follow {
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
         let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
         self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
+    }
+}
+
+impl Following {
+    /// Whether apps of other clusters name what a read is of: the object, or objects in its namespace.
+    fn is_elsewhere(&self, read: &Read) -> bool {
+        if let Some(key) = named(read) {
+            return self.elsewhere.contains(&key);
+        }
+        let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
+        let Some(namespace) = read.namespace.as_ref().filter(|_| is_whole) else { return false };
+        let first = ObjectKey::new(&*read.group, &*read.kind, &**namespace, "");
+        self.elsewhere.range(&first..).next().is_some_and(|key| {
+            key.group == first.group && key.kind == first.kind && key.namespace == first.namespace
+        })
+    }
+
+    /// The read that is followed in place of one that only apps of other clusters want: itself, or after so many its whole kind,
+    /// if that can be listed.
+    fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
+        let kind = GroupKind::new(&*read.group, &*read.kind);
+        let all: usize = self.foreign.values().sum();
+        let of_kind = self.foreign.entry(kind.clone()).or_default();
+        if all < FOREIGN && *of_kind < FOREIGN_OF_A_KIND {
+            *of_kind += 1;
+            return Some(read);
+        }
+        let is_listable = snapshot.kinds()?.get(&kind)?.is_listable();
+        let target = Target::List { labels: None, fields: None };
+        is_listable.then_some(Read { namespace: None, target, ..read })
+    }
+
+    /// Ends what was followed for apps of other clusters that do not name it any more. What else turns out to want it reads it
+    /// again.
+    fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
+        let is_over = |followed: &Followed| {
+            followed.is_foreign
+                && named(&followed.read)
+                    .is_some_and(|key| !self.elsewhere.contains(&key) && !self.more.contains(&key))
+        };
+        let over: Vec<ScopeId> =
+            self.scopes.iter().filter(|(_, followed)| is_over(followed)).map(|(id, _)| *id).collect();
+        for id in over {
+            let Some(Followed { read, .. }) = self.scopes.remove(&id) else { continue };
+            if let Some(feeds) = &mut self.feeds {
+                feeds.end(id);
+            }
+            self.again.end(id);
+            self.planned.remove(&read);
+            let Some(key) = named(&read) else { continue };
+            snapshot.forget(&key);
+            if !self.scopes.values().any(|other| other.keys.contains(&key)) {
+                snapshot.remove(&key);
+            }
+        }
     }
 }
 
