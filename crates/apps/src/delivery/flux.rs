@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -59,6 +60,12 @@ impl ReleaseName {
             ReleaseName::Exact(name) => Mark::of_release(namespace, name),
             ReleaseName::Shortened(kept) => Mark::of_cut_release(namespace, kept),
         }
+    }
+
+    /// The characters with which it begins.
+    fn start(&self) -> &str {
+        let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = self;
+        start
     }
 
     fn is(&self, name: &str) -> bool {
@@ -353,9 +360,8 @@ impl<'a> Reader<'_, 'a> {
         let namespace = self.storage_namespace();
         let is_beside = cluster == self.home && namespace == *own;
         let inventory = self.inventory(found);
-        let listed = || inventory.as_ref().map(|keys| keys.iter().cloned().collect());
-        let needed =
-            (!is_beside).then(|| helm::Needed {
+        let listed = || inventory.as_ref().map(|keys| Arc::new(keys.iter().cloned().collect()));
+        let needed = (!is_beside).then(|| helm::Needed {
             mark,
             delivered: delivered.clone(),
             own: own.clone(),
@@ -370,12 +376,12 @@ impl<'a> Reader<'_, 'a> {
         let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
         match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
-                found.report_release(cluster, &key, release.malformed);
-                let mut objects = release.objects;
+                found.report_release(cluster, &key, &release.written.malformed);
+                let mut objects = release.objects.clone();
                 objects.extend(self.definitions(fleet.objects(cluster)));
                 dedup(&mut objects);
                 found.definitions.insert(cluster);
-                declaration.claimant.hooks = release.hooks;
+                declaration.claimant.hooks.clone_from(&release.hooks);
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
@@ -708,7 +714,7 @@ impl<'a> Reader<'_, 'a> {
     /// The Secret with the newest version of the release; `None` where there was never one.
     fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
         let name = ReleaseName::of(self.object());
-        if let Some(key) = storage.newest(namespace, |own| name.is(own)) {
+        if let Some(key) = storage.newest(namespace, name.start(), |own| name.is(own)) {
             return Some(key.clone());
         }
         // There must be one, and it is not among what was read.

@@ -10,8 +10,10 @@ pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
 pub(crate) mod porch;
+mod release;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -25,6 +27,7 @@ use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
+use release::{ReadReleases, Release, ReleaseError};
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +144,8 @@ pub(crate) struct Declarations {
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
     /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
     pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
+    /// The releases that were read, until all declarations are.
+    pub(crate) read: ReadReleases,
 }
 
 impl Declarations {
@@ -175,25 +180,26 @@ impl Declarations {
         found
     }
 
-    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`helm::read`].
+    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`ReadReleases::read`].
     fn release(
         &mut self,
         fleet: &Fleet<'_>,
         cluster: usize,
         key: &ObjectKey,
         delivered: Option<&str>,
-    ) -> Result<helm::Release, helm::ReleaseError> {
-        let release = helm::read(fleet.objects(cluster), key, delivered);
-        if let Err(helm::ReleaseError::MetadataOnly | helm::ReleaseError::Unobserved(_)) = release {
+    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
+        let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
+        let error = release.as_ref().err().map(|error| &**error);
+        if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
             self.lacking.insert((cluster, key.clone()));
         }
         release
     }
 
     /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
-    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
-        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+        if !matches!(error, ReleaseError::Unobserved(_)) {
             let scope = Scope::Object(key.clone());
             self.report(
                 cluster,
@@ -208,7 +214,7 @@ impl Declarations {
     }
 
     /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
-    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: Vec<ScopeError>) {
+    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
@@ -216,11 +222,12 @@ impl Declarations {
         let (number, _) = self.releases.entry(place).or_insert_with(|| (0, key.clone()));
         let left = MOST_MALFORMED.saturating_sub(*number);
         *number += malformed.len();
-        self.errors.extend(malformed.into_iter().take(left).map(|error| (cluster, error)));
+        self.errors.extend(malformed.iter().take(left).map(|error| (cluster, error.clone())));
     }
 
     /// Says how much was not reported of Helm releases.
     fn finish_releases(&mut self) {
+        self.read = ReadReleases::default();
         for ((cluster, namespace), (number, key)) in std::mem::take(&mut self.releases) {
             let more = number.saturating_sub(MOST_MALFORMED);
             if more > 0 {
