@@ -121,7 +121,6 @@ impl Releases {
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
-    storages: &[helm::Storage<'_>],
     now: Timestamp,
     found: &mut Declarations,
     releases: &mut Releases,
@@ -134,7 +133,7 @@ pub(crate) fn declare(
     }
     for observed in objects.of_kind(HELM, "HelmRelease") {
         let reader = Reader { home, objects, observed: &observed, now };
-        let app = reader.helm_release(fleet, storages, found, releases);
+        let app = reader.helm_release(fleet, found, releases);
         found.apps.push(app);
     }
 }
@@ -324,7 +323,6 @@ impl<'a> Reader<'_, 'a> {
     fn helm_release(
         &self,
         fleet: &Fleet<'_>,
-        storages: &[helm::Storage<'_>],
         found: &mut Declarations,
         releases: &mut Releases,
     ) -> Declaration {
@@ -373,7 +371,7 @@ impl<'a> Reader<'_, 'a> {
         if let Some(objects) = inventory {
             return Declaration { objects, ..declaration };
         }
-        let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
+        let Some(key) = self.stored(fleet.storage(cluster), &namespace) else { return declaration };
         match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
                 found.report_release(cluster, &key, &release.written.malformed);

@@ -74,14 +74,8 @@ impl<'o> Storage<'o> {
 }
 
 /// Reads the releases of one cluster that no HelmRelease declares.
-pub(crate) fn declare(
-    fleet: &Fleet<'_>,
-    home: usize,
-    storage: &Storage<'_>,
-    releases: &Releases,
-    found: &mut Declarations,
-) {
-    for (&(namespace, name), versions) in &storage.0 {
+pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found: &mut Declarations) {
+    for (&(namespace, name), versions) in &fleet.storage(home).0 {
         let Some((_, newest)) = versions.last_key_value() else { continue };
         let is_of_helm_release = match releases.of(home, namespace, name) {
             Some(needed) if needed.is_empty() => true,
@@ -219,12 +213,11 @@ fn is_marked(
 
 /// The version of a release that Helm stored last, with what holds it.
 pub(crate) fn applied(
-    objects: &dyn Objects,
+    storage: &Storage<'_>,
     namespace: &str,
     release: &str,
     sync: &Sync,
 ) -> Option<(ObjectKey, Applied)> {
-    let storage = Storage::of(objects);
     let versions = storage.0.get(&(namespace, release))?;
     let (newest, observed) = versions.last_key_value()?;
     let when = time(observed.object.at(&["metadata", "creationTimestamp"]))?;
@@ -235,11 +228,11 @@ pub(crate) fn applied(
 }
 
 /// Returns the time at which the newest version of a release was stored, which Helm does as it begins.
-pub(crate) fn tried_at(app: &Declaration, objects: &dyn Objects) -> Option<Timestamp> {
+pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp> {
     if app.delivery != Delivery::Helm {
         return None;
     }
-    applied(objects, &app.namespace, &app.name, &app.sync).map(|(_, applied)| applied.when)
+    applied(fleet.storage(app.home), &app.namespace, &app.name, &app.sync).map(|(_, applied)| applied.when)
 }
 
 /// An older version, if it is the one that was deployed last.

@@ -12,7 +12,7 @@ mod manifest;
 pub(crate) mod porch;
 mod release;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -144,6 +144,8 @@ pub(crate) struct Declarations {
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
     /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
     pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
+    /// The clusters that Argo CDs know by a name, by the cluster and the namespace of the Argo CD.
+    pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
     /// The releases that were read, until all declarations are.
     pub(crate) read: ReadReleases,
 }
@@ -154,18 +156,17 @@ impl Declarations {
         let mut found = Declarations::default();
         let argos: Vec<_> =
             (0..fleet.members.len()).map(|home| argo::Homes::of(fleet, home, trust)).collect();
-        let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
         let mut releases = flux::Releases::default();
         for cluster in 0..fleet.members.len() {
-            flux::declare(fleet, cluster, &storages, now, &mut found, &mut releases);
+            flux::declare(fleet, cluster, now, &mut found, &mut releases);
         }
         for (cluster, homes) in argos.iter().enumerate() {
             argo::declare(fleet, cluster, homes, &mut found);
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }
-        for (cluster, storage) in storages.iter().enumerate() {
-            helm::declare(fleet, cluster, storage, &releases, &mut found);
+        for cluster in 0..fleet.members.len() {
+            helm::declare(fleet, cluster, &releases, &mut found);
         }
         found.finish_releases();
         let strong = Claims::of(&found.apps);

@@ -8,6 +8,7 @@ mod aliases;
 mod argo;
 mod changes;
 mod claims;
+mod costs;
 mod detail;
 mod dump;
 mod events;

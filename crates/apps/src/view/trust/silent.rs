@@ -10,7 +10,7 @@ use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
-use crate::delivery::controllers::CONTROLLERS;
+use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::objects::Observed;
@@ -118,7 +118,8 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
         if apps.is_empty() {
             continue;
         }
-        let stopped = deliverer.stopped(ground.objects, None).map(|it| (it.key, it.since, it.how));
+        let stopped =
+            deliverer.stopped(ground.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
         let lease = || {
             let leases = ground.leases().filter(|lease| {
                 lease.key.namespace != "kube-node-lease"
