@@ -23,7 +23,7 @@ pub(crate) struct Controller {
     /// The axis on which its absence shows.
     axis: Option<Axis>,
     /// The namespace in which its installer puts it.
-    namespace: &'static str,
+    pub(crate) namespace: &'static str,
 }
 
 const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
