@@ -89,9 +89,12 @@ pub(crate) struct Stopped {
     pub(crate) how: String,
 }
 
-/// What was found of the workloads of controllers, by cluster, controller and namespace: each is looked at once.
+/// A cluster, a controller and a namespace, by their names.
+type Place = (String, &'static str, String);
+
+/// What was found of the workloads of controllers: each is looked at once.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(RefCell<HashMap<(String, &'static str, String), Vec<Option<Stopped>>>>);
+pub(crate) struct Stops(RefCell<HashMap<Place, Vec<Option<Stopped>>>>);
 
 impl Controller {
     /// Returns the workload of the controller if it does no work.
