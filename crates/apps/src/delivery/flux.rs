@@ -62,12 +62,6 @@ impl ReleaseName {
         }
     }
 
-    /// The characters with which it begins.
-    fn start(&self) -> &str {
-        let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = self;
-        start
-    }
-
     fn is(&self, name: &str) -> bool {
         match self {
             ReleaseName::Exact(own) => own == name,
@@ -712,7 +706,8 @@ impl<'a> Reader<'_, 'a> {
     /// The Secret with the newest version of the release; `None` where there was never one.
     fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
         let name = ReleaseName::of(self.object());
-        if let Some(key) = storage.newest(namespace, name.start(), |own| name.is(own)) {
+        let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
+        if let Some(key) = storage.newest(namespace, start, |own| name.is(own)) {
             return Some(key.clone());
         }
         // There must be one, and it is not among what was read.
