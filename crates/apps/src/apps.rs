@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Look, Rules, Status, cut};
+use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
@@ -225,7 +225,7 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged };
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught: RefCell::default() };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -285,6 +285,20 @@ struct Judge<'f, 'a> {
     /// What was said of the objects of each cluster that are not well: apps may share them, and what costs much is judged
     /// once for all of them.
     judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
+    /// What was said of objects by the scripts of an Argo CD, by the cluster of the objects, the scripts, and who pays for that
+    /// beside the objects' namespace.
+    taught: RefCell<HashMap<Taught, HashMap<ObjectKey, Resource>>>,
+}
+
+/// See [`Judge::judge_taught`].
+type Taught = (usize, Lesson, Option<String>);
+
+/// The scripts of an Argo CD, and how far they are heard.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Lesson {
+    home: usize,
+    namespace: String,
+    voice: Voice,
 }
 
 impl Judge<'_, '_> {
@@ -311,14 +325,18 @@ impl Judge<'_, '_> {
         let of_doubted =
             taught.as_ref().and_then(|_| self.rules.taught_by(&of_doubted(&teachers), &self.look));
         let of_doubted = of_doubted.as_deref().unwrap_or(self.rules);
+        let lesson = self.lesson(&app, &teachers);
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 // The rules that an app brings hold for its own objects alone.
                 let may_better = || app.claimant.may_better(self.fleet, *cluster, key);
                 let judged = match &taught {
-                    Some(_) if may_better() => self.judge(*cluster, key, rules),
-                    Some(_) => self.judge(*cluster, key, of_doubted),
+                    Some(_) if may_better() => self.judge_taught(*cluster, key, rules, lesson.as_ref(), None),
+                    Some(_) => {
+                        let payer = Some(&*app.namespace);
+                        self.judge_taught(*cluster, key, of_doubted, lesson.as_ref(), payer)
+                    }
                     None => self.judge_once(*cluster, key),
                 };
                 let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);
@@ -439,6 +457,38 @@ impl Judge<'_, '_> {
         if resource.status != Status::Current {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
+        resource
+    }
+
+    /// Returns whose scripts are run for the objects of an app, where those of several apps are judged by the same.
+    fn lesson(&self, app: &Declaration, teachers: &[Teacher<'_>]) -> Option<Lesson> {
+        // What Kustomizations and HelmReleases teach they say for themselves.
+        let is_shared = app.delivery == Delivery::ArgoApplication;
+        let settings = teachers.iter().find(|teacher| is_shared && teacher.object.kind() == "ConfigMap")?;
+        Some(Lesson {
+            home: app.home,
+            namespace: settings.object.namespace().into_owned(),
+            voice: settings.voice,
+        })
+    }
+
+    /// As [`Judge::judge`], by rules that hold for several apps: each object is judged by them once. The author of a list pays for
+    /// what is not agreed, so that is judged once for each `payer`.
+    fn judge_taught(
+        &self,
+        cluster: usize,
+        key: &ObjectKey,
+        rules: &dyn Rules,
+        lesson: Option<&Lesson>,
+        payer: Option<&str>,
+    ) -> Resource {
+        let Some(lesson) = lesson else { return self.judge(cluster, key, rules) };
+        let place = (cluster, lesson.clone(), payer.map(str::to_owned));
+        if let Some(resource) = self.taught.borrow().get(&place).and_then(|judged| judged.get(key)) {
+            return resource.clone();
+        }
+        let resource = self.judge(cluster, key, rules);
+        self.taught.borrow_mut().entry(place).or_default().insert(key.clone(), resource.clone());
         resource
     }
 

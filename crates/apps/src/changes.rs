@@ -65,10 +65,12 @@ fn revisions(app: &App, home: &dyn Objects) -> Vec<Change> {
         (Delivery::ArgoApplication, Some(observed)) => {
             (observed.key.clone(), argo::applied(&observed.object))
         }
-        (Delivery::Helm, _) => match helm::applied(home, &app.app.namespace, &app.app.name, &app.sync) {
-            Some((key, applied)) => (key, vec![applied]),
-            None => return Vec::new(),
-        },
+        (Delivery::Helm, _) => {
+            match helm::applied(&helm::Storage::of(home), &app.app.namespace, &app.app.name, &app.sync) {
+                Some((key, applied)) => (key, vec![applied]),
+                None => return Vec::new(),
+            }
+        }
         _ => return Vec::new(),
     };
     applied.into_iter().map(|applied| change(&key, applied)).collect()

@@ -123,16 +123,25 @@ impl<'a> Claims<'a> {
     }
 
     /// The objects that two or more apps claim: each is shown in all of them and reported once.
-    pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
+    pub(crate) fn overlaps<'s>(&'s self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
         for (&cluster, claims) in &self.declared {
             let several = claims.iter().filter(|(_, claimants)| claimants.len() > 1);
-            let mut left_out: Vec<&ObjectKey> = Vec::new();
-            for (number, (object, claimants)) in several.enumerate() {
-                if number >= MOST_OVERLAPS {
-                    left_out.push(object);
-                    continue;
-                }
+            // By turns: what one namespace has many of takes no place from the others.
+            let mut turns: HashMap<&str, usize> = HashMap::new();
+            let turn = |(object, claimants): (&&'a ObjectKey, &'s Vec<usize>)| {
+                let turn = turns.entry(object.namespace.as_str()).or_default();
+                *turn += 1;
+                (*turn, *object, claimants)
+            };
+            let mut several: Vec<_> = several.map(turn).collect();
+            several.sort_by_key(|(turn, object, _)| (*turn, *object));
+            let mut left_out: Vec<&ObjectKey> =
+                several.iter().skip(MOST_OVERLAPS).map(|(_, object, _)| *object).collect();
+            left_out.sort();
+            several.truncate(MOST_OVERLAPS);
+            several.sort_by_key(|(_, object, _)| *object);
+            for (_, object, claimants) in several {
                 let more = claimants.len().saturating_sub(MOST_CLAIMANTS);
                 let named = claimants.iter().take(MOST_CLAIMANTS).filter_map(|&place| self.apps.get(place));
                 let mut names: Vec<String> = named.map(|app| name(app, cluster, fleet)).collect();
@@ -141,7 +150,7 @@ impl<'a> Claims<'a> {
                 }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object((*object).clone());
+                let scope = Scope::Object(object.clone());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
             if let Some(first) = left_out.first() {

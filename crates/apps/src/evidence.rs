@@ -1,7 +1,7 @@
 //! The objects of one cluster as evidence for `assess`.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 use taffrail_status::Object;
@@ -27,6 +27,8 @@ pub struct ClusterEvidence<'a> {
     /// What is in each namespace, by its name.
     contents: OnceCell<HashMap<&'a str, Vec<Object<'a>>>>,
     costs: Costs,
+    /// Namespaces of which it is known if their Pods were left out.
+    without_pods: RefCell<HashMap<String, bool>>,
 }
 
 /// A label, and its value.
@@ -80,6 +82,7 @@ impl<'a> ClusterEvidence<'a> {
             budgets: OnceCell::new(),
             contents: OnceCell::new(),
             costs: Costs::default(),
+            without_pods: RefCell::default(),
         }
     }
 }
@@ -161,7 +164,16 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn knows_users(&self, namespace: &str) -> bool {
-        self.is_observed("", "Pod", Some(namespace)) && !lacks_pods(self.objects, namespace)
+        if !self.is_observed("", "Pod", Some(namespace)) {
+            return false;
+        }
+        let known = self.without_pods.borrow().get(namespace).copied();
+        let lacks = known.unwrap_or_else(|| {
+            let lacks = lacks_pods(self.objects, namespace);
+            self.without_pods.borrow_mut().insert(namespace.to_owned(), lacks);
+            lacks
+        });
+        !lacks
     }
 
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {

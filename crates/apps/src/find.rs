@@ -184,8 +184,7 @@ impl AppQuery {
             found.retain(is_inside);
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
-        let one_key = found.iter().all(|app| app.key == found[0].key);
-        if names.len() > 1 && !one_key {
+        if names.len() > 1 && !found.iter().enumerate().all(|(at, app)| is_joined(app, &found[..at])) {
             return Err(FindError::Ambiguous {
                 text: self.text.clone(),
                 candidates: names.into_iter().collect(),
@@ -229,6 +228,16 @@ impl AppQuery {
         let names: BTreeSet<(usize, String)> = list.apps.iter().filter_map(near).collect();
         names.into_iter().map(|(_, name)| name).take(MOST).collect()
     }
+}
+
+/// Returns true if an app is of one key with others before it, and no author of a single namespace can have made it so: it is in
+/// the namespace of each, or declared and delivered in another cluster.
+fn is_joined(app: &App, others: &[&App]) -> bool {
+    others.iter().all(|other| {
+        let (own, its) = (&app.app, &other.app);
+        let is_elsewhere = own.home != its.home && own.target != its.target;
+        app.key == other.key && (own.namespace == its.namespace || is_elsewhere)
+    })
 }
 
 /// The name that leads to this app and no other: `delivery/namespace/name`.

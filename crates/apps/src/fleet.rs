@@ -1,9 +1,12 @@
 //! The clusters that were asked, each once.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use taffrail_status::json::{OwnedDocument, Value};
 
+use crate::delivery::controllers::Stops;
+use crate::delivery::helm::Storage;
 use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup, Objects, Observed};
 
@@ -30,6 +33,8 @@ impl Member<'_> {
 /// All clusters that were asked; they are known by their place in it.
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<Member<'a>>,
+    pub(crate) stops: Stops,
+    storages: Vec<OnceCell<Storage<'a>>>,
 }
 
 impl<'a> Fleet<'a> {
@@ -49,12 +54,18 @@ impl<'a> Fleet<'a> {
                 None => members.push(Member { objects, aliases: Vec::new(), servers, twin_of }),
             }
         }
-        Fleet { members }
+        let storages = members.iter().map(|_| OnceCell::new()).collect();
+        Fleet { members, stops: Stops::default(), storages }
     }
 
     /// The objects of the cluster at a place in the fleet.
     pub(crate) fn objects(&self, cluster: usize) -> &'a dyn Objects {
         self.members[cluster].objects
+    }
+
+    /// Helm's storage in the cluster at a place in the fleet.
+    pub(crate) fn storage(&self, cluster: usize) -> &Storage<'a> {
+        self.storages[cluster].get_or_init(|| Storage::of(self.objects(cluster)))
     }
 
     /// All names of the cluster at a place in the fleet.

@@ -76,7 +76,8 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|byte| is_word(byte) || byte == b'-')
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text is a DNS-1123 subdomain, as most names are.
+pub(crate) fn is_subdomain(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
         let ends = [part.bytes().next(), part.bytes().next_back()];

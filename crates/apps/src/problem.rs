@@ -177,7 +177,7 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
-    let delivered = delivered(app, home, now);
+    let delivered = delivered(app, fleet, now);
     // Of objects out of reach there is no time but that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
@@ -239,7 +239,8 @@ fn health(worst: &Resource) -> Problem {
 }
 
 /// Returns what the delivery tool, its sources and its controllers say.
-fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Problem> {
+fn delivered(app: &Declaration, fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
+    let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
@@ -255,7 +256,7 @@ fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Probl
     match app.sync.state {
         SyncState::Failed => {
             let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
-            let since = failed_at().or_else(|| helm::tried_at(app, home));
+            let since = failed_at().or_else(|| helm::tried_at(app, fleet));
             found.push(about(problem).since(since).says(trouble));
         }
         SyncState::Unknown if !trouble.is_empty() => {
@@ -295,7 +296,7 @@ fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Probl
         _ => {}
     }
     if !app.suspended {
-        found.extend(controllers::problem(home, app, &declaring, now));
+        found.extend(controllers::problem(home, app, &declaring, &fleet.stops));
     }
     // That a source is not there is why the sync is not known.
     if found.iter().any(|it| it.axis == Axis::Source && it.state == "NotFound") {

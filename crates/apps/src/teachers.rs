@@ -4,6 +4,7 @@
 //! cannot make is a ClusterRoleBinding, so an Argo CD is known by the one of its application controller, if its role may write
 //! whatever there is, or by the user's settings. Many workloads of tenants have bindings that let them read.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
@@ -236,7 +237,8 @@ pub(crate) fn teachers<'f>(
         let voice = if is_own && standing == Standing::Known { Voice::Full } else { Voice::OnlyWorse };
         let is_of_argo = object.kind() == "ConfigMap";
         let payer = if is_of_argo && voice == Voice::Full { Payer::Object } else { Payer::Teacher };
-        Teacher { object, home: home.name(), target: fleet.objects(target).name(), voice, payer }
+        let claimant = Cow::Owned(app.namespace.clone());
+        Teacher { object, home: home.name(), target: fleet.objects(target).name(), voice, payer, claimant }
     };
     let settings = (app.delivery == Delivery::ArgoApplication)
         .then(|| standings.settings(home, &declaring.object, trust))
@@ -266,11 +268,12 @@ pub(crate) fn teachers<'f>(
 }
 
 /// Returns the teachers as far as they are heard for objects of which it is not sure that they are the app's: an author lists
-/// whatever they like, and makes nothing better by that. What the people of a cluster wrote stays as it is.
+/// whatever they like, and makes nothing better by that. What the people of a cluster wrote stays as it is, and the author of the
+/// list pays for it: the scripts that others' objects may use would be used up by who lists them often.
 pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
     let lowered = teachers.iter().cloned().map(|teacher| match teacher.payer {
-        Payer::Object => teacher,
-        Payer::Teacher => Teacher { voice: Voice::OnlyWorse, ..teacher },
+        Payer::Object => Teacher { payer: Payer::Claimant, ..teacher },
+        Payer::Teacher | Payer::Claimant => Teacher { voice: Voice::OnlyWorse, ..teacher },
     });
     lowered.collect()
 }

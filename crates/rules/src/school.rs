@@ -96,7 +96,10 @@ impl School {
             voice: teacher.voice,
             payer: teacher.payer,
             home: teacher.home.to_owned(),
-            namespace: teacher.object.namespace().into_owned(),
+            namespace: match teacher.payer {
+                Payer::Claimant => teacher.claimant.clone().into_owned(),
+                Payer::Object | Payer::Teacher => teacher.object.namespace().into_owned(),
+            },
             target: teacher.target.to_owned(),
             called: format!(
                 "{} {}/{}",
@@ -256,8 +259,12 @@ impl Script for Heard<'_> {
         let Heard { home, namespace, target, payer, .. } = self;
         let teaching = Teaching { home, namespace, target, payer: *payer };
         if !self.look.has_room(&teaching, object) {
+            let of = match payer {
+                Payer::Claimant => format!("apps of namespace {namespace}"),
+                Payer::Object | Payer::Teacher => "what is in its namespace".to_owned(),
+            };
             let message = format!(
-                "not judged: the scripts of {} have computed for too long in this look for what is in its namespace",
+                "not judged: the scripts of {} have computed for too long in this look for {of}",
                 self.called
             );
             return Some(Verdict::new(
@@ -270,6 +277,8 @@ impl Script for Heard<'_> {
             // One tenant's object may be such that an honest script does not end.
             Payer::Object => object.namespace(),
             Payer::Teacher => "".into(),
+            // No namespace has such a name, and what is known of the objects there stays as it is.
+            Payer::Claimant => format!("by {namespace}").into(),
         };
         let judged = self.lesson.judge(object, &inside, surroundings, now);
         self.look.charge(&teaching, object, judged.took);

@@ -1,5 +1,6 @@
 //! Objects that say what health means for others: how far they are heard, and what that may cost.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -30,12 +31,22 @@ pub struct Teacher<'t> {
     pub voice: Voice,
     /// Whose budget the time is taken from.
     pub payer: Payer,
+    /// The namespace, in the home, of who says which objects are meant.
+    pub claimant: Cow<'t, str>,
 }
 
 impl<'t> Teacher<'t> {
     /// One that is heard in full, for objects of its own cluster.
     pub fn of_cluster(cluster: &'t str, object: Object<'t>) -> Teacher<'t> {
-        Teacher { object, home: cluster, target: cluster, voice: Voice::Full, payer: Payer::Teacher }
+        let claimant = object.namespace().into_owned().into();
+        Teacher {
+            object,
+            home: cluster,
+            target: cluster,
+            voice: Voice::Full,
+            payer: Payer::Teacher,
+            claimant,
+        }
     }
 }
 
@@ -55,6 +66,8 @@ pub enum Payer {
     Object,
     /// That of the namespace in which it is written.
     Teacher,
+    /// That of the namespace whose author says that the objects are meant, and of that they do not say so.
+    Claimant,
 }
 
 /// Namespaces and clusters whose word the user trusts beyond what clusters prove.
@@ -122,7 +135,7 @@ impl Look {
         let of_teacher = Some(((*home).to_owned(), (*namespace).to_owned()));
         match payer {
             Payer::Object => vec![(Account { teacher: None, objects: Some(objects) }, OF_KIND)],
-            Payer::Teacher => vec![
+            Payer::Teacher | Payer::Claimant => vec![
                 (Account { teacher: of_teacher.clone(), objects: Some(objects) }, OF_KIND),
                 (Account { teacher: of_teacher, objects: None }, OF_TEACHER),
             ],
@@ -194,7 +207,7 @@ impl Strikes {
 pub struct Teaching<'t> {
     /// The name of the cluster in which it is written.
     pub home: &'t str,
-    /// The namespace in which it is written.
+    /// The namespace in which it is written, or that of the claimant who pays for it.
     pub namespace: &'t str,
     /// The name of the cluster of the objects.
     pub target: &'t str,

@@ -1,5 +1,8 @@
 //! The controllers that deliver apps, and whether they run.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use taffrail_status::assess::Evidence;
 use taffrail_status::json::Value;
@@ -20,7 +23,7 @@ pub(crate) struct Controller {
     /// The axis on which its absence shows.
     axis: Option<Axis>,
     /// The namespace in which its installer puts it.
-    namespace: &'static str,
+    pub(crate) namespace: &'static str,
 }
 
 const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
@@ -86,24 +89,42 @@ pub(crate) struct Stopped {
     pub(crate) how: String,
 }
 
+/// A cluster, a controller and a namespace, by their names.
+type Place = (String, &'static str, String);
+
+/// What was found of the workloads of controllers: each is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Stops(RefCell<HashMap<Place, Vec<Option<Stopped>>>>);
+
 impl Controller {
     /// Returns the workload of the controller if it does no work.
     ///
     /// The workload in `preferred` decides, else that in the namespace of the installer. One elsewhere says nothing: anyone may
     /// give a Deployment the name of a controller.
-    pub(crate) fn stopped(&self, objects: &dyn Objects, preferred: Option<&str>) -> Option<Stopped> {
-        let kinds = ["Deployment", "StatefulSet"];
-        let named = kinds.into_iter().flat_map(|kind| objects.of_kind("apps", kind));
-        let named: Vec<_> = named.filter(|it| it.key.name == self.name && it.body == Body::Whole).collect();
-        let inside = |namespace: &str| -> Vec<&Observed<'_>> {
-            named.iter().filter(|observed| observed.key.namespace == namespace).collect()
+    pub(crate) fn stopped(
+        &self,
+        objects: &dyn Objects,
+        preferred: Option<&str>,
+        stops: &Stops,
+    ) -> Option<Stopped> {
+        // It is asked for each app: looking through all workloads would take as long as there are apps and workloads.
+        let inside = |namespace: &str| -> Vec<Option<Stopped>> {
+            let place = (objects.name().to_owned(), self.name, namespace.to_owned());
+            if let Some(known) = stops.0.borrow().get(&place) {
+                return known.clone();
+            }
+            let named = |kind| objects.get(&ObjectKey::new("apps", kind, namespace, self.name)).found();
+            let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
+            let named = named.filter(|it| it.body == Body::Whole);
+            let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();
+            stops.0.borrow_mut().insert(place, found.clone());
+            found
         };
         let mut asked = preferred.map(&inside).unwrap_or_default();
         if asked.is_empty() {
             asked = inside(self.namespace);
         }
-        let stopped: Option<Vec<Stopped>> =
-            asked.into_iter().map(|observed| stopped(objects, observed)).collect();
+        let stopped: Option<Vec<Stopped>> = asked.into_iter().collect();
         stopped?.into_iter().next()
     }
 }
@@ -146,7 +167,7 @@ pub(crate) fn problem(
     home: &dyn Objects,
     app: &Declaration,
     declaring: &Observed<'_>,
-    _now: Timestamp,
+    stops: &Stops,
 ) -> Option<Problem> {
     let preferred = (app.delivery == Delivery::ArgoApplication)
         .then(|| argo::controller(&declaring.object).unwrap_or_else(|| app.namespace.clone()));
@@ -154,7 +175,7 @@ pub(crate) fn problem(
     let of_app = CONTROLLERS.iter().filter(|controller| controller.of.contains(&app.delivery));
     let stopped = of_app.filter_map(|controller| {
         let axis = controller.axis?;
-        let stopped = controller.stopped(home, preferred)?;
+        let stopped = controller.stopped(home, preferred, stops)?;
         let behind = match (axis, app.sync.state) {
             (Axis::Sync, SyncState::OutOfSync) => "; it is OutOfSync, and nothing will sync it",
             (Axis::Sync, _) => "; nothing will sync it",

@@ -1,5 +1,7 @@
 //! Which cluster does a tool deliver to, when it is told by an address or a kubeconfig?
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
@@ -71,9 +73,34 @@ pub(super) fn of_argo_cluster(
     name: &str,
     places: &[&str],
 ) -> Destination {
-    let unknown = Destination::OutOfReach(name.to_owned());
-    let beside = |place: &&str| fleet.objects(home).of_kind_in("", "Secret", place);
-    for secret in places.iter().flat_map(beside) {
+    for place in places {
+        let read = |own: &BTreeMap<String, Destination>| own.get(name).cloned();
+        let own = (home, (*place).to_owned());
+        let known = match found.argo_clusters.get(&own) {
+            Some(clusters) => read(clusters),
+            None => {
+                let clusters = argo_clusters(fleet, home, found, place);
+                let known = read(&clusters);
+                found.argo_clusters.insert(own, clusters);
+                known
+            }
+        };
+        if let Some(known) = known {
+            return known;
+        }
+    }
+    Destination::OutOfReach(name.to_owned())
+}
+
+/// The clusters that an Argo CD in a namespace knows, by name. Of several of one name the first counts.
+fn argo_clusters(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    place: &str,
+) -> BTreeMap<String, Destination> {
+    let mut clusters = BTreeMap::new();
+    for secret in fleet.objects(home).of_kind_in("", "Secret", place) {
         if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
             continue;
         }
@@ -82,17 +109,18 @@ pub(super) fn of_argo_cluster(
             let packed = text(object.root(), &["data", key])?;
             String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
         };
-        if field("name").as_deref() == Some(name) {
-            return match field("server").map(|server| (at(fleet, home, &server), server)) {
+        let Some(name) = field("name") else { continue };
+        clusters.entry(name).or_insert_with_key(|name| {
+            match field("server").map(|server| (at(fleet, home, &server), server)) {
                 Some((found @ Destination::Cluster(_), _)) => found,
                 Some((Destination::OutOfReach(_), server)) => {
                     Destination::OutOfReach(format!("{name} at {server}"))
                 }
-                None => unknown,
-            };
-        }
+                None => Destination::OutOfReach(name.clone()),
+            }
+        });
     }
-    unknown
+    clusters
 }
 
 /// An object that says where a cluster is; that its body was not read is remembered.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -114,7 +115,6 @@ impl Releases {
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
-    storages: &[helm::Storage<'_>],
     now: Timestamp,
     found: &mut Declarations,
     releases: &mut Releases,
@@ -127,7 +127,7 @@ pub(crate) fn declare(
     }
     for observed in objects.of_kind(HELM, "HelmRelease") {
         let reader = Reader { home, objects, observed: &observed, now };
-        let app = reader.helm_release(fleet, storages, found, releases);
+        let app = reader.helm_release(fleet, found, releases);
         found.apps.push(app);
     }
 }
@@ -317,7 +317,6 @@ impl<'a> Reader<'_, 'a> {
     fn helm_release(
         &self,
         fleet: &Fleet<'_>,
-        storages: &[helm::Storage<'_>],
         found: &mut Declarations,
         releases: &mut Releases,
     ) -> Declaration {
@@ -353,7 +352,7 @@ impl<'a> Reader<'_, 'a> {
         let namespace = self.storage_namespace();
         let is_beside = cluster == self.home && namespace == *own;
         let inventory = self.inventory(found);
-        let listed = || inventory.as_ref().map(|keys| keys.iter().cloned().collect());
+        let listed = || inventory.as_ref().map(|keys| Arc::new(keys.iter().cloned().collect()));
         let needed = (!is_beside).then(|| helm::Needed {
             mark,
             delivered: delivered.clone(),
@@ -366,15 +365,15 @@ impl<'a> Reader<'_, 'a> {
         if let Some(objects) = inventory {
             return Declaration { objects, ..declaration };
         }
-        let Some(key) = self.stored(&storages[cluster], &namespace) else { return declaration };
+        let Some(key) = self.stored(fleet.storage(cluster), &namespace) else { return declaration };
         match found.release(fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
-                found.report_release(cluster, &key, release.malformed);
-                let mut objects = release.objects;
+                found.report_release(cluster, &key, &release.written.malformed);
+                let mut objects = release.objects.clone();
                 objects.extend(self.definitions(fleet.objects(cluster)));
                 dedup(&mut objects);
                 found.definitions.insert(cluster);
-                declaration.claimant.hooks = release.hooks;
+                declaration.claimant.hooks.clone_from(&release.hooks);
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
@@ -707,7 +706,8 @@ impl<'a> Reader<'_, 'a> {
     /// The Secret with the newest version of the release; `None` where there was never one.
     fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
         let name = ReleaseName::of(self.object());
-        if let Some(key) = storage.newest(namespace, |own| name.is(own)) {
+        let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
+        if let Some(key) = storage.newest(namespace, start, |own| name.is(own)) {
             return Some(key.clone());
         }
         // There must be one, and it is not among what was read.

@@ -18,6 +18,13 @@ const LONGEST_WITH_ALIASES: usize = 64 << 10;
 /// More than any name.
 const LONGEST_WORD: usize = 512;
 
+/// Most documents are written so plainly that the library is given a few lines of them; of others no more than this.
+const LONGEST_DOCUMENT: usize = 2 << 20;
+
+/// More of manifests would have to be read as YAML than may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMuch;
+
 /// A document that declares no object: which one of the manifest (from 1), and why.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {document} of the manifest {why}")]
@@ -87,8 +94,12 @@ pub(super) struct Manifest {
     pub(super) is_cut: bool,
 }
 
-/// Reads a manifest: what its documents declare, and which of them cannot be read.
-pub(super) fn read(manifest: &str) -> Manifest {
+/// Reads a manifest: what its documents declare, and which of them cannot be read. `left` is how many bytes the YAML library
+/// may still be given.
+///
+/// # Errors
+/// When it would have to be given more.
+pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch> {
     let mut found = Manifest::default();
     let mut documents_read = 0;
     for (document, text) in (1..).zip(documents(manifest)) {
@@ -101,7 +112,8 @@ pub(super) fn read(manifest: &str) -> Manifest {
             break;
         }
         let may_repeat = found.bad.len() < MOST_BAD;
-        if let Err(why) = parse(text, may_repeat).and_then(|parsed| declare(parsed, &mut found.declared)) {
+        let parsed = parse(text, may_repeat, left)?;
+        if let Err(why) = parsed.and_then(|parsed| declare(parsed, &mut found.declared)) {
             match found.bad.len() {
                 MOST_BAD.. => found.more_bad += 1,
                 _ => found.bad.push(BadDocument { document, why }),
@@ -110,7 +122,7 @@ pub(super) fn read(manifest: &str) -> Manifest {
     }
     found.is_cut |= found.declared.len() > MOST_OBJECTS;
     found.declared.truncate(MOST_OBJECTS);
-    found
+    Ok(found)
 }
 
 /// The documents between lines that start with `---`, as Helm itself splits manifests.
@@ -138,60 +150,145 @@ fn is_blank(line: &str) -> bool {
 }
 
 /// Reads a document; one that repeats parts of itself where it may.
-fn parse(text: &str, may_repeat: bool) -> Result<Option<Document>, String> {
+fn parse(
+    text: &str,
+    may_repeat: bool,
+    left: &mut usize,
+) -> Result<Result<Option<Document>, String>, TooMuch> {
     // Most of a document is of no interest here, and some of what Helm accepts the YAML library does not.
     if let Some(head) = head(text)
-        && let Ok(document) = read_document(&head, may_repeat)
+        && let Ok(document) = read_document(&head, may_repeat, left)?
     {
-        return Ok(document);
+        return Ok(Ok(document));
     }
-    read_document(text, may_repeat).map_err(|error| {
+    if text.len() > LONGEST_DOCUMENT {
+        return Ok(Err(format!("is longer than {} MiB", LONGEST_DOCUMENT >> 20)));
+    }
+    let read = read_document(text, may_repeat, left)?;
+    Ok(read.map_err(|error| {
         let told = error.to_string();
         let end = told.floor_char_boundary(LONGEST_WORD);
         format!("is no YAML: {}", &told[..end])
-    })
+    }))
 }
 
-fn read_document(text: &str, may_repeat: bool) -> Result<Option<Document>, yaml::YamlError> {
-    match yaml::read_without_aliases(text) {
-        Err(_) if may_repeat && text.len() <= LONGEST_WITH_ALIASES && text.contains('*') => {
-            yaml::read_with_few_aliases(text)
-        }
-        read => read,
+type ReadDocument = Result<Option<Document>, yaml::YamlError>;
+
+fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadDocument, TooMuch> {
+    let mut pay = || {
+        *left = left.checked_sub(text.len()).ok_or(TooMuch)?;
+        Ok(())
+    };
+    pay()?;
+    let read = yaml::read_without_aliases(text);
+    if read.is_err() && may_repeat && text.len() <= LONGEST_WITH_ALIASES && text.contains('*') {
+        pay()?;
+        return Ok(yaml::read_with_few_aliases(text));
     }
+    Ok(read)
 }
 
-/// The blocks `apiVersion`, `kind` and `metadata` of a document, if it is plainly a block mapping of keys that
-/// start in the first column, of which these stand there once each, and it is no list.
+/// The lines of `apiVersion` and `kind` and those of the name and the namespace in `metadata`, if the document is plainly a
+/// block mapping of keys that start in the first column, of which these stand there once each, and it is no list.
 fn head(text: &str) -> Option<String> {
     let mut head = String::new();
-    let (mut versions, mut kinds, mut metadata) = (0, 0, 0);
-    let mut wanted = false;
+    let (mut versions, mut kinds) = (0, 0);
+    let mut metadata = None;
+    let mut part = Part::Other;
     for line in text.split_inclusive('\n') {
         if line.starts_with([' ', '\t', '#', '\n', '\r', '-']) {
             // A part of the block before; a `-` in the first column is an item of its sequence.
-        } else {
-            let (key, _) = line.split_once(':')?;
-            if key.is_empty()
-                || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-            {
+            match &mut part {
+                Part::Wanted => head.push_str(line),
+                Part::Metadata(names) => names.take(line, &mut head)?,
+                Part::Other => {}
+            }
+            continue;
+        }
+        let (key, value) = line.split_once(':')?;
+        if !is_plain_key(key) {
+            return None;
+        }
+        if let Part::Metadata(names) = std::mem::replace(&mut part, Part::Other) {
+            metadata = Some(names);
+        }
+        match key {
+            "apiVersion" => versions += 1,
+            "kind" => kinds += 1,
+            "metadata" if metadata.is_some() => return None,
+            "metadata" if is_blank(value) => {
+                head.push_str(line);
+                part = Part::Metadata(Names::default());
+                continue;
+            }
+            // In one line, or with a tag: all of it is read.
+            "metadata" => metadata = Some(Names::default()),
+            "items" => return None,
+            _ => continue,
+        }
+        head.push_str(line);
+        part = Part::Wanted;
+    }
+    if let Part::Metadata(names) = part {
+        metadata = Some(names);
+    }
+    let names = metadata?;
+    (versions == 1 && kinds == 1 && names.names < 2 && names.namespaces < 2).then_some(head)
+}
+
+fn is_plain_key(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+/// The block that the lines of a document belong to.
+enum Part {
+    Other,
+    Wanted,
+    Metadata(Names),
+}
+
+/// The lines of the name and the namespace in the block `metadata`.
+#[derive(Default)]
+struct Names {
+    /// How far its keys are indented, once one was met.
+    indent: Option<usize>,
+    is_wanted: bool,
+    names: usize,
+    namespaces: usize,
+}
+
+impl Names {
+    /// Takes a line of the block to the `head` if it is wanted. Nothing where it is not plainly that of a mapping.
+    fn take(&mut self, line: &str, head: &mut String) -> Option<()> {
+        if is_blank(line) {
+            // In a text of several lines it counts.
+            if self.is_wanted {
+                head.push_str(line);
+            }
+            return Some(());
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let own = *self.indent.get_or_insert(indent);
+        let rest = line.get(indent..)?;
+        if indent < own || own == 0 {
+            return None;
+        }
+        // An item of a sequence may stand as far left as its key.
+        if indent == own && !rest.starts_with("- ") {
+            let (key, _) = rest.split_once(':')?;
+            let key = key.trim_end();
+            if !is_plain_key(key) {
                 return None;
             }
-            let count = match key {
-                "apiVersion" => Some(&mut versions),
-                "kind" => Some(&mut kinds),
-                "metadata" => Some(&mut metadata),
-                "items" => return None,
-                _ => None,
-            };
-            wanted = count.is_some();
-            count.into_iter().for_each(|count| *count += 1);
+            self.names += usize::from(key == "name");
+            self.namespaces += usize::from(key == "namespace");
+            self.is_wanted = matches!(key, "name" | "namespace");
         }
-        if wanted {
+        if self.is_wanted {
             head.push_str(line);
         }
+        Some(())
     }
-    ((versions, kinds, metadata) == (1, 1, 1)).then_some(head)
 }
 
 fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<(), String> {
@@ -225,8 +322,59 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BAD, MOST_OBJECTS, read};
+    use super::{MOST_BAD, MOST_OBJECTS, Manifest, TooMuch, head};
     use crate::identity::ObjectKey;
+
+    pub(super) fn read(manifest: &str) -> Manifest {
+        super::read(manifest, &mut usize::MAX.clone()).unwrap_or_else(|TooMuch| Manifest::default())
+    }
+
+    /// How many bytes of it the YAML library was given.
+    fn cost(manifest: &str) -> usize {
+        let mut left = usize::MAX;
+        super::read(manifest, &mut left).map(|_| usize::MAX - left).unwrap_or(usize::MAX)
+    }
+
+    #[test]
+    fn labels_and_what_else_is_of_no_interest_cost_nothing() {
+        let labels: String = (0..150).map(|number| format!("    l{number}: x\n")).collect();
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n{labels}  name: a\n  finalizers:\n  - a/b\n  namespace: shop\ndata:\n  a: b\n"
+        );
+        check(&text, &[declared("", "ConfigMap", "shop", "a")], &[]);
+        assert!(cost(&text) < 100, "{}", cost(&text));
+        // What is not so plain is read as a whole, and paid for.
+        let flow = text.replace(&format!("\n{labels}"), " {a: b}\n").replace("  name: a", "  \"name\": a");
+        check(&flow, &[declared("", "ConfigMap", "shop", "a")], &[]);
+        assert!(cost(&flow) >= flow.len());
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_far_as_it_may_cost() {
+        let one = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {a: b}}\n---\n";
+        let each = cost(one);
+        let mut left = each * 10;
+        assert!(super::read(&one.repeat(10), &mut left).is_ok());
+        assert_eq!(left, 0);
+        assert_eq!(super::read(&one.repeat(11), &mut (each * 10)).err(), Some(TooMuch));
+    }
+
+    #[test]
+    fn names_are_found_only_where_metadata_plainly_has_them() {
+        for odd in [
+            // A text that goes on as far left as the keys are.
+            "metadata:\n  annotations:\n    a: \"x\n  name: b\"\n  name: a\n",
+            "metadata:\n  name: b\n  name: a\n",
+            "metadata:\n    x: y\n  name: a\n",
+        ] {
+            assert_eq!(head(&format!("apiVersion: v1\nkind: Secret\n{odd}")), None, "{odd}");
+        }
+        check(
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  # name: x\n  name: >-\n    a\n\n  ownerReferences:\n  - name: b\n",
+            &[declared("", "Secret", "", "a")],
+            &[],
+        );
+    }
 
     fn declared(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
         ObjectKey::new(group, kind, namespace, name)
@@ -328,7 +476,8 @@ mod tests {
 
 #[cfg(test)]
 mod bounds {
-    use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS, read};
+    use super::tests::read;
+    use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS};
 
     /// About 125 KB of documents, each of which makes much of little.
     fn small_bombs() -> String {

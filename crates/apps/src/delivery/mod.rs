@@ -10,8 +10,10 @@ pub(crate) mod kpt;
 pub(crate) mod labels;
 mod manifest;
 pub(crate) mod porch;
+mod release;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -26,6 +28,7 @@ use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use argo::{argo_delivers, argo_names};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
+use release::{ReadReleases, Release, ReleaseError};
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,6 +145,10 @@ pub(crate) struct Declarations {
     pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
     /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
     pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
+    /// The clusters that Argo CDs know by a name, by the cluster and the namespace of the Argo CD.
+    pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
+    /// The releases that were read, until all declarations are.
+    pub(crate) read: ReadReleases,
 }
 
 impl Declarations {
@@ -150,18 +157,17 @@ impl Declarations {
         let mut found = Declarations::default();
         let argos: Vec<_> =
             (0..fleet.members.len()).map(|home| argo::Homes::of(fleet, home, trust)).collect();
-        let storages: Vec<_> = fleet.members.iter().map(|member| helm::Storage::of(member.objects)).collect();
         let mut releases = flux::Releases::default();
         for cluster in 0..fleet.members.len() {
-            flux::declare(fleet, cluster, &storages, now, &mut found, &mut releases);
+            flux::declare(fleet, cluster, now, &mut found, &mut releases);
         }
         for (cluster, homes) in argos.iter().enumerate() {
             argo::declare(fleet, cluster, homes, &mut found);
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }
-        for (cluster, storage) in storages.iter().enumerate() {
-            helm::declare(fleet, cluster, storage, &releases, &mut found);
+        for cluster in 0..fleet.members.len() {
+            helm::declare(fleet, cluster, &releases, &mut found);
         }
         found.finish_releases();
         let strong = Claims::of(&found.apps);
@@ -176,25 +182,26 @@ impl Declarations {
         found
     }
 
-    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`helm::read`].
+    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`ReadReleases::read`].
     fn release(
         &mut self,
         fleet: &Fleet<'_>,
         cluster: usize,
         key: &ObjectKey,
         delivered: Option<&str>,
-    ) -> Result<helm::Release, helm::ReleaseError> {
-        let release = helm::read(fleet.objects(cluster), key, delivered);
-        if let Err(helm::ReleaseError::MetadataOnly | helm::ReleaseError::Unobserved(_)) = release {
+    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
+        let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
+        let error = release.as_ref().err().map(|error| &**error);
+        if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
             self.lacking.insert((cluster, key.clone()));
         }
         release
     }
 
     /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
-    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &helm::ReleaseError) -> String {
+    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
-        if !matches!(error, helm::ReleaseError::Unobserved(_)) {
+        if !matches!(error, ReleaseError::Unobserved(_)) {
             let scope = Scope::Object(key.clone());
             self.report(
                 cluster,
@@ -209,7 +216,7 @@ impl Declarations {
     }
 
     /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
-    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: Vec<ScopeError>) {
+    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
@@ -217,11 +224,12 @@ impl Declarations {
         let (number, _) = self.releases.entry(place).or_insert_with(|| (0, key.clone()));
         let left = MOST_MALFORMED.saturating_sub(*number);
         *number += malformed.len();
-        self.errors.extend(malformed.into_iter().take(left).map(|error| (cluster, error)));
+        self.errors.extend(malformed.iter().take(left).map(|error| (cluster, error.clone())));
     }
 
     /// Says how much was not reported of Helm releases.
     fn finish_releases(&mut self) {
+        self.read = ReadReleases::default();
         for ((cluster, namespace), (number, key)) in std::mem::take(&mut self.releases) {
             let more = number.saturating_sub(MOST_MALFORMED);
             if more > 0 {

@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use taffrail_status::json::Value;
 
-use super::{Declaration, Declarations, Destination, flux, text, time};
+use super::{Declaration, Declarations, Destination, MOST_MALFORMED, flux, text, time};
 use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
@@ -130,15 +130,33 @@ struct Package<'a> {
 
 fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations) -> Vec<Package<'a>> {
     let mut all: BTreeMap<(&str, String, String), Vec<Revision<'a>>> = BTreeMap::new();
+    let mut malformed: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, KIND) {
         let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
         let named = |field| text(root, &["spec", field]);
         if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))
-            && names::is_short(&repository)
-            && names::is_short(&package)
             && let Some(revision) = Revision::published(observed)
         {
+            // They become the name of the app, and the API takes any text for them.
+            if !names::is_subdomain(&repository)
+                || !names::is_short(&package)
+                || !package.split('/').all(names::is_subdomain)
+            {
+                malformed.entry(namespace).or_default().push(revision.observed.key);
+                continue;
+            }
             all.entry((namespace, repository, package)).or_default().push(revision);
+        }
+    }
+    for keys in malformed.into_values() {
+        let (told, more) = keys.split_at(keys.len().min(MOST_MALFORMED));
+        let one = "the names of its repository and its package are no DNS-1123 subdomains".to_owned();
+        let says = told.iter().map(|key| (key, one.clone()));
+        let rest = more.first().map(|key| (key, format!("{} such more in its namespace", more.len())));
+        for (key, what) in says.chain(rest) {
+            let message = format!("{KIND} {}: {what}", key.path());
+            let scope = Scope::Object((*key).clone());
+            found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
         }
     }
     let mut packages = Vec::new();
@@ -228,13 +246,20 @@ impl Package<'_> {
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
             let message = format!("{said}, synced by {}{at}", by.declaring_name());
+            // Whoever may write a Repository can name the address of another's. Config Sync writes on each object which file of it
+            // declares that; else only who could have written what delivers it is believed.
+            let is_beside = by.home == self.home && by.namespace == self.namespace;
+            let claimant = match is_beside || by.delivery == Delivery::ConfigSync {
+                true => Claimant { hooks: Vec::new(), ..by.claimant.clone() },
+                false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
+            };
             Some(Declaration {
                 objects,
                 unreadable,
                 trouble,
                 via: Some(carrier.app),
                 suspended: by.suspended,
-                claimant: Claimant { hooks: Vec::new(), ..by.claimant.clone() },
+                claimant,
                 ..self.app(newest, by.destination.clone(), sync, message)
             })
         };

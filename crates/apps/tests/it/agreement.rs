@@ -183,6 +183,23 @@ fn a_helm_release_of_flux_hides_no_foreign_release() {
     check(&[marked("labels", &own), honest, stored], &["flux-helmrelease tenant/evil: web"]);
 }
 
+/// Only so many namespaces were looked into, in the order of their names.
+#[test]
+fn many_foreign_helm_releases_do_not_push_out_the_one_that_the_objects_name() {
+    let claim = |namespace: &str, name: &str, target: &str| {
+        let spec = json!({"storageNamespace": "shop", "targetNamespace": target, "releaseName": "web"});
+        let status = json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}});
+        helm_release(namespace, name, &spec, &status)
+    };
+    let own = [("helm.toolkit.fluxcd.io/name", "web"), ("helm.toolkit.fluxcd.io/namespace", "flux-system")];
+    let mut objects: Vec<Value> =
+        (0..12).map(|it| claim("tenant", &format!("r{it}"), &format!("a{it:02}"))).collect();
+    objects.extend([claim("flux-system", "web", "shop"), marked("labels", &own)]);
+    objects.push(release("shop", "web", 1, "deployed", MANIFEST));
+    let rows = rows(&apps_of(&holding("prod", &objects)));
+    assert!(!rows.iter().any(|row| row.starts_with("helm shop/web")), "{rows:?}");
+}
+
 #[test]
 fn an_application_takes_what_argo_cd_tracks_for_it() {
     let tracking = |id: &str| marked("annotations", &[("argocd.argoproj.io/tracking-id", id)]);

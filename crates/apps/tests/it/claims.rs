@@ -179,3 +179,29 @@ fn an_object_of_several_apps_is_shown_in_each_and_reported_once() {
         ("/ConfigMap/shop/a".to_owned(), "Overlap")
     );
 }
+
+#[test]
+fn the_overlaps_of_one_namespace_push_out_none_of_others() {
+    let group = |namespace: &str, name: &str, resources: Vec<Value>| {
+        json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"resources": resources}})
+    };
+    let entry = |kind: &str, namespace: &str, number: usize| {
+        let group = if kind == "Deployment" { "apps" } else { "" };
+        json!({"group": group, "kind": kind, "namespace": namespace, "name": format!("c{number}")})
+    };
+    let mut objects = Vec::new();
+    for name in ["a", "b"] {
+        objects.push(group("tenant", name, (0..200).map(|it| entry("ConfigMap", "tenant", it)).collect()));
+        objects.push(group("shop", name, vec![entry("Deployment", "shop", 0)]));
+    }
+    let list = apps_of(&holding("prod", &objects));
+    let told: Vec<&str> =
+        list.errors.iter().filter(|it| it.error.reason == "Overlap").map(|it| &*it.error.message).collect();
+    assert_eq!(told.len(), 101);
+    assert!(
+        told.iter().any(|message| message.starts_with("apps/Deployment/shop/c0 is claimed by")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|message| message.starts_with("101 more objects")), "{told:?}");
+}

@@ -106,3 +106,27 @@ fn names_in_full_are_those_that_lists_print() {
         assert!(!is_full(name), "{name}");
     }
 }
+
+/// Whoever may write into one namespace gives an app there the name that others are called by.
+#[test]
+fn one_key_joins_no_apps_of_several_namespaces_in_one_cluster() {
+    let called = |namespace: &str| {
+        let mut app = kustomization("orders", &[]);
+        app["metadata"]["namespace"] = json!(namespace);
+        app["metadata"]["annotations"] = json!({"taffrail.dev/app": "checkout"});
+        app
+    };
+    let one = holding("one", &[called("shop"), called("tenant")]);
+    let two = holding("two", &[called("shop"), called("other")]);
+    let found = |clusters: &[&dyn Objects], name: &str| {
+        let list = apps(clusters, &Taffrail, NOW);
+        let found = name.parse::<AppQuery>().unwrap().find(&list).map(|found| found.len());
+        found.map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        found(&[&one], "checkout").unwrap_err(),
+        "'checkout' names 2 apps: flux-kustomization/shop/orders, flux-kustomization/tenant/orders"
+    );
+    assert!(found(&[&one, &two], "checkout").is_err());
+    assert_eq!(found(&[&one, &two], "shop/checkout"), Ok(2));
+}

@@ -149,6 +149,58 @@ fn what_cannot_be_read_is_unknown() {
     }
 }
 
+/// A release with so many MiB of nothing in it.
+fn padded(namespace: &str, name: &str, mebibytes: usize) -> Value {
+    let release = json!({
+        "name": name, "namespace": namespace, "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},
+        "chart": {"metadata": {"name": name, "version": "1.0.0"}}, "pad": "x".repeat(mebibytes << 20),
+    });
+    let payload = STANDARD.encode(gzip(release.to_string().as_bytes()));
+    storage(namespace, name, 1, &json!({"release": STANDARD.encode(payload)}))
+}
+
+#[test]
+fn releases_that_unpack_to_too_much_are_unreadable_in_their_own_namespace_only() {
+    let costly = ["a", "b", "c"].map(|name| padded("tenant", name, 30));
+    let honest = [release("tenant", "web", 1, "deployed", MANIFEST), padded("shop", "web", 30)];
+    let list = show(costly.into_iter().chain(honest).collect());
+    let is_read = |row: &taffrail_apps::App| {
+        (format!("{}/{}", row.app.namespace, row.app.name), row.health != Status::Unknown)
+    };
+    let rows: Vec<(String, bool)> = list.apps.iter().map(is_read).collect();
+    let expected = [
+        ("shop/web", true),
+        ("tenant/a", true),
+        ("tenant/b", true),
+        ("tenant/c", false),
+        ("tenant/web", true),
+    ];
+    assert_eq!(rows, expected.map(|(name, is_read)| (name.to_owned(), is_read)));
+    let told = &list.apps[3].message;
+    assert!(told.contains("the releases of namespace tenant take too much to read"), "{told}");
+}
+
+/// Each of them unpacked it again, so that a few took as much as may be.
+#[test]
+fn a_release_that_many_helm_releases_name_is_unpacked_once() {
+    let named = |number: usize| {
+        json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"namespace": "tenant", "name": format!("r{number}"), "generation": 1},
+            "spec": {"releaseName": "web"},
+        })
+    };
+    let list = show((0..8).map(named).chain([padded("tenant", "web", 30)]).collect());
+    assert_eq!(list.apps.len(), 8);
+    for row in &list.apps {
+        assert_eq!(
+            (row.counts.total(), row.speaker.as_ref().map(|it| &*it.key.kind)),
+            (1, Some("ConfigMap")),
+            "{row:?}"
+        );
+    }
+}
+
 #[test]
 fn releases_in_config_maps_are_read_too() {
     let newest = in_config_map(release("data", "pg", 2, "failed", MANIFEST));

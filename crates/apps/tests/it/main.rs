@@ -9,6 +9,7 @@ mod argo;
 mod bounds;
 mod changes;
 mod claims;
+mod costs;
 mod detail;
 mod dump;
 mod events;

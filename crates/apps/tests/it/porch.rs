@@ -150,6 +150,57 @@ fn a_package_is_where_what_syncs_its_folder_is() {
 }
 
 #[test]
+fn a_package_whose_names_are_none_is_reported_and_has_no_row() {
+    for (repository, package) in [
+        ("q flux-kustomization/flux-system/infra z", "apps"),
+        ("edge1", "$(reboot)"),
+        ("edge1", "a//b"),
+        ("edge1", "a/b;c"),
+    ] {
+        let mut odd = revision("apps", json!(1), "Published", OLD);
+        odd["spec"]["repository"] = json!(repository);
+        odd["spec"]["packageName"] = json!(package);
+        let list = apps_of(&holding("porch", &[odd]));
+        assert_eq!(list.apps, [], "{repository} {package}");
+        let [error] = list.errors.as_slice() else { panic!("{list:?}") };
+        assert_eq!(error.error.reason, "Malformed");
+    }
+}
+
+/// Whoever may write a Repository names any address.
+#[test]
+fn a_package_of_elsewhere_is_unconfirmed_in_what_flux_delivers() {
+    let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"namespace": "porch-demo", "name": "infra"},
+        "spec": {"url": REPO, "ref": {"branch": "main"}}});
+    let delivering = |namespace: &str| {
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": namespace, "name": "infra", "generation": 1},
+            "spec": {"path": "./shop", "sourceRef": {"kind": "GitRepository", "namespace": "porch-demo", "name": "infra"}},
+            "status": {"observedGeneration": 1, "inventory": {"entries": [{"id": "shop_shop__ConfigMap", "v": "v1"}]}},
+        })
+    };
+    let unconfirmed = |namespace: &str| {
+        let mut object = managed("shop", None);
+        object["metadata"]["labels"] = json!({
+            "kustomize.toolkit.fluxcd.io/name": "infra", "kustomize.toolkit.fluxcd.io/namespace": namespace});
+        let objects = [
+            repository(true),
+            revision("shop", json!(1), "Published", OLD),
+            source.clone(),
+            delivering(namespace),
+            object,
+        ];
+        let list = apps_of(&holding("hub", &objects));
+        let [package] = packages(&list)[..] else { panic!("{list:?}") };
+        (names(package).len(), package.unconfirmed())
+    };
+    assert_eq!(unconfirmed("flux-system"), (1, 1));
+    assert_eq!(unconfirmed("porch-demo"), (1, 0));
+}
+
+#[test]
 fn what_is_synced_is_never_guessed() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 

@@ -1,5 +1,6 @@
 //! Whose scripts are heard, and how far.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
@@ -419,4 +420,66 @@ fn what_another_app_says_makes_no_row_worse_but_its_own() {
     };
     assert_eq!(status_of_web(&both(Some("false")), "tenant"), Status::Failed);
     assert_eq!(status_of_web(&both(Some("false")), "shop"), Status::Current);
+}
+
+/// Rules that count how often objects are judged by what an Argo CD teaches, and by whom that is paid for.
+#[derive(Default)]
+struct Counting {
+    trust: Trust,
+    judged: Mutex<usize>,
+    payers: Mutex<BTreeSet<String>>,
+}
+
+struct Counted<'c>(&'c Counting);
+
+impl Rules for Counted<'_> {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        *self.0.judged.lock().unwrap() += 1;
+        Taffrail.judge(object, now)
+    }
+}
+
+impl Rules for Counting {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, now)
+    }
+
+    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+        let settings = teachers.iter().find(|teacher| teacher.object.kind() == "ConfigMap")?;
+        let payer = format!("{:?} {}", settings.payer, settings.claimant);
+        self.payers.lock().unwrap().insert(payer);
+        Some(Box::new(Counted(self)))
+    }
+
+    fn trust(&self) -> &Trust {
+        &self.trust
+    }
+}
+
+#[test]
+fn an_object_that_many_applications_list_is_judged_once_and_not_at_its_own_cost() {
+    let judged = |tenants: usize| {
+        let web = json!({"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "web"});
+        let listing = |namespace: &str, name: &str| {
+            let mut app = application(namespace, Some("argocd"));
+            app["metadata"]["name"] = json!(name);
+            app["status"]["resources"] = json!([web]);
+            app
+        };
+        let mut marked = object("v1", "ConfigMap", "shop", "web");
+        marked["metadata"]["annotations"] =
+            json!({"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:shop/web"});
+        let mut parameters = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
+        parameters["data"] = json!({"application.namespaces": "*"});
+        let mut objects = vec![marked, parameters, argocd_cm("argocd"), listing("argocd", "shop")];
+        objects.extend((0..tenants).map(|number| listing("aaa", &format!("x{number}"))));
+        let trust = Trust { argocd: vec!["argocd".to_owned()], homes: Vec::new() };
+        let rules = Counting { trust, ..Counting::default() };
+        let list = apps(&[&holding("hub", &objects)], &rules, NOW);
+        assert_eq!(list.apps.iter().filter(|app| app.resources.len() == 1).count(), tenants + 1);
+        (rules.judged.into_inner().unwrap(), rules.payers.into_inner().unwrap())
+    };
+    let (once, payers) = judged(1);
+    assert!(payers.contains("Claimant aaa"), "{payers:?}");
+    assert_eq!(judged(30).0, once);
 }

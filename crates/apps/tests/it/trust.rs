@@ -280,3 +280,32 @@ fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
     assert_eq!(asks(&Asked::default()), (false, false));
     assert_eq!(asks(&Asked { liveness: true, ..Asked::default() }), (true, true));
 }
+
+/// Anyone may give a Lease of their own the name of a controller's.
+#[test]
+fn leases_of_tenants_speak_for_no_controller() {
+    let lease = |namespace: &str, at: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": "kustomize-controller-leader-election"},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": at},
+        })
+    };
+    let mut app = super::tree::kustomization("web", &[]);
+    app["metadata"]["namespace"] = json!("flux-system");
+    let said = |leases: &[Value]| -> Vec<String> {
+        let found = doubts(&holding("cluster", &[leases, std::slice::from_ref(&app)].concat()));
+        found
+            .iter()
+            .filter(|it| matches!(it.reason, "Deliverer" | "FutureTime"))
+            .map(|it| it.scope.clone())
+            .collect()
+    };
+    let (old, fresh, ahead) = ("2026-01-01T11:00:00Z", "2026-03-01T11:59:59Z", "2026-04-01T11:00:00Z");
+    let own = "coordination.k8s.io/Lease/flux-system/kustomize-controller-leader-election";
+    assert_eq!(said(&[lease("tenant", old)]), Vec::<String>::new());
+    assert_eq!(said(&[lease("flux-system", old)]), [own]);
+    assert_eq!(said(&[lease("flux-system", old), lease("tenant", fresh)]), [own]);
+    assert_eq!(said(&[lease("flux-system", fresh), lease("tenant", ahead)]), Vec::<String>::new());
+    assert_eq!(said(&[lease("flux-system", ahead)]), [own]);
+}

@@ -312,6 +312,32 @@ fn time_for_scripts_is_bounded_in_each_look() {
     assert_eq!(status("shop").status, Status::Current, "another namespace has time of its own");
 }
 
+/// Whoever lists the objects of others ran the scripts at their cost.
+#[test]
+fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
+    let rules = RuleSet::bare().teachable(read);
+    let script = "if obj.metadata.name == 'slow' then for i = 1, 1e9 do end end return {status = 'Healthy'}";
+    let teacher = argocd_cm(script);
+    let look = Look::default();
+    let listed = Teacher { payer: Payer::Claimant, claimant: "aaa".into(), ..of(&teacher) };
+    let of_others = |claimant: &'static str| Teacher { claimant: claimant.into(), ..listed.clone() };
+    let status = |teacher: Teacher<'_>, name: &str| {
+        let mut pool = pool();
+        pool["metadata"]["namespace"] = json!("shop");
+        pool["metadata"]["name"] = json!(name);
+        let taught = rules.taught_by(&[teacher], &look).unwrap();
+        judge(&taught, &pool, &Surroundings::default(), CREATED)
+    };
+    // What is stopped is not run again for those who listed it, and is for others.
+    for _ in 0..5 {
+        assert_eq!(status(of_others("aaa"), "slow").status, Status::Unknown);
+    }
+    assert_eq!(status(of_others("aaa"), "web").status, Status::Unknown);
+    assert_eq!(status(of_others("bbb"), "web").status, Status::Current);
+    let own = Teacher { payer: Payer::Object, ..of(&teacher) };
+    assert_eq!(status(own, "web").status, Status::Current);
+}
+
 #[test]
 fn messages_of_scripts_are_cut() {
     let rules = RuleSet::bare().teachable(read);

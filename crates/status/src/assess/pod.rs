@@ -326,8 +326,7 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
         return None;
     }
     let is_leaving = |other: &Object<'_>| {
-        // When its grace ends.
-        let end = time(other.at(&["metadata", "deletionTimestamp"]));
+        let end = grace_ends(other);
         end.is_some_and(|end| case.now <= end)
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
@@ -338,10 +337,24 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
     Some(("Preempting", text))
 }
 
-/// Whether a Pod goes because one of higher priority wants its place; old schedulers do not say so.
+/// How long a Pod is waited for whose author gave it longer to end.
+const LONGEST_GRACE: SignedDuration = SignedDuration::from_mins(10);
+
+/// Returns when the grace of a Pod that is being deleted ends, or as much of it as others wait for.
+fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
+    let end = time(pod.at(&["metadata", "deletionTimestamp"]))?;
+    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
+    let longer = SignedDuration::from_secs(grace.max(0)).saturating_sub(LONGEST_GRACE);
+    end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
+}
+
+/// Whether a Pod goes because the scheduler says that one of higher priority wants its place: else anybody's Pod on that node
+/// could be what another's waits for.
 fn is_preempted(pod: &Object<'_>) -> bool {
-    let reason = pod.condition("DisruptionTarget").map(|condition| text(condition, "reason"));
-    reason.is_none_or(|reason| reason == "PreemptionByScheduler")
+    pod.condition("DisruptionTarget").is_some_and(|condition| {
+        condition.get("status").is_some_and(|status| status.is_str("True"))
+            && text(condition, "reason") == "PreemptionByScheduler"
+    })
 }
 
 /// Whether the scheduler, or who holds it back, says that a Pod has no node, and not because it fits none.

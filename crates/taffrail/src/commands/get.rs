@@ -14,12 +14,13 @@ use taffrail_status::Status;
 use super::named;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
+use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, app_style, printable, screen, style, sync_style};
+use crate::phrase;
 use crate::program;
 use crate::reasons;
 use crate::source::{Fleet, NOTHING_MORE, Source, asked};
-use crate::{phrase, say};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let mut filter = filter(&arguments.filters);
@@ -243,23 +244,17 @@ impl Shown<'_> {
     }
 
     fn names(&self) -> io::Result<()> {
-        let mut out = answer::programs();
         match self.arguments.what {
             // Of one cluster it goes without saying.
-            What::Apps if self.fleet.snapshots.len() > 1 => self.list.apps.iter().try_for_each(|app| {
-                say!(out, "{}/{}", printable(&app.app.target), printable(&full_name(&app.app)))
-            }),
-            What::Apps => {
-                self.list.apps.iter().try_for_each(|app| say!(out, "{}", printable(&full_name(&app.app))))
-            }
-            What::Clusters => {
-                self.clusters().items.iter().try_for_each(|cluster| say!(out, "{}", printable(&cluster.name)))
-            }
-            What::Resources => self.resources().items.iter().try_for_each(|row| {
+            What::Apps if self.fleet.snapshots.len() > 1 => Names::all(
+                self.list.apps.iter().map(|it| format!("{}/{}", it.app.target, full_name(&it.app))),
+            ),
+            What::Apps => Names::all(self.list.apps.iter().map(|app| full_name(&app.app))),
+            What::Clusters => Names::all(self.clusters().items.iter().map(|cluster| &cluster.name)),
+            What::Resources => Names::all(self.resources().items.iter().map(|row| {
                 let dot = if row.group.is_empty() { "" } else { "." };
-                let name = format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name);
-                say!(out, "{}", printable(&name))
-            }),
+                format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
+            })),
         }
     }
 

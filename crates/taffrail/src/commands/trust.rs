@@ -10,6 +10,7 @@ use taffrail_apps::{App, Asked, Dependents};
 use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::complaint::{Complaint, Exit, written};
+use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen};
 use crate::say;
@@ -71,12 +72,11 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
 }
 
 fn names(doubts: &[Doubt]) -> io::Result<()> {
-    let mut out = answer::programs();
-    doubts.iter().try_for_each(|doubt| {
+    Names::all(doubts.iter().map(|doubt| {
         let Doubt { category, reason, place, scope, .. } = doubt;
         let cluster = place.first();
-        say!(out, "{}", printable(&format!("{}/{reason}/{cluster}/{scope}", category.as_str())))
-    })
+        format!("{}/{reason}/{cluster}/{scope}", category.as_str())
+    }))
 }
 
 fn colour(severity: Severity) -> Style {

@@ -16,6 +16,7 @@ use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
 use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
+use crate::output::names::is_plain;
 use crate::output::printable;
 use crate::ruling::Ruling;
 use crate::source::{self, Fleet, Live, Members};
@@ -60,11 +61,6 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
             command
         })
     })
-}
-
-/// Whether a word from outside means the same to every shell: what a shell puts into a line it may run.
-fn is_plain(word: &[u8]) -> bool {
-    word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
 type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;

@@ -1,6 +1,7 @@
 //! How answers look.
 
 pub(crate) mod answer;
+pub(crate) mod names;
 pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod table;

@@ -1,6 +1,6 @@
 //! Filters, order and columns of `taffrail get`.
 
-use super::of_case;
+use super::{of_case, taffrail};
 
 fn names(what: &str, arguments: &[&str]) -> String {
     let answer = of_case(&["get", what, "-o", "name"], "sixty-apps", arguments);
@@ -42,6 +42,31 @@ fn objects_are_filtered_by_what_they_are_and_run() {
     assert!(of_image.lines().all(|line| line.starts_with("deployment.apps/")), "{of_image}");
     let json = of_case(&["get", "clusters", "--status", "Ready", "-o", "json"], "sixty-apps", &[]).json();
     assert_eq!(json["items"], serde_json::json!([]));
+}
+
+/// What stands in `$(taffrail get … -o name)` becomes words of a command.
+#[test]
+fn names_that_are_more_than_one_word_to_a_shell_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.json");
+    let role = |name: &str| serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}});
+    let mut all = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
+        role("admin"), role("system:node;id"), role("a$(id)"), role("edit"),
+        {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"namespace": "apps", "name": "all"},
+            "status": {"inventory": {"entries": []}}},
+    ]});
+    let ids = ["admin", "system__node;id", "a$(id)", "edit"];
+    all["items"][4]["status"]["inventory"]["entries"] =
+        ids.iter().map(|name| serde_json::json!({"id": format!("_{name}_rbac.authorization.k8s.io_ClusterRole"), "v": "v1"})).collect();
+    std::fs::write(&dump, all.to_string()).unwrap();
+    let answer = taffrail(&["get", "resources", "--from", dump.to_str().unwrap(), "-o", "name"], "");
+    let mut names: Vec<&str> = answer.stdout.lines().collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["clusterrole.rbac.authorization.k8s.io/admin", "clusterrole.rbac.authorization.k8s.io/edit"]
+    );
+    assert!(answer.stderr.contains("2 names are left out"), "{}", answer.stderr);
 }
 
 #[test]

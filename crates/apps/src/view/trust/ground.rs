@@ -9,6 +9,7 @@ use taffrail_status::{Object, Status};
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};
 use crate::delivery;
+use crate::delivery::controllers::CONTROLLERS;
 use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
 use crate::owners::{controllers, dependents};
@@ -251,6 +252,12 @@ fn traces(
     (newest, future)
 }
 
+/// Returns true if it is a Lease of Kubernetes itself or of what delivers: others are renewed by anyone, to any time.
+fn renews(object: &Object<'_>) -> bool {
+    let namespace = object.namespace();
+    namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
+}
+
 /// The times at which somebody did something to an object, or said something of it.
 fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
     const PLACES: [&[&str]; 8] = [
@@ -263,7 +270,8 @@ fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
         &["series", "lastObservedTime"],
         &["deprecatedLastTimestamp"],
     ];
-    PLACES.iter().filter_map(|path| moment(object, path)).for_each(&mut *each);
+    let places = PLACES.iter().filter(|path| path[1..] != ["renewTime"] || renews(object));
+    places.filter_map(|path| moment(object, path)).for_each(&mut *each);
     let lists = [
         (&["metadata", "managedFields"], &["time"][..]),
         (&["status", "conditions"], &["lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime"]),

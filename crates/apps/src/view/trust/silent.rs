@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::Object;
 use taffrail_status::json::Value;
+use taffrail_status::{Object, Trust};
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
-use crate::delivery::controllers::CONTROLLERS;
+use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::objects::Observed;
 use crate::sync::{SyncState, shorten};
+use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
 
 /// A lease is renewed several times before it expires; that one or two renewals came late is no news.
@@ -118,12 +119,22 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
         if apps.is_empty() {
             continue;
         }
-        let stopped = deliverer.stopped(ground.objects, None).map(|it| (it.key, it.since, it.how));
+        let stopped =
+            deliverer.stopped(ground.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
+        // Anyone may give a Lease of their own such a name.
+        let mut known: BTreeMap<String, bool> = BTreeMap::new();
+        let mut is_of_one = |namespace: &str| {
+            namespace == deliverer.namespace
+                || deliverer.of.contains(&Delivery::ArgoApplication)
+                    && *known.entry(namespace.to_owned()).or_insert_with(|| {
+                        argo_standing(ground.objects, namespace, Trust::NONE) == Standing::Known
+                    })
+        };
         let lease = || {
             let leases = ground.leases().filter(|lease| {
-                lease.key.namespace != "kube-node-lease"
-                    && lease.key.name.starts_with(deliverer.name)
+                lease.key.name.starts_with(deliverer.name)
                     && lease.key.name.ends_with("leader-election")
+                    && is_of_one(&lease.key.namespace)
             });
             // One of several that share the work may have been taken away for good.
             let leases: Vec<_> = leases.collect();

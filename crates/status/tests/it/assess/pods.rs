@@ -357,9 +357,17 @@ status: {{phase: Running, conditions: [{{type: DisruptionTarget, status: "True",
     check(&with(&leaving("node-1", "11:59:59", preempted)), &format!("Failed{CAUSE}"));
     check(&with(&leaving("node-2", "12:00:10", preempted)), &format!("Failed{CAUSE}"));
     check(&with(&leaving("node-1", "12:00:10", "EvictionByEvictionAPI")), &format!("Failed{CAUSE}"));
-    // Old schedulers do not say why.
-    let old = leaving("node-1", "12:00:10", preempted).replace("DisruptionTarget", "Other");
-    check(&with(&old), &room);
+    // Anybody may delete a Pod of their own there, and give it any grace.
+    let other = leaving("node-1", "12:00:10", preempted).replace("DisruptionTarget", "Other");
+    check(&with(&other), &format!("Failed{CAUSE}"));
+    let endless = |began: &str| {
+        let one = leaving("node-1", began, preempted)
+            .replace("GracePeriodSeconds: 30", "GracePeriodSeconds: 1000000000");
+        one.replace(&format!("2026-03-01T{began}Z"), &format!("2057-11-07T{began}Z"))
+    };
+    // 1,000,000,000 s before 2057-11-07T13:43:00Z it was 11:56:20.
+    check(&with(&endless("13:43:00")), &room);
+    check(&with(&endless("13:36:00")), &format!("Failed{CAUSE}"));
 }
 
 #[test]

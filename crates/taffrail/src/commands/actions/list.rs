@@ -13,6 +13,7 @@ use super::arguments::{ActionsArguments, ActionsOutput};
 use super::sites::{self, Sites};
 use super::{Offer, Scripts, failing};
 use crate::complaint::{Complaint, Exit, written};
+use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen};
 use crate::source;
@@ -109,8 +110,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         ActionsOutput::Table => Ok(()),
         ActionsOutput::Name => {
             let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
-            let mut out = answer::programs();
-            names.into_iter().try_for_each(|name| say!(out, "{}", printable(name)))
+            Names::all(names)
         }
         ActionsOutput::Json => {
             let document = Document { api_version: API_VERSION, kind: "ObjectActionList", items };

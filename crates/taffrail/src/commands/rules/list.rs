@@ -1,6 +1,6 @@
 //! `taffrail rules list`: the kinds that have rules.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde::Serialize;
 
@@ -8,9 +8,10 @@ use super::ListArguments;
 use crate::cli::ListOutput;
 use crate::commands::get;
 use crate::complaint::{Complaint, Exit, written};
+use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen};
-use crate::{phrase, say};
+use crate::output::{answer, screen};
+use crate::phrase;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -76,13 +77,10 @@ fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
             let (api_version, kind) = ("cli.taffrail.dev/v1alpha1", "RuleList");
             get::document(form, &Document { api_version, kind, items })
         }
-        ListOutput::Name => {
-            let mut out = answer::programs();
-            items.iter().try_for_each(|item| {
-                let dot = if item.group.is_empty() { "" } else { "." };
-                say!(out, "{}", printable(&format!("{}{dot}{}", item.kind, item.group)))
-            })
-        }
+        ListOutput::Name => Names::all(items.iter().map(|item| {
+            let dot = if item.group.is_empty() { "" } else { "." };
+            format!("{}{dot}{}", item.kind, item.group)
+        })),
         ListOutput::Table | ListOutput::Wide => {
             if items.is_empty() {
                 answer::tell(phrase!("No kind of such a name has rules.\n"));

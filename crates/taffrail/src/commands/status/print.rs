@@ -5,9 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};
 use crate::complaint::{Complaint, Exit, written};
+use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, style};
-use crate::{emit, phrase, say};
+use crate::output::{answer, style};
+use crate::{emit, phrase};
 
 /// How many misses are told one by one; the rest is counted.
 const TOLD: usize = 20;
@@ -27,7 +28,7 @@ pub(super) struct Printer {
 enum Form {
     /// Whether it is wide, and whether it names the cluster.
     Table(Box<Table<Out>>, bool, bool),
-    Names(Out),
+    Names(Names),
     Lines(Out),
     Items(Out, ItemStyle, usize),
 }
@@ -70,7 +71,7 @@ impl Printer {
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
                 Form::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => Form::Names(raw()),
+            StatusOutput::Name => Form::Names(Names::new(raw())),
             StatusOutput::Jsonl => Form::Lines(raw()),
             StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
@@ -151,7 +152,7 @@ impl Form {
             Form::Names(out) => answers.rows.iter().try_for_each(|row| {
                 let dot = if row.group.is_empty() { "" } else { "." };
                 let name = format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name);
-                say!(out, "{}", printable(&name))
+                out.write(&name)
             }),
             Form::Lines(out) => out.write_all(&answers.lines),
             Form::Items(out, style, count) => {
@@ -167,7 +168,8 @@ impl Form {
     fn finish(self) -> io::Result<()> {
         match self {
             Form::Table(table, ..) => table.finish(),
-            Form::Names(mut out) | Form::Lines(mut out) => out.flush(),
+            Form::Names(mut out) => out.finish(),
+            Form::Lines(mut out) => out.flush(),
             Form::Items(mut out, style, count) => {
                 style.end(&mut out, count)?;
                 out.flush()

@@ -1,0 +1,281 @@
+//! What Helm's storage holds, each release read once in a look, and no more of a namespace than may be.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use taffrail_status::json::{self, Parser, Value};
+
+use super::helm::is_secret;
+use super::{dedup, manifest, text, time};
+use crate::identity::ObjectKey;
+use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, why_unread};
+
+/// How many hooks of a release are known, and how many objects of one.
+const MOST_HOOKS: usize = 200;
+
+/// How much of the manifests of hooks is read.
+const MOST_HOOK_BYTES: usize = 1 << 20;
+
+/// More than any release that fits into a Secret unpacks to, unless it was made for that.
+const LARGEST: usize = 32 << 20;
+
+/// Longer than any manifest of which the release fits into a Secret.
+const LONGEST_MANIFEST: usize = 8 << 20;
+
+/// To how many times what is stored of it a release may unpack whatever else is in its namespace: charts unpack to three to ten
+/// times that.
+const HONEST: usize = 16;
+
+/// How many bytes the releases of one namespace may unpack to beyond that, all together.
+const UNPACKED: usize = 64 << 20;
+
+/// How many bytes of their manifests may be read as YAML beyond what is stored. Most are written so plainly that next to nothing
+/// of them has to be.
+const YAML: usize = 4 << 20;
+
+/// Why a release cannot be read from where it is stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReleaseError {
+    #[error("it is not there")]
+    Absent,
+    #[error("{0}")]
+    Unobserved(String),
+    #[error("its body was not read")]
+    MetadataOnly,
+    #[error("it has no key 'release'")]
+    NoRelease,
+    #[error("its release is not base64")]
+    NotBase64(#[source] base64::DecodeError),
+    #[error("its release is cut or damaged")]
+    NotGzip(#[source] std::io::Error),
+    #[error("its release unpacks to more than {} MiB", LARGEST >> 20)]
+    TooLarge,
+    #[error("the releases of namespace {0} take too much to read: {1}")]
+    TooMuch(String, String),
+    #[error("its release is not JSON: {0}")]
+    NotJson(json::Error),
+    #[error("its manifest is longer than {} MiB", LONGEST_MANIFEST >> 20)]
+    LongManifest,
+    #[error("its release has no {0}")]
+    Incomplete(&'static str),
+}
+
+/// What a release says, as far as it matters here.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Where it says that it is.
+    namespace: Option<String>,
+    pub(super) version: i64,
+    pub(super) status: String,
+    pub(super) description: String,
+    pub(super) chart: String,
+    pub(super) chart_name: String,
+    pub(super) last_deployed: Option<Timestamp>,
+    declared: Vec<ObjectKey>,
+    hooks: Vec<ObjectKey>,
+    /// Documents of the manifest that declare no object.
+    pub(super) malformed: Vec<ScopeError>,
+}
+
+/// A release in a namespace.
+#[derive(Debug)]
+pub(crate) struct Release {
+    /// Where it delivers what names no namespace.
+    pub(super) namespace: String,
+    pub(super) written: Arc<Written>,
+    /// The objects of the manifest, each once; hooks are not among them.
+    pub(super) objects: Vec<ObjectKey>,
+    /// The objects of its hooks, as far as their documents can be read.
+    pub(super) hooks: Vec<ObjectKey>,
+}
+
+/// What is left of what the releases of a namespace may cost beyond what is honest.
+#[derive(Debug)]
+struct Left {
+    unpacked: usize,
+    yaml: usize,
+}
+
+/// A release that was read, and where it was placed: in the namespace of its storage, and where it says itself.
+#[derive(Debug)]
+struct Known {
+    written: Arc<Written>,
+    placed: [Option<Arc<Release>>; 2],
+}
+
+/// The releases of the clusters that were read: several HelmReleases may name one.
+#[derive(Debug, Default)]
+pub(crate) struct ReadReleases {
+    known: HashMap<usize, HashMap<ObjectKey, Result<Known, Arc<ReleaseError>>>>,
+    left: HashMap<(usize, String), Left>,
+}
+
+impl ReadReleases {
+    /// Reads the release that a Secret or ConfigMap of a cluster holds.
+    ///
+    /// Whoever may write one can write any name and namespace into it, so the release is in the namespace that holds it,
+    /// unless what declares it delivers it into another one.
+    pub(super) fn read(
+        &mut self,
+        cluster: usize,
+        objects: &dyn Objects,
+        key: &ObjectKey,
+        delivered: Option<&str>,
+    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
+        let known = self.known.entry(cluster).or_default();
+        if !known.contains_key(key) {
+            let left = self.left.entry((cluster, key.namespace.clone()));
+            let left = left.or_insert(Left { unpacked: UNPACKED, yaml: YAML });
+            let written = read(objects, key, left).map_err(Arc::new);
+            let written = written.map(|it| Known { written: Arc::new(it), placed: [None, None] });
+            known.insert(key.clone(), written);
+        }
+        let Some(known) = known.get_mut(key) else { return Err(Arc::new(ReleaseError::Absent)) };
+        let Known { written, placed } = known.as_mut().map_err(|error| error.clone())?;
+        let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
+        let [here, there] = placed;
+        let (place, namespace) = match own {
+            Some(own) => (there, own),
+            None => (here, key.namespace.as_str()),
+        };
+        Ok(place.get_or_insert_with(|| Arc::new(Release::placed(objects, namespace, written))).clone())
+    }
+}
+
+impl Release {
+    fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<Written>) -> Release {
+        let place = |key: &ObjectKey| {
+            let mut key = key.clone();
+            match objects.is_namespaced(&key.group, &key.kind) {
+                // Some charts give a namespace to what can have none; the API ignores it.
+                Some(false) => key.namespace.clear(),
+                Some(true) if key.namespace.is_empty() => namespace.clone_into(&mut key.namespace),
+                Some(true) => {}
+                None if key.namespace.is_empty() => {
+                    let inside = ObjectKey { namespace: namespace.to_owned(), ..key.clone() };
+                    if !matches!(objects.get(&key), Lookup::Found(_)) {
+                        key = inside;
+                    }
+                }
+                None => {}
+            }
+            key
+        };
+        let mut declared: Vec<ObjectKey> = written.declared.iter().map(place).collect();
+        dedup(&mut declared);
+        Release {
+            namespace: namespace.to_owned(),
+            written: written.clone(),
+            objects: declared,
+            hooks: written.hooks.iter().map(place).collect(),
+        }
+    }
+}
+
+fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
+    let observed = match objects.get(key) {
+        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(_) => {
+            return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
+        }
+        Lookup::Absent => return Err(ReleaseError::Absent),
+        Lookup::Unobserved(why) => return Err(ReleaseError::Unobserved(why)),
+    };
+    let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
+    let payload = decode(&data, is_secret(key))?;
+    let stored = payload.len();
+    let too_much = |what: String| ReleaseError::TooMuch(key.namespace.clone(), what);
+    let payload = unpack(payload, &mut left.unpacked, too_much)?;
+    let mut parser = Parser::new();
+    let document = parser.parse(&payload).map_err(ReleaseError::NotJson)?;
+    let root = document.root();
+    let field = |path: &[&str], name| text(root, path).ok_or(ReleaseError::Incomplete(name));
+
+    // A release may declare nothing, so an empty manifest is one.
+    let manifest =
+        root.get("manifest").and_then(Value::as_str).ok_or(ReleaseError::Incomplete("manifest"))?;
+    if manifest.len() > LONGEST_MANIFEST {
+        return Err(ReleaseError::LongManifest);
+    }
+    let mut yaml = left.yaml.saturating_add(stored);
+    let mut read_manifest = |text: &str| {
+        let read = manifest::read(text, &mut yaml);
+        // What is as much as was stored is not charged; what was begun is.
+        left.yaml = left.yaml.min(yaml);
+        let why = || format!("their manifests are more than {} MiB of odd YAML", YAML >> 20);
+        read.map_err(|manifest::TooMuch| too_much(why()))
+    };
+    let read = read_manifest(&manifest)?;
+    let mut hooks = Vec::new();
+    let mut hook_bytes = MOST_HOOK_BYTES;
+    for hook in root.get("hooks").and_then(Value::items).into_iter().flatten().take(MOST_HOOKS) {
+        let Some(text) = hook.get("manifest").and_then(Value::as_str) else { continue };
+        let Some(less) = hook_bytes.checked_sub(text.len()) else { break };
+        hook_bytes = less;
+        hooks.extend(read_manifest(&text)?.declared.into_iter().take(MOST_HOOKS));
+    }
+    let malformed = |what: String| ScopeError {
+        scope: Scope::Object(key.clone()),
+        reason: "Malformed".to_owned(),
+        message: format!("Helm release {}: {what}", key.path()),
+    };
+    let more = (read.more_bad > 0)
+        .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
+    let cut = read.is_cut.then(|| "of the objects of the manifest only the first 5000 are read".to_owned());
+    let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
+    let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
+    Ok(Written {
+        namespace: text(root, &["namespace"]),
+        version: root.get("version").and_then(Value::as_i64).ok_or(ReleaseError::Incomplete("version"))?,
+        status: field(&["info", "status"], "status")?,
+        description: text(root, &["info", "description"]).unwrap_or_default(),
+        chart: format!("{chart_name}-{}", field(&["chart", "metadata", "version"], "chart version")?),
+        chart_name,
+        last_deployed: time(root.at(&["info", "last_deployed"])),
+        declared: read.declared,
+        hooks,
+        malformed: bad.map(malformed).collect(),
+    })
+}
+
+/// What `release` holds: base64 of Helm around gzip, or plain JSON as Helm's first versions wrote; in a Secret base64
+/// of the API around it.
+fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
+    let decode = |text: &[u8]| {
+        let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        BASE64.decode(packed).map_err(ReleaseError::NotBase64)
+    };
+    let packed = if is_secret { decode(data.as_bytes())? } else { data.as_bytes().to_vec() };
+    decode(&packed)
+}
+
+/// Unpacks what was packed; `left` is how much it may be beyond what is honest.
+fn unpack(
+    payload: Vec<u8>,
+    left: &mut usize,
+    too_much: impl Fn(String) -> ReleaseError,
+) -> Result<Vec<u8>, ReleaseError> {
+    if !payload.starts_with(&[0x1f, 0x8b, 0x08]) {
+        return Ok(payload);
+    }
+    let honest = payload.len().saturating_mul(HONEST);
+    let most = honest.saturating_add(*left).min(LARGEST);
+    let mut unpacked = Vec::new();
+    let mut reader =
+        flate2::read::GzDecoder::new(payload.as_slice()).take(u64::try_from(most + 1).unwrap_or(u64::MAX));
+    let read = reader.read_to_end(&mut unpacked);
+    *left = left.saturating_sub(unpacked.len().saturating_sub(honest));
+    read.map_err(ReleaseError::NotGzip)?;
+    match unpacked.len() > most {
+        true if most == LARGEST => Err(ReleaseError::TooLarge),
+        true => Err(too_much(format!(
+            "beyond {HONEST} times what is stored they unpack to more than {} MiB",
+            UNPACKED >> 20
+        ))),
+        false => Ok(unpacked),
+    }
+}
