@@ -7,8 +7,8 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Trust};
 
 use super::{
-    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
-    one_after_another, text, time,
+    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,
+    one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
@@ -263,6 +263,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let requested = object.at(&["operation"]).is_some_and(|operation| !operation.is_null());
     let compares = compared.and_then(|compared| text(compared, &["status"])).unwrap_or_default();
     let error = condition(object, &INCOMPARABLE);
+    let given_up = condition(object, &GIVEN_UP);
     let failed = matches!(&*phase, "Failed" | "Error") && (attempted.is_none() || attempted == desired);
     let (state, trouble) = match &*compares {
         _ if is_skipped => (SyncState::Suspended, None),
@@ -271,6 +272,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
         "Synced" | "OutOfSync" if failed => {
             (SyncState::Failed, operation.and_then(|operation| text(operation, &["message"])))
         }
+        _ if given_up.is_some() => (SyncState::Failed, given_up),
         "Synced" => (SyncState::Synced, None),
         "OutOfSync" => (SyncState::OutOfSync, None),
         _ => (SyncState::Unknown, None),
@@ -302,6 +304,9 @@ pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
 
 /// The conditions by which Argo CD says that it cannot compare, so that the sync is not known.
 const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "UnknownError"];
+
+/// The conditions by which Argo CD says that it does not go on: automatic sync has given up, or a deletion failed.
+const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
 /// Returns the first condition of one of these types; Argo CD has a condition only while it is true.
 fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
@@ -358,10 +363,27 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the end, or else the beginning, of the last operation.
+/// Returns the end, or else the beginning, of the operation that failed; where none did, when Argo CD gave up.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
-    let operation = object.at(&["status", "operationState"])?;
-    time(operation.get("finishedAt")).or_else(|| time(operation.get("startedAt")))
+    let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
+    let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
+    let is_over = text(operation, &["phase"]).is_some_and(|phase| matches!(&*phase, "Failed" | "Error"));
+    let ended = time(operation.get("finishedAt")).or_else(|| time(operation.get("startedAt")));
+    given_up().filter(|_| !is_over).or(ended)
+}
+
+/// Returns true while an operation runs.
+pub(super) fn runs(object: &Object<'_>) -> bool {
+    let phase = text(object.root(), &["status", "operationState", "phase"]);
+    phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
+}
+
+/// Returns when the operation that runs began, or when the one that waits was asked for.
+pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
+    match runs(object) {
+        true => time(object.at(&["status", "operationState", "startedAt"])),
+        false => written(object, &["operation"]),
+    }
 }
 
 /// The most objects that are told one by one of an Application.
@@ -430,6 +452,9 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
             let problem = problem.since(incomparable_since(object));
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
+        SyncState::Syncing if is_skipped => {
+            found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
+        }
         SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),
         _ => {}
     }
@@ -481,6 +506,19 @@ fn which(unsynced: &[ObjectSync]) -> String {
         0 => names,
         more => format!("{names} and {more} more"),
     }
+}
+
+/// Returns what Argo CD says of an Application whose objects are well: without objects it alone knows, else it is a doubt.
+pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {
+    let object = &declaring.object;
+    let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
+    let (severity, says) = match lists_nothing {
+        true => (ProblemSeverity::Error, "and lists no objects"),
+        false => (ProblemSeverity::Notice, "and by what its objects say they are well"),
+    };
+    let since = time(object.at(&["status", "health", "lastTransitionTime"]));
+    let problem = Problem::new(Axis::Health, &*word, severity).since(since);
+    Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
 }
 
 /// Returns what Argo CD says of the health of an Application.

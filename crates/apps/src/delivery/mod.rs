@@ -5,9 +5,11 @@ pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
 pub(crate) mod flux;
+mod flux_source;
 pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
+pub(crate) mod late;
 mod manifest;
 pub(crate) mod porch;
 
