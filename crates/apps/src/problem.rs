@@ -186,7 +186,7 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
-    let delivered = delivered(app, home, now);
+    let delivered = delivered(app, home, app.cluster().map(|cluster| fleet.objects(cluster)), now);
     // Of objects out of reach there is no time but that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
@@ -259,12 +259,17 @@ fn health(worst: &Resource) -> Problem {
 }
 
 /// Returns what the delivery tool, its sources and its controllers say.
-fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Problem> {
+fn delivered(
+    app: &Declaration,
+    home: &dyn Objects,
+    target: Option<&dyn Objects>,
+    now: Timestamp,
+) -> Vec<Problem> {
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, now));
+        found.extend(argo::problems(declaring, &app.sync, target, now));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
     let about = |problem: Problem| match &app.declaring {

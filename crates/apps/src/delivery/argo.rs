@@ -7,14 +7,14 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Trust};
 
 use super::{
-    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,
-    one_after_another, text, time, written,
+    Applied, Declaration, Declarations, Destination, declared_objects, destination, drift, entries, is_blank,
+    late, one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
-use crate::objects::{Lookup, Observed};
+use crate::objects::{Lookup, Objects, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
@@ -429,7 +429,14 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
 }
 
 /// Returns what Argo CD says that makes an Application not well beyond a sync that failed or cannot be known.
-pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> Vec<Problem> {
+///
+/// `target` is the cluster of its objects, where that was asked.
+pub(crate) fn problems(
+    declaring: &Observed<'_>,
+    own: &Sync,
+    target: Option<&dyn Objects>,
+    now: Timestamp,
+) -> Vec<Problem> {
     let object = &declaring.object;
     let is_skipped = own.state == SyncState::Suspended;
     // A suspended Application keeps the problem that it had.
@@ -455,37 +462,46 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
         SyncState::Syncing if is_skipped => {
             found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
         }
-        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),
+        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, target, now)),
         _ => {}
     }
     found
 }
 
 /// Returns the problem of an Application that is OutOfSync: how heavy it is depends on what will sync it.
-fn out_of_sync(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Problem {
+fn out_of_sync(
+    declaring: &Observed<'_>,
+    sync: &Sync,
+    target: Option<&dyn Objects>,
+    now: Timestamp,
+) -> Problem {
     let object = &declaring.object;
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
     let is_manual = is_manual(object);
     let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
-    let which = which(&unsynced(object));
-    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so.
+    let unsynced = unsynced(object);
+    let which = which(&unsynced);
+    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so. Only who
+    // wrote the objects since then does.
+    let drifted = || drift::since(&unsynced, target?, failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
     let (severity, since, says) = if is_manual {
-        (ProblemSeverity::Notice, None, "automatic sync is off".to_owned())
+        let since = is_tried.then(drifted).flatten();
+        (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
     } else if is_tried && flag("selfHeal") != Some(true) {
         let says = "automatic sync does not put changes in the cluster right (selfHeal is off)";
-        (ProblemSeverity::Notice, None, says.to_owned())
+        (ProblemSeverity::Notice, drifted(), says.to_owned())
     } else if is_tried {
-        let since = failed_at(object);
-        let is_old = since.is_some_and(is_long);
+        let since = drifted();
+        let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
         (severity, since, "it was synced, and differs nevertheless".to_owned())
     } else {
-        let since = compared.filter(|at| is_long(*at));
-        let severity = if since.is_some() { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "Argo CD has not tried the wanted revision".to_owned())
+        let is_old = compared.is_some_and(is_long);
+        let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
+        (severity, None, "Argo CD has not tried the wanted revision".to_owned())
     };
     let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)

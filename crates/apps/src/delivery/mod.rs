@@ -4,6 +4,7 @@ pub(crate) mod argo;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
+mod drift;
 pub(crate) mod flux;
 mod flux_source;
 pub(crate) mod helm;

@@ -30,6 +30,9 @@ pub struct Explanation {
     /// Of an object that was asked for: the apps that declare it, or what controls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
+    /// Of an object that was asked for: the apps that list it, or what controls it, and whose marks it does not carry.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listed_by: Vec<AppName>,
     /// Of an object that was asked for: the apps that its marks name and that do not declare it, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
@@ -194,6 +197,7 @@ impl Explanation {
             cluster: app.app.target.clone(),
             owners: Vec::new(),
             belongs_to: Vec::new(),
+            listed_by: Vec::new(),
             marked_for: Vec::new(),
             object: speaker.map(|speaker| ObjectName::from(&speaker.key)),
             health: app.health.as_str(),
@@ -223,6 +227,7 @@ impl Explanation {
         Explanation {
             owners: belonging.owners.iter().map(ObjectName::from).collect(),
             belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            listed_by: belonging.listed.iter().map(|app| AppName::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
             ..self
         }

@@ -379,3 +379,42 @@ fn a_comparison_fails_since_its_condition_says_so() {
     app["spec"]["destination"] = json!({"server": "https://edge.example.com"});
     assert_eq!(told(&app), (Status::Unknown, at), "out of reach");
 }
+
+#[test]
+fn what_drifted_is_out_of_sync_since_its_write_or_no_time_is_told() {
+    let written = |manager: &str, at: &str| json!({"manager": manager, "operation": "Update", "time": at, "fieldsV1": {"f:data": {"f:LOG_LEVEL": {}}}});
+    let argo = written("argocd-controller", "2026-03-01T11:59:40Z");
+    let before = written("helm", "2026-03-01T11:29:00Z");
+    let drift = written("kubectl-edit", "2026-03-01T11:59:10Z");
+    let told = |policy: &Value, managed: &[&Value]| {
+        let mut object = settings();
+        object["metadata"]["managedFields"] = json!(managed);
+        let mut app = application(argo_status("OutOfSync", "Succeeded"));
+        app["spec"]["syncPolicy"] = policy.clone();
+        let own = row(&holding("prod", &[app, object]));
+        assert_eq!(own.sync.state, SyncState::OutOfSync);
+        (since(&own), own.problem().unwrap().severity)
+    };
+    let at = Some("2026-03-01T11:59:10Z".to_owned());
+    let heals = json!({"automated": {"selfHeal": true}});
+    assert_eq!(
+        told(&heals, &[&argo, &before, &drift]),
+        (at.clone(), ProblemSeverity::Waiting),
+        "a moment ago"
+    );
+    assert_eq!(told(&heals, &[]), (None, ProblemSeverity::Error), "never the end of the last sync");
+    let other = written("vpa", "2026-03-01T11:58:00Z");
+    assert_eq!(told(&heals, &[&drift, &other]).0, None, "which of them is not known");
+    for rests in [json!({"automated": {}}), json!({})] {
+        assert_eq!(told(&rests, &[&before, &drift]), (at.clone(), ProblemSeverity::Notice));
+        assert_eq!(told(&rests, &[&before]), (None, ProblemSeverity::Notice));
+    }
+    let mut untried = application(argo_status("OutOfSync", "Succeeded"));
+    untried["status"]["sync"]["revision"] = json!("c3");
+    untried["status"]["reconciledAt"] = json!("2026-03-01T11:45:00Z");
+    assert_eq!(
+        since(&row(&holding("prod", &[untried, settings()]))),
+        None,
+        "the last comparison only found it so"
+    );
+}

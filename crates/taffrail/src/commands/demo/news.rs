@@ -109,7 +109,8 @@ pub(super) struct News {
     /// How many changes there were in all.
     pub(super) changed: usize,
     known: HashMap<AppRef, Known>,
-    lost: BTreeMap<String, bool>,
+    /// Of each cluster, whether it does not answer, and since when, where that was seen to begin.
+    lost: BTreeMap<String, (bool, Option<Timestamp>)>,
 }
 
 impl News {
@@ -164,10 +165,13 @@ impl News {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();
         for cluster in &self.clusters {
-            let was_lost = self.lost.insert(cluster.name.clone(), cluster.lost.is_some());
-            if is_first || was_lost == Some(cluster.lost.is_some()) {
+            let is_lost = cluster.lost.is_some();
+            let before = self.lost.get(&cluster.name).copied();
+            if is_first || before.is_some_and(|(was_lost, _)| was_lost == is_lost) {
+                self.lost.entry(cluster.name.clone()).or_insert((is_lost, None));
                 continue;
             }
+            self.lost.insert(cluster.name.clone(), (is_lost, is_lost.then_some(now)));
             let (before, after, status, message) = match &cluster.lost {
                 Some((message, _)) => ("in reach", "no answer", Status::Unknown, message.clone()),
                 None => ("no answer", "in reach", Status::Current, String::new()),
@@ -226,7 +230,8 @@ impl News {
                     state: Status::Unknown.word().to_owned(),
                     apps: vec![format!("{total} apps")],
                     clusters: vec![cluster.name.clone()],
-                    since: *seen,
+                    // It was read last some time before it went dark: nothing need have changed there.
+                    since: self.lost.get(&cluster.name).and_then(|(_, since)| *since).or(*seen),
                     message: format!("{was}{message}"),
                     kind: Kind::Lost,
                     is_remote: false,
