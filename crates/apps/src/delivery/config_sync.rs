@@ -103,6 +103,9 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     Stage(object.at(&["status", "source"])).error()
 }
 
+/// The conditions by which a reconciler says that it does not get on.
+const STUCK: [&str; 2] = ["Stalled", "ReconcilerFinalizerFailure"];
+
 /// Where the app stands, and what Config Sync says of it when that is Failed.
 fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let stage = |name| Stage(object.at(&["status", name]));
@@ -116,7 +119,7 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let later = [&rendering, &syncing].into_iter().filter(is_of_newest).find_map(|stage| stage.error());
     let error = source.error().or(later).or_else(|| condition_error(object, desired.as_deref()));
     let is_true = |name| Condition::find(object, name).filter(|condition| condition.is("True"));
-    let stalled = is_true("Stalled").map(|stalled| stalled.text("message"));
+    let stalled = STUCK.iter().find_map(|name| is_true(name)).map(|stalled| stalled.text("message"));
     let clean = error.is_none() && applied.is_some() && applied == syncing.commit();
 
     let (state, trouble) = if let Some(message) = stalled.or(error) {
@@ -152,7 +155,8 @@ pub(super) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
 
 /// Returns the time of the stage that failed.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
-    let stalled = Condition::find(object, "Stalled").filter(|stalled| stalled.is("True"));
+    let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
+    let stalled = STUCK.iter().find_map(is_true);
     let failed = ["source", "rendering", "sync"].into_iter().find_map(|name| {
         let stage = Stage(object.at(&["status", name]));
         stage.error().and_then(|_| time(stage.0?.get("lastUpdate")))

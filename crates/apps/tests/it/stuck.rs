@@ -108,6 +108,11 @@ fn errors_that_only_the_condition_of_a_root_sync_counts_are_a_sync_that_failed()
     assert_eq!(counted(json!({"errorSummary": {"totalCount": 0}})).sync.state, SyncState::Synced);
     let older = counted(json!({"errorSummary": {"totalCount": 3}, "commit": "0"}));
     assert_eq!(older.sync.state, SyncState::Synced, "of an older commit");
+    let kept = root_sync(
+        &json!({"type": "ReconcilerFinalizerFailure", "status": "True", "message": "boom", "lastTransitionTime": FOR_LONG}),
+    );
+    let kept = row(&holding("prod", &kept));
+    assert_eq!((kept.sync.state, since(&kept).as_deref()), (SyncState::Failed, Some(FOR_LONG)));
 }
 
 #[test]

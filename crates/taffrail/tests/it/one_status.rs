@@ -245,7 +245,13 @@ fn an_object_that_no_app_declares_is_explained_by_what_stands_behind_it() {
         "metadata": {"name": "shop", "namespace": "shop", "generation": 1},
         "status": {"inventory": {"entries": [{"id": "shop_api_apps_Deployment", "v": "v1"}, {"id": "other_x_apps_Deployment", "v": "v1"}]}}});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t1"}});
-    let served = served([vec![namespace, app, declares], lone.collect()].concat());
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
+        "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
+            "names": {"plural": "kustomizations", "singular": "kustomization", "kind": "Kustomization", "listKind": "KustomizationList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let served = served([vec![namespace, definition, app, declares], lone.collect()].concat());
     let status = served.ask(&["status", "deploy/web", "-n", "t1", "-o", "json"]).json()["items"][0].clone();
     assert_eq!(status["status"], "Failed", "{status}");
     for arguments in [&["-n", "t1"][..], &[]] {

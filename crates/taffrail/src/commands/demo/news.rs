@@ -360,3 +360,40 @@ fn message(app: &App) -> String {
     };
     text::revision(&message).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second 0.
+    fn after(looks: &[(i64, bool)]) -> News {
+        let mut news = News::new(&[]);
+        for &(second, answers) in looks {
+            let lost = (!answers).then(|| ("cannot connect".to_owned(), Some(at(0))));
+            news.clusters = vec![ClusterNews {
+                name: "ap-2".to_owned(),
+                region: "ap".to_owned(),
+                counts: Counts::new(),
+                lost,
+            }];
+            let list = AppList::default();
+            news.compare(&list, at(second));
+            news.concerns = news.concerns_of(&list);
+        }
+        news
+    }
+
+    #[test]
+    fn a_cluster_is_dark_since_it_was_seen_to_go_and_not_since_it_was_read() {
+        let since = |looks: &[(i64, bool)]| after(looks).concerns.first().map(|concern| concern.since);
+        assert_eq!(since(&[(230, true)]), None);
+        assert_eq!(since(&[(230, true), (240, false), (250, false)]), Some(Some(at(240))));
+        assert_eq!(since(&[(230, true), (240, false), (250, true), (260, false)]), Some(Some(at(260))));
+        assert_eq!(since(&[(240, false), (250, false)]), Some(Some(at(0))), "dark from the start");
+        assert_eq!(after(&[(230, true), (240, false)]).changes.len(), 1);
+    }
+}
