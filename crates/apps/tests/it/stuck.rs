@@ -15,7 +15,7 @@ const SINCE_JANUARY: &str = "2026-01-01T00:00:00Z";
 /// That what goes on is a problem only after ten minutes, and an error after an hour, with its time.
 #[track_caller]
 fn is_stuck_in_time(axis: Axis, state: &str, of: impl Fn(&str) -> Vec<Value>) {
-    let told = |at: &str| worst(&of(at)).map(|(axis, state, severity)| (axis, state, severity));
+    let told = |at: &str| worst(&of(at));
     assert_eq!(told(JUST_NOW), None, "{state}: it goes on for five minutes");
     let at = |severity| Some((axis, state.to_owned(), severity));
     assert_eq!(told(FOR_LONG), at(ProblemSeverity::Waiting));
