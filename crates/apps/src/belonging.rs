@@ -13,6 +13,8 @@ pub struct Belonging<'l> {
     pub owners: Vec<ObjectKey>,
     /// The apps that declare it, or else the nearest of its owners that any app declares.
     pub apps: Vec<&'l App>,
+    /// The apps that list it, or else the nearest of its owners that any app lists, and whose marks it does not carry.
+    pub listed: Vec<&'l App>,
     /// The app that it declares itself.
     pub declares: Option<&'l App>,
     /// The apps that its marks name and that do not declare it, in words that tell whether they are shown.
@@ -28,12 +30,16 @@ impl AppList {
             let apps = self.apps.iter().filter(here);
             apps.filter(|app| app.resources.iter().any(|resource| resource.key == *key)).collect()
         };
-        let mut chain = std::iter::once(key).chain(&owners).map(claimants);
-        let apps = chain.find(|apps| !apps.is_empty()).unwrap_or_default();
+        let is_unconfirmed = |app: &App, key: &ObjectKey| {
+            app.resources.iter().any(|resource| resource.key == *key && resource.unconfirmed)
+        };
+        let mut chain = std::iter::once(key).chain(&owners).map(|key| (key, claimants(key)));
+        let (claimed, all) = chain.find(|(_, apps)| !apps.is_empty()).unwrap_or((key, Vec::new()));
+        let (listed, apps): (Vec<&App>, Vec<&App>) = all.iter().partition(|app| is_unconfirmed(app, claimed));
         let declares = |app: &&App| app.app.home == cluster.name() && app.declaring.as_ref() == Some(key);
         let declares = self.apps.iter().find(declares);
-        let marked = self.marked(cluster, key, &apps);
-        Belonging { apps, declares, owners, marked }
+        let marked = self.marked(cluster, key, &all);
+        Belonging { apps, listed, declares, owners, marked }
     }
 
     /// The apps that the marks of an object name beside those that it belongs to.

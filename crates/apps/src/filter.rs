@@ -14,7 +14,7 @@ use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
 
-/// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready`.
+/// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
 ///
 /// A row with a problem that is more than a notice is not Ready, whatever its objects are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl FromStr for StatusFilter {
     }
 }
 
-/// Words with commas between them, those after a `!` apart.
+/// Words with commas between them, those after a `!` apart. A list that begins with one is negated as a whole.
 struct Words<T> {
     wanted: BTreeSet<T>,
     unwanted: BTreeSet<T>,
@@ -46,9 +46,11 @@ struct Words<T> {
 impl<T: FromStr + Ord> Words<T> {
     fn read(text: &str) -> Result<Words<T>, T::Err> {
         let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+        let is_negated = text.trim_start().starts_with('!');
         for word in text.split(',').map(str::trim) {
             match word.strip_prefix('!') {
                 Some(word) => unwanted.insert(word.trim().parse()?),
+                None if is_negated => unwanted.insert(word.parse()?),
                 None => wanted.insert(word.parse()?),
             };
         }
@@ -56,7 +58,7 @@ impl<T: FromStr + Ord> Words<T> {
     }
 }
 
-/// States of a sync that are wanted: `Failed,OutOfSync`, or all but some: `!Synced`.
+/// States of a sync that are wanted: `Failed,OutOfSync`, or all but some: `!Synced,Syncing`.
 ///
 /// It is about apps that a tool delivers: one that is made of labels has no sync that could be another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +80,8 @@ impl FromStr for SyncFilter {
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
         let state = app.sync.state;
-        let is_wanted = match self.wanted.is_empty() {
-            true => app.app.delivery != Delivery::Label,
-            false => self.wanted.contains(&state),
-        };
-        is_wanted && !self.unwanted.contains(&state)
+        let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
+        app.app.delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
     }
 }
 

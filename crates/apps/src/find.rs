@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::apps::{App, AppList};
-use crate::identity::{AppKey, AppRef, Delivery};
+use crate::identity::{AppKey, AppRef, Delivery, UnknownDelivery};
 
 /// The name of an app as people write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
 ///
@@ -76,6 +76,16 @@ fn in_cluster(text: &str) -> Option<(&str, &str)> {
     let (cluster, delivery) = delivered.rsplit_once('/')?;
     delivery.parse::<Delivery>().ok()?;
     Some((cluster, &text[cluster.len() + 1..])).filter(|_| !cluster.is_empty())
+}
+
+impl Delivery {
+    /// Returns the delivery that a word stands for: its name, the short one that tables show, or the kind that declares.
+    ///
+    /// # Errors
+    /// Where it stands for none.
+    pub fn of_word(word: &str) -> Result<Delivery, UnknownDelivery> {
+        delivery(word).ok_or_else(|| UnknownDelivery(word.to_owned()))
+    }
 }
 
 /// The delivery that a word stands for.

@@ -178,8 +178,8 @@ impl fmt::Display for Delivery {
 /// A word that names no delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no delivery; one of flux-kustomization, flux-helmrelease, argo-application, config-sync, kpt, porch, helm, \
-     label, taffrail"
+    "'{0}' is no delivery; one of flux-kustomization (ks), flux-helmrelease (hr), argo-application (argo), config-sync, \
+     kpt, porch, helm, label, taffrail"
 )]
 pub struct UnknownDelivery(pub String);
 

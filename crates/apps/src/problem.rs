@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_status::{Status, cut};
 
 use crate::apps::{App, Resource};
-use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm};
+use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm, late};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
@@ -102,7 +102,9 @@ impl Problem {
 
     /// Returns true where the status of the app does not say it already: on every other axis, and for notices about its objects.
     pub fn is_beside_health(&self) -> bool {
-        self.axis != Axis::Health || self.severity == ProblemSeverity::Notice
+        self.axis != Axis::Health
+            || self.severity == ProblemSeverity::Notice
+            || TOOL_SAYS.contains(&&*self.state)
     }
 
     /// Returns the words that follow a status that is Ready: `sync failed`, `source not found`.
@@ -111,16 +113,23 @@ impl Problem {
     }
 }
 
+/// What Argo CD says of the health of apps whose objects are well, or that list none.
+const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
+
 /// Returns the words for a state on an axis, both as JSON has them.
 pub(crate) fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
+        ("health", state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
         ("health", _) => String::new(),
         ("freshness", state) => format!("home {}", spaced(state)),
         ("sync", "OutOfSync") => "OutOfSync".to_owned(),
         ("sync", CONTROLLER_STOPPED) => "not synced".to_owned(),
         ("sync", SUSPENDED) => "suspended".to_owned(),
-        ("source", "NotFound" | SUSPENDED) => format!("source {}", spaced(state)),
+        ("sync", "Syncing") => "still syncing".to_owned(),
+        ("source", "NotFound" | "NotFetched" | "Terminating" | SUSPENDED) => {
+            format!("source {}", spaced(state))
+        }
         ("source", CONTROLLER_STOPPED) => "source not fetched".to_owned(),
         ("source", _) => "source failed".to_owned(),
         (axis, state) => format!("{axis} {}", spaced(state)),
@@ -184,6 +193,9 @@ pub(crate) fn of(
         let timeless = found.iter_mut().filter(|it| it.axis == Axis::Health && it.state == "Unknown");
         timeless.for_each(|it| it.since = it.since.or(unknown.since));
     }
+    if worst.is_none() && !delivered.iter().any(|it| it.severity == ProblemSeverity::Error) {
+        found.extend(by_tool(app, home));
+    }
     found.extend(delivered);
     found.sort_by_key(|problem| (problem.severity, problem.axis));
     found.extend(unconfirmed(resources));
@@ -195,6 +207,14 @@ pub(crate) fn of(
         is_new
     });
     found
+}
+
+/// Returns what the delivery tool says of the health of an app that is Current.
+fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
+    if app.delivery != Delivery::ArgoApplication {
+        return None;
+    }
+    argo::unwell(&home.get(app.declaring.as_ref()?).found()?, app.objects.is_empty())
 }
 
 /// Returns what makes a cluster that is not live a problem.
@@ -241,11 +261,12 @@ fn health(worst: &Resource) -> Problem {
 /// Returns what the delivery tool, its sources and its controllers say.
 fn delivered(app: &Declaration, fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
+    let target = app.cluster().map(|cluster| fleet.objects(cluster));
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, now));
+        found.extend(argo::problems(declaring, &app.sync, target, now));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
     let about = |problem: Problem| match &app.declaring {
@@ -266,6 +287,8 @@ fn delivered(app: &Declaration, fleet: &Fleet<'_>, now: Timestamp) -> Vec<Proble
         }
         _ => {}
     }
+    let is_late = late::problem(app, declaring.as_ref(), fleet, now);
+    found.extend(is_late.map(about));
     if app.suspended {
         let message = match flux::newer(&app.sync) {
             Some(newer) => {

@@ -74,6 +74,15 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
                 let (reason, message) = (text(reconciling, "reason"), text(reconciling, "message"));
                 return Some(Verdict::in_progress(reason, message, RULE));
             }
+            // The last check of what it applied failed, whatever else went well.
+            let unhealthy = object.condition("Healthy").filter(|it| text(*it, "status") == "False");
+            let unhealthy = unhealthy.filter(|it| {
+                let seen = it.get("observedGeneration").and_then(Value::as_i64);
+                !WAITING.contains(&text(*it, "reason").as_str()) && (seen.is_none() || seen == generation)
+            });
+            if let Some(unhealthy) = unhealthy.filter(|_| object.kind() == "Kustomization") {
+                return Some(failed(unhealthy));
+            }
             Some(Verdict::current(message, RULE))
         }
         "False" if !WAITING.contains(&reason.as_str()) => Some(Verdict::failed(reason, message, RULE)),

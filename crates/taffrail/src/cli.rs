@@ -403,13 +403,13 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) problems: bool,
 
-    /// Apps whose sync has one of these states, or none of them: Failed,OutOfSync or '!Synced'; an app that is made of
-    /// labels has none that could be wrong
+    /// Apps whose sync has one of these states, or none of them: Failed,OutOfSync or '!Synced,Syncing'; an app that is
+    /// made of labels has none that could be wrong
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Apps that are delivered so: flux-kustomization, helm, …
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Apps that are delivered so: flux-kustomization or ks, helm, …
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
     /// Apps that their tool was told to leave alone

@@ -7,8 +7,8 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Trust, cut};
 
 use super::{
-    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank,
-    one_after_another, text, time,
+    Applied, Declaration, Declarations, Destination, declared_objects, destination, drift, entries, is_blank,
+    late, one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
@@ -322,6 +322,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let requested = object.at(&["operation"]).is_some_and(|operation| !operation.is_null());
     let compares = compared.and_then(|compared| text(compared, &["status"])).unwrap_or_default();
     let error = condition(object, &INCOMPARABLE);
+    let given_up = condition(object, &GIVEN_UP);
     let failed = matches!(&*phase, "Failed" | "Error") && (attempted.is_none() || attempted == desired);
     let (state, trouble) = match &*compares {
         _ if is_skipped => (SyncState::Suspended, None),
@@ -330,6 +331,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
         "Synced" | "OutOfSync" if failed => {
             (SyncState::Failed, operation.and_then(|operation| text(operation, &["message"])))
         }
+        _ if given_up.is_some() => (SyncState::Failed, given_up),
         "Synced" => (SyncState::Synced, None),
         "OutOfSync" => (SyncState::OutOfSync, None),
         _ => (SyncState::Unknown, None),
@@ -361,6 +363,9 @@ pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
 
 /// The conditions by which Argo CD says that it cannot compare, so that the sync is not known.
 const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "UnknownError"];
+
+/// The conditions by which Argo CD says that it does not go on: automatic sync has given up, or a deletion failed.
+const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
 /// Returns the first condition of one of these types; Argo CD has a condition only while it is true.
 fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
@@ -417,10 +422,27 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the end, or else the beginning, of the last operation.
+/// Returns the end, or else the beginning, of the operation that failed; where none did, when Argo CD gave up.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
-    let operation = object.at(&["status", "operationState"])?;
-    time(operation.get("finishedAt")).or_else(|| time(operation.get("startedAt")))
+    let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
+    let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
+    let is_over = text(operation, &["phase"]).is_some_and(|phase| matches!(&*phase, "Failed" | "Error"));
+    let ended = time(operation.get("finishedAt")).or_else(|| time(operation.get("startedAt")));
+    given_up().filter(|_| !is_over).or(ended)
+}
+
+/// Returns true while an operation runs.
+pub(super) fn runs(object: &Object<'_>) -> bool {
+    let phase = text(object.root(), &["status", "operationState", "phase"]);
+    phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
+}
+
+/// Returns when the operation that runs began, or when the one that waits was asked for.
+pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
+    match runs(object) {
+        true => time(object.at(&["status", "operationState", "startedAt"])),
+        false => written(object, &["operation"]),
+    }
 }
 
 /// The most objects that are told one by one of an Application.
@@ -467,7 +489,14 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
 }
 
 /// Returns what Argo CD says that makes an Application not well beyond a sync that failed or cannot be known.
-pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> Vec<Problem> {
+///
+/// `target` is the cluster of its objects, where that was asked.
+pub(crate) fn problems(
+    declaring: &Observed<'_>,
+    own: &Sync,
+    target: Option<&dyn Objects>,
+    now: Timestamp,
+) -> Vec<Problem> {
     let object = &declaring.object;
     let is_skipped = own.state == SyncState::Suspended;
     // A suspended Application keeps the problem that it had.
@@ -490,37 +519,49 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
             let problem = problem.since(incomparable_since(object));
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
-        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),
+        SyncState::Syncing if is_skipped => {
+            found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
+        }
+        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, target, now)),
         _ => {}
     }
     found
 }
 
 /// Returns the problem of an Application that is OutOfSync: how heavy it is depends on what will sync it.
-fn out_of_sync(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Problem {
+fn out_of_sync(
+    declaring: &Observed<'_>,
+    sync: &Sync,
+    target: Option<&dyn Objects>,
+    now: Timestamp,
+) -> Problem {
     let object = &declaring.object;
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
     let is_manual = is_manual(object);
     let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
-    let which = which(&unsynced(object));
-    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so.
+    let unsynced = unsynced(object);
+    let which = which(&unsynced);
+    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so. Only who
+    // wrote the objects since then does.
+    let drifted = || drift::since(&unsynced, target?, failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
     let (severity, since, says) = if is_manual {
-        (ProblemSeverity::Notice, None, "automatic sync is off".to_owned())
+        let since = is_tried.then(drifted).flatten();
+        (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
     } else if is_tried && flag("selfHeal") != Some(true) {
         let says = "automatic sync does not put changes in the cluster right (selfHeal is off)";
-        (ProblemSeverity::Notice, None, says.to_owned())
+        (ProblemSeverity::Notice, drifted(), says.to_owned())
     } else if is_tried {
-        let since = failed_at(object);
-        let is_old = since.is_some_and(is_long);
+        let since = drifted();
+        let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
         (severity, since, "it was synced, and differs nevertheless".to_owned())
     } else {
-        let since = compared.filter(|at| is_long(*at));
-        let severity = if since.is_some() { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "Argo CD has not tried the wanted revision".to_owned())
+        let is_old = compared.is_some_and(is_long);
+        let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
+        (severity, None, "Argo CD has not tried the wanted revision".to_owned())
     };
     let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
@@ -541,6 +582,19 @@ fn which(unsynced: &[ObjectSync]) -> String {
         0 => names,
         more => format!("{names} and {more} more"),
     }
+}
+
+/// Returns what Argo CD says of an Application whose objects are well: without objects it alone knows, else it is a doubt.
+pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {
+    let object = &declaring.object;
+    let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
+    let (severity, says) = match lists_nothing {
+        true => (ProblemSeverity::Error, "and lists no objects"),
+        false => (ProblemSeverity::Notice, "and by what its objects say they are well"),
+    };
+    let since = time(object.at(&["status", "health", "lastTransitionTime"]));
+    let problem = Problem::new(Axis::Health, &*word, severity).since(since);
+    Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
 }
 
 /// Returns what Argo CD says of the health of an Application.

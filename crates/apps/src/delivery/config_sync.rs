@@ -103,6 +103,9 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     Stage(object.at(&["status", "source"])).error()
 }
 
+/// The conditions by which a reconciler says that it does not get on.
+const STUCK: [&str; 2] = ["Stalled", "ReconcilerFinalizerFailure"];
+
 /// Where the app stands, and what Config Sync says of it when that is Failed.
 fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let stage = |name| Stage(object.at(&["status", name]));
@@ -114,9 +117,9 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     // Errors of a stage that has not come to the newest commit are of an older one.
     let is_of_newest = |stage: &&Stage<'_>| stage.commit() == desired;
     let later = [&rendering, &syncing].into_iter().filter(is_of_newest).find_map(|stage| stage.error());
-    let error = source.error().or(later);
+    let error = source.error().or(later).or_else(|| condition_error(object, desired.as_deref()));
     let is_true = |name| Condition::find(object, name).filter(|condition| condition.is("True"));
-    let stalled = is_true("Stalled").map(|stalled| stalled.text("message"));
+    let stalled = STUCK.iter().find_map(|name| is_true(name)).map(|stalled| stalled.text("message"));
     let clean = error.is_none() && applied.is_some() && applied == syncing.commit();
 
     let (state, trouble) = if let Some(message) = stalled.or(error) {
@@ -134,14 +137,33 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
+/// Returns the errors that only the condition `Syncing` tells, unless they are of an older commit.
+fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
+    let syncing = Condition::find(object, "Syncing")?;
+    let stage = Stage(Some(syncing.0));
+    let is_of_newest = stage.commit().is_none_or(|commit| Some(&*commit) == desired);
+    let error = stage.error().filter(|_| is_of_newest)?;
+    let message = syncing.text("message");
+    Some(if message.is_empty() { error } else { format!("{error}: {message}") })
+}
+
+/// Returns when the condition `Syncing` got to be what it is.
+pub(super) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
+    let syncing = Condition::find(object, "Syncing")?;
+    syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
+}
+
 /// Returns the time of the stage that failed.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
-    let stalled = Condition::find(object, "Stalled").filter(|stalled| stalled.is("True"));
+    let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
+    let stalled = STUCK.iter().find_map(is_true);
     let failed = ["source", "rendering", "sync"].into_iter().find_map(|name| {
         let stage = Stage(object.at(&["status", name]));
         stage.error().and_then(|_| time(stage.0?.get("lastUpdate")))
     });
-    stalled.and_then(|stalled| stalled.since()).or(failed)
+    let by_condition =
+        || Stage(Some(Condition::find(object, "Syncing")?.0)).error().and(syncing_since(object));
+    stalled.and_then(|stalled| stalled.since()).or(failed).or_else(by_condition)
 }
 
 /// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for long.

@@ -9,8 +9,8 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status, Taffrail};
 
 use super::{
-    Applied, Condition, Declaration, Declarations, Destination, dedup, destination, helm, labels,
-    one_after_another, span, text, time, written,
+    Applied, Condition, Declaration, Declarations, Destination, dedup, destination, flux_source, helm,
+    labels, one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
@@ -18,7 +18,7 @@ use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::inventory;
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed};
-use crate::problem::{self, Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
@@ -178,7 +178,8 @@ pub(crate) fn problems(
     now: Timestamp,
 ) -> Vec<Problem> {
     let keys = sources(objects, declaring);
-    let mut found: Vec<Problem> = keys.iter().filter_map(|key| source_problem(objects, key, now)).collect();
+    let mut found: Vec<Problem> =
+        keys.iter().filter_map(|key| flux_source::problem(objects, key, now)).collect();
     let fetched = keys.last().and_then(|key| objects.get(key).found());
     let fetched = fetched.and_then(|it| time(it.object.at(&["status", "artifact", "lastUpdateTime"])));
     if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
@@ -221,51 +222,6 @@ pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
         number(ready.and_then(|ready| ready.get("observedGeneration"))),
     ];
     is_applied && observed.into_iter().flatten().any(|observed| Some(observed) < generation)
-}
-
-/// Returns what keeps a source from being fetched or verified, whatever it still holds.
-fn source_problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
-    let name = format!("{} {}", key.kind, key.path());
-    let found = match objects.get(key) {
-        Lookup::Found(found) => found.object,
-        Lookup::Absent => {
-            let problem = Problem::new(Axis::Source, "NotFound", ProblemSeverity::Error);
-            return Some(problem.says(format!("{name} not found")).about(key));
-        }
-        Lookup::Unobserved(_) => return None,
-    };
-    if found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true) {
-        let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
-        let since = written(&found, &["spec", "suspend"]);
-        let message = format!("{name} is suspended: what is pushed is not fetched");
-        return Some(problem.since(since).says(message).about(key));
-    }
-    let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
-    // What failed says more than that it is not Ready.
-    let failed = ["FetchFailed", "StorageOperationFailed", "BuildFailed", "IncludeUnavailable"];
-    let failed = failed.iter().find_map(|name| is(name, "True"));
-    let unverified = is("SourceVerified", "False");
-    let failing = || {
-        is("Ready", "False").filter(|ready| {
-            !matches!(&*ready.text("reason"), "Progressing" | "ProgressingWithRetry" | "DependencyNotReady")
-        })
-    };
-    let is_unverified = unverified.is_some();
-    let condition = unverified.or(failed).or_else(failing)?;
-    let state = Some(condition.text("type")).filter(|it| it != "Ready").unwrap_or_else(|| {
-        let reason = condition.text("reason");
-        if reason.is_empty() { "NotReady".to_owned() } else { reason }
-    });
-    let state = if is_unverified { "VerificationFailed".to_owned() } else { state };
-    let since = condition.since();
-    let interval = span(&found.text(&["spec", "interval"]));
-    // A source that failed less than an interval ago has been, or will be, tried again.
-    let retries = !is_unverified
-        && is("Stalled", "True").is_none()
-        && since.zip(interval).is_some_and(|(since, interval)| now.duration_since(since) < interval);
-    let severity = if retries { ProblemSeverity::Waiting } else { ProblemSeverity::Error };
-    let problem = Problem::new(Axis::Source, state, severity).since(since).about(key);
-    Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
 /// What a source holds.

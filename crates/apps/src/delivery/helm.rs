@@ -227,12 +227,17 @@ pub(crate) fn applied(
     Some((observed.key.clone(), Applied { when, from, to, fields: Vec::new() }))
 }
 
-/// Returns the time at which the newest version of a release was stored, which Helm does as it begins.
+/// Returns the time at which the last operation on a release began: Helm stores the newest version then, or writes it again
+/// where it uninstalls that.
 pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp> {
     if app.delivery != Delivery::Helm {
         return None;
     }
-    applied(fleet.storage(app.home), &app.namespace, &app.name, &app.sync).map(|(_, applied)| applied.when)
+    let objects = fleet.objects(app.home);
+    let (key, applied) = applied(fleet.storage(app.home), &app.namespace, &app.name, &app.sync)?;
+    let label = objects.get(&key).found()?.object.text(&["metadata", "labels", "modifiedAt"]).into_owned();
+    let modified = label.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }
 
 /// An older version, if it is the one that was deployed last.

@@ -34,6 +34,9 @@ pub struct Explanation {
     /// Of an object that was asked for: the apps that declare it, or what controls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
+    /// Of an object that was asked for: the apps that list it, or what controls it, and whose marks it does not carry.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listed_by: Vec<AppName>,
     /// Of an object that was asked for: the apps that its marks name and that do not declare it, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
@@ -209,6 +212,7 @@ impl Explanation {
             place: InClusters::one(&app.app.target),
             owners: Vec::new(),
             belongs_to: Vec::new(),
+            listed_by: Vec::new(),
             marked_for: Vec::new(),
             object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).map(ObjectName::from),
             health: app.health.as_str(),
@@ -264,6 +268,7 @@ impl Explanation {
             object: self.object.or_else(|| Some(ObjectName::from(object))),
             owners: belonging.owners.iter().map(ObjectName::from).collect(),
             belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            listed_by: belonging.listed.iter().map(|app| AppName::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
             ..self
         }

@@ -27,7 +27,7 @@ pub fn revision(revision: &str) -> Cow<'_, str> {
 }
 
 /// The health of an app, with what else makes it not well: `Ready`, `Ready, sync failed`, `Ready (suspended)`,
-/// `Unknown (was Ready, 12 min ago)`.
+/// `Failed, unconfirmed` where the object that speaks is not the app's by its marks, `Unknown (was Ready, 12 min ago)`.
 pub fn health(app: &App, now: Timestamp) -> String {
     let seen = status(app.health, app.freshness, now);
     let is_ready = app.effective() == Status::Current;
@@ -36,8 +36,10 @@ pub fn health(app: &App, now: Timestamp) -> String {
     let besides = app.problem().filter(|problem| is_ready && !is_said(problem));
     let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
     let besides = besides.map(|words| format!(", {words}")).unwrap_or_default();
+    let is_unconfirmed = !is_ready && app.speaker.as_ref().is_some_and(|speaker| speaker.unconfirmed);
+    let unconfirmed = if is_unconfirmed { ", unconfirmed" } else { "" };
     let suspended = if app.suspended { " (suspended)" } else { "" };
-    format!("{seen}{besides}{suspended}")
+    format!("{seen}{unconfirmed}{besides}{suspended}")
 }
 
 /// A status when it was last observed, and what may be said of it now: `Ready`, `Unknown (was Ready, 12 min ago)`.

@@ -356,6 +356,9 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
+/// What an app lists that does not say that it is this app's.
+const UNCONFIRMED: &str = "unconfirmed";
+
 /// What a Deployment keeps to be able to go back.
 const SCALED_TO_0: &str = "scaled to 0";
 
@@ -368,7 +371,7 @@ fn declared_node(app: &App, resource: &Resource) -> TreeNode {
         message: resource.message.clone(),
         since: resource.since.map(time),
         created: None,
-        note: None,
+        note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
         folded: None,
         children: Vec::new(),
     }

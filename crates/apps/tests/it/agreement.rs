@@ -5,7 +5,7 @@
 //! for objects that have none), kpt and Config Sync `pkg/declared` (`ResourceManager`).
 
 use serde_json::{Value, json};
-use taffrail_apps::{AppList, Objects, Snapshot, apps, view};
+use taffrail_apps::{App, AppList, ObjectKey, Objects, Snapshot, apps, view};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};
@@ -742,4 +742,34 @@ fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
     assert_eq!(rows(&list), ["argo-application argocd/web: web?", "label shop/web: web"]);
     let trust = taffrail_status::Trust { argocd: Vec::new(), homes: vec!["hub".to_owned()] };
     assert_eq!(rows(&apps(&clusters, &Trusting(trust), NOW)), ["argo-application argocd/web: web"]);
+}
+
+#[test]
+fn an_unconfirmed_claim_is_said_where_its_object_is_not_ready() {
+    let broken = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": "web", "generation": 1, "labels": {"app.kubernetes.io/part-of": "shop"}},
+        "spec": {"replicas": 1}, "status": {"observedGeneration": 1, "replicas": 1, "conditions": [
+            {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "boom"}]},
+    });
+    let claim = |namespace: &str| kustomization(namespace, &["shop_web_apps_Deployment"]);
+    let told = |objects: &[Value]| {
+        let cluster = holding("prod", objects);
+        let list = apps_of(&cluster);
+        let words = list
+            .apps
+            .iter()
+            .map(|app| format!("{}/{} {}", app.app.namespace, app.app.name, view::text::health(app, NOW)));
+        let words: Vec<String> = words.collect();
+        let key = ObjectKey::new("apps", "Deployment", "shop", "web");
+        let belonging = list.belonging(&cluster, &key);
+        let names = |apps: &[&App]| apps.iter().map(|app| app.app.namespace.clone()).collect::<Vec<_>>();
+        (words, names(&belonging.apps), names(&belonging.listed))
+    };
+    let (words, apps, listed) = told(&[claim("tenant"), broken.clone()]);
+    assert_eq!(words, ["shop/shop Failed", "tenant/all Failed, unconfirmed"]);
+    assert_eq!((apps, listed), (vec!["shop".to_owned()], vec!["tenant".to_owned()]));
+    let (words, apps, listed) = told(&[claim("shop"), broken]);
+    assert_eq!(words, ["shop/all Failed"]);
+    assert_eq!((apps, listed), (vec!["shop".to_owned()], vec![]));
 }

@@ -15,6 +15,7 @@ fn statuses_are_named_or_excluded() {
         ("current,inprogress", &[Status::InProgress, Status::Current]),
         ("!Ready", &Status::ALL[..5]),
         ("Failed,Unknown,!Unknown", &[Status::Failed]),
+        ("!Ready,InProgress", &[Status::Failed, Status::NotFound, Status::Unknown, Status::Terminating]),
     ] {
         let filter: StatusFilter = text.parse().unwrap();
         let found: Vec<Status> = Status::ALL.into_iter().filter(|status| filter.admits(*status)).collect();
@@ -177,4 +178,43 @@ fn lists_are_sorted_by_what_was_asked() {
     assert_eq!(names(SortField::Name), ["app", "pg", "quiet"]);
     assert_eq!(names(SortField::Status), ["app", "quiet", "pg"]);
     assert_eq!(names(SortField::Delivery), ["app", "quiet", "pg"]);
+}
+
+#[test]
+fn a_list_of_sync_states_that_begins_with_not_is_negated_as_a_whole() {
+    let by = |text: &str| shown(&Filter { sync: Some(text.parse().unwrap()), ..Filter::default() });
+    assert_eq!(by("!Synced"), ["app", "quiet"]);
+    assert_eq!(by("!Synced,Suspended"), by("!Synced,!Suspended"));
+    assert_eq!(by("!Synced,Suspended"), ["app"]);
+    assert_eq!(by("!Synced,Suspended,OutOfSync"), Vec::<String>::new());
+}
+
+#[test]
+fn an_app_of_labels_has_no_sync_that_could_be_unknown() {
+    let labels = json!({"app.kubernetes.io/part-of": "wiki"});
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "wiki", "name": "a", "labels": labels}});
+    let cluster = holding("prod", &[held]);
+    assert_eq!(apps_of(&cluster).apps.len(), 1);
+    for states in ["Unknown", "!Synced", "Unknown,Failed"] {
+        let mut list = apps_of(&cluster);
+        Filter { sync: Some(states.parse().unwrap()), ..Filter::default() }.apps(&mut list, &[&cluster]);
+        assert_eq!(list.apps.len(), 0, "{states}");
+    }
+}
+
+#[test]
+fn deliveries_are_named_as_tables_show_them() {
+    for (word, delivery) in [
+        ("argo", Delivery::ArgoApplication),
+        ("ks", Delivery::FluxKustomization),
+        ("hr", Delivery::FluxHelmRelease),
+        ("helm", Delivery::Helm),
+        ("flux-kustomization", Delivery::FluxKustomization),
+    ] {
+        assert_eq!(Delivery::of_word(word), Ok(delivery));
+    }
+    for delivery in Delivery::ALL {
+        assert_eq!(Delivery::of_word(taffrail_apps::view::text::delivery(delivery)), Ok(delivery));
+    }
+    assert!(Delivery::of_word("frog").unwrap_err().to_string().contains("(argo)"));
 }

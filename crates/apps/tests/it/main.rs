@@ -27,6 +27,7 @@ mod reads;
 mod resource_groups;
 mod server;
 mod snapshot;
+mod stuck;
 mod teachers;
 mod tree;
 mod trust;

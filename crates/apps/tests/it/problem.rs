@@ -10,7 +10,7 @@ use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, holding, release};
 
-fn git(conditions: Value, updated: &str, revision: &str) -> Value {
+pub(crate) fn git(conditions: Value, updated: &str, revision: &str) -> Value {
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
         "metadata": {"namespace": "flux-system", "name": "fleet"}, "spec": {"interval": "5m0s"},
@@ -18,7 +18,7 @@ fn git(conditions: Value, updated: &str, revision: &str) -> Value {
     })
 }
 
-fn fetched() -> Value {
+pub(crate) fn fetched() -> Value {
     git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T09:00:00Z", "main@sha1:1")
 }
 
@@ -32,7 +32,7 @@ fn failing(kind: &str, status: &str, since: &str) -> Value {
     git(failed, "2026-03-01T09:00:00Z", "main@sha1:1")
 }
 
-fn kustomization() -> Value {
+pub(crate) fn kustomization() -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
@@ -46,7 +46,7 @@ fn kustomization() -> Value {
     })
 }
 
-fn application(status: Value) -> Value {
+pub(crate) fn application(status: Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "shop"},
         "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {"selfHeal": true}}},
@@ -54,13 +54,13 @@ fn application(status: Value) -> Value {
     })
 }
 
-fn settings() -> Value {
+pub(crate) fn settings() -> Value {
     let mark = json!({"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:shop/settings"});
     let metadata = json!({"namespace": "shop", "name": "settings", "annotations": mark});
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-fn argo_status(sync: &str, phase: &str) -> Value {
+pub(crate) fn argo_status(sync: &str, phase: &str) -> Value {
     json!({
         "sync": {"status": sync, "revision": "c2"}, "health": {"status": "Healthy"}, "reconciledAt": "2026-03-01T11:59:00Z",
         "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": sync}],
@@ -79,20 +79,20 @@ fn controller(name: &str, namespace: &str, replicas: i64) -> Value {
     })
 }
 
-fn row(cluster: &dyn Objects) -> App {
+pub(crate) fn row(cluster: &dyn Objects) -> App {
     let mut list = apps(&[cluster], &Taffrail, NOW);
     assert_eq!(list.apps.len(), 1, "{:?}", list.apps);
     list.apps.remove(0)
 }
 
 /// The axis, state and severity of the worst problem of the only app.
-fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
+pub(crate) fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
     let row = row(&holding("prod", objects));
     row.problem().map(|problem| (problem.axis, problem.state.clone(), problem.severity))
 }
 
 /// What each view makes of the only app of a cluster.
-fn in_every_view(cluster: &dyn Objects, words: &str) {
+pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let list = apps(&[cluster], &Taffrail, NOW);
     let app = &list.apps[0];
     let problem = app.problem().unwrap();
@@ -280,11 +280,11 @@ fn a_remedied_release_speaks_by_what_failed_in_its_sync_too() {
     assert_eq!(row.said, "upgrade failed: timed out");
 }
 
-fn since(row: &App) -> Option<String> {
+pub(crate) fn since(row: &App) -> Option<String> {
     row.problem().and_then(|problem| problem.since).map(|since| since.to_string())
 }
 
-fn wrote(part: &Value, at: &str) -> Value {
+pub(crate) fn wrote(part: &Value, at: &str) -> Value {
     json!([{"manager": "kubectl", "operation": "Update", "time": at, "fieldsV1": part}])
 }
 
@@ -378,4 +378,43 @@ fn a_comparison_fails_since_its_condition_says_so() {
     assert_eq!(told(&skipped), (Status::Current, at.clone()));
     app["spec"]["destination"] = json!({"server": "https://edge.example.com"});
     assert_eq!(told(&app), (Status::Unknown, at), "out of reach");
+}
+
+#[test]
+fn what_drifted_is_out_of_sync_since_its_write_or_no_time_is_told() {
+    let written = |manager: &str, at: &str| json!({"manager": manager, "operation": "Update", "time": at, "fieldsV1": {"f:data": {"f:LOG_LEVEL": {}}}});
+    let argo = written("argocd-controller", "2026-03-01T11:59:40Z");
+    let before = written("helm", "2026-03-01T11:29:00Z");
+    let drift = written("kubectl-edit", "2026-03-01T11:59:10Z");
+    let told = |policy: &Value, managed: &[&Value]| {
+        let mut object = settings();
+        object["metadata"]["managedFields"] = json!(managed);
+        let mut app = application(argo_status("OutOfSync", "Succeeded"));
+        app["spec"]["syncPolicy"] = policy.clone();
+        let own = row(&holding("prod", &[app, object]));
+        assert_eq!(own.sync.state, SyncState::OutOfSync);
+        (since(&own), own.problem().unwrap().severity)
+    };
+    let at = Some("2026-03-01T11:59:10Z".to_owned());
+    let heals = json!({"automated": {"selfHeal": true}});
+    assert_eq!(
+        told(&heals, &[&argo, &before, &drift]),
+        (at.clone(), ProblemSeverity::Waiting),
+        "a moment ago"
+    );
+    assert_eq!(told(&heals, &[]), (None, ProblemSeverity::Error), "never the end of the last sync");
+    let other = written("vpa", "2026-03-01T11:58:00Z");
+    assert_eq!(told(&heals, &[&drift, &other]).0, None, "which of them is not known");
+    for rests in [json!({"automated": {}}), json!({})] {
+        assert_eq!(told(&rests, &[&before, &drift]), (at.clone(), ProblemSeverity::Notice));
+        assert_eq!(told(&rests, &[&before]), (None, ProblemSeverity::Notice));
+    }
+    let mut untried = application(argo_status("OutOfSync", "Succeeded"));
+    untried["status"]["sync"]["revision"] = json!("c3");
+    untried["status"]["reconciledAt"] = json!("2026-03-01T11:45:00Z");
+    assert_eq!(
+        since(&row(&holding("prod", &[untried, settings()]))),
+        None,
+        "the last comparison only found it so"
+    );
 }

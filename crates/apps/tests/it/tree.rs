@@ -254,3 +254,14 @@ fn dependents_are_read_where_the_app_is_and_nowhere_else() {
     assert_eq!(paths(Dependents::Of("shop/shop".parse().unwrap()), false), ["/api/v1/namespaces/shop/pods"]);
     assert_eq!(paths(Dependents::All, true).len(), 4);
 }
+
+#[test]
+fn a_tree_says_which_objects_are_unconfirmed() {
+    let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "other", "name": "settings"}});
+    let own = object("v1", "ConfigMap", "own", None);
+    let ids = ["shop_own__ConfigMap", "other_settings__ConfigMap"].map(str::to_owned);
+    let prod = holding("prod", &[kustomization("app", &ids), settings, own]);
+    let told = lines(&[&prod], "app", TreeShape { fold: false, nest: true, compact: false });
+    assert!(told.contains(&"  ConfigMap settings Current (unconfirmed)".to_owned()), "{told:?}");
+    assert!(told.contains(&"  ConfigMap own Current".to_owned()), "{told:?}");
+}

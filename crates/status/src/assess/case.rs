@@ -325,8 +325,9 @@ impl<'e> Case<'e> {
             finding.since = None;
         } else if finding.since.is_none() && !since::is_unobserved(&finding.verdict) {
             let evidence = finding.below.iter().find(|link| link.status != Status::Current);
+            let begun = || since::rolled_out(object);
             let created = || time(object.at(&["metadata", "creationTimestamp"]));
-            finding.since = evidence.and_then(|link| link.since).or_else(created);
+            finding.since = evidence.and_then(|link| link.since).or_else(begun).or_else(created);
         }
         let name = self.way.borrow_mut().pop();
         // Nobody asks again for what the question began with.

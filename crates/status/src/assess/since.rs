@@ -37,6 +37,15 @@ fn specified(object: &Object<'_>) -> Option<Timestamp> {
     changes::written(object, &["f:spec"]).map(|(when, _)| when).or_else(created)
 }
 
+/// Returns when the rollout that a workload is in began: it was well before, however old it is.
+pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
+    let is_workload = matches!(
+        (object.group(), object.kind()),
+        ("apps" | "extensions", "Deployment" | "ReplicaSet" | "DaemonSet") | ("apps", "StatefulSet")
+    );
+    is_workload.then(|| specified(object)).flatten()
+}
+
 /// When somebody asked for the deletion: `deletionTimestamp` is when its grace ends.
 fn deleted(object: &Object<'_>) -> Option<Timestamp> {
     let end = time(object.at(&["metadata", "deletionTimestamp"]))?;

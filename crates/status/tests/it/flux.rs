@@ -82,3 +82,15 @@ fn a_helm_repository_of_oci_charts_has_no_status() {
         assert_eq!(judge(&object).0, status, "{object}");
     }
 }
+
+#[test]
+fn a_kustomization_whose_last_health_check_failed_is_not_current_beside_ready() {
+    let told = |reason: &str, generation: i64| {
+        let healthy = json!({"type": "Healthy", "status": "False", "reason": reason, "message": "boom",
+            "observedGeneration": generation});
+        judge(&kustomization(json!({}), json!([ready("True", "ReconciliationSucceeded"), healthy])))
+    };
+    assert_eq!(told("HealthCheckFailed", 2), (Status::Failed, "boom".to_owned()));
+    assert_eq!(told("Progressing", 2).0, Status::Current);
+    assert_eq!(told("HealthCheckFailed", 1).0, Status::Current, "of an older generation");
+}

@@ -11,9 +11,9 @@ use taffrail_apps::view::{
     TrustShape, explained_together, text,
 };
 use taffrail_apps::{
-    App, AppList, AppQuery, Asked, Axis, Belonging, Body, Changes, Delivery, FindError, InvalidAppQuery,
-    Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, changes, declared, filter,
-    is_alias, last_changes,
+    App, AppList, AppQuery, Asked, Axis, Belonging, Changes, Delivery, FindError, InvalidAppQuery, Lookup,
+    ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, changes, declared, filter, is_alias,
+    last_changes,
 };
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
-        names.iter().flat_map(|name| name.keys(snapshot, namespace)).collect()
+        let chosen = arguments.namespace.as_deref();
+        names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
     };
     let mut asked = Asked {
         owners: !names.is_empty(),
@@ -174,8 +175,9 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// The keys that it may stand for in a cluster of which not all was read.
-    fn keys(&self, snapshot: &Snapshot, namespace: &str) -> Vec<ObjectKey> {
+    /// The keys that it may stand for in a cluster of which not all was read: in the namespace that is usual there, and, of
+    /// what is known already, in the one that was `chosen`, or else in any.
+    fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
         };
@@ -187,9 +189,10 @@ impl<'t> Name<'t> {
             keys.filter(|(key, plural)| filter::is_kind(kind, key) || kind.eq_ignore_ascii_case(plural));
         let unread =
             keys.map(|(key, _)| key).filter(|key| matches!(snapshot.get(key), Lookup::Unobserved(_)));
-        // Of those that are known by their labels the rest is wanted too, wherever they are.
-        let in_part = snapshot.all().filter(|it| it.body == Body::Metadata && self.is_object(it.key, None));
-        unread.chain(in_part.map(|it| it.key.clone())).collect()
+        // Of those that are known the rest is wanted too, and what stands behind them: their kind may have been listed for
+        // apps of other namespaces, where alone the evidence was then read.
+        let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));
+        unread.chain(known.map(|it| it.key.clone())).collect()
     }
 
     fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
@@ -691,10 +694,13 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
         let line = format!("{own}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
         indented(out, "  ", &format!("belongs to {line}"))?;
     }
+    for app in &belonging.listed {
+        indented(out, "  ", &format!("listed by {} (unconfirmed: its marks do not name that app)", app.app))?;
+    }
     for mark in &belonging.marked {
         indented(out, "  ", &format!("marked for {mark}"))?;
     }
-    if belonging.apps.is_empty() && belonging.declares.is_none() {
+    if belonging.apps.is_empty() && belonging.listed.is_empty() && belonging.declares.is_none() {
         say!(out, "  belongs to no app that was found")?;
     }
     Ok(())

@@ -572,13 +572,14 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     let since = row.since.as_deref().and_then(|since| since.parse().ok());
     let status: Status = row.status.parse().unwrap_or(Status::Unknown);
     let suspended = if row.suspended { " (suspended)" } else { "" };
+    let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
     BTreeMap::from([
         ("CLUSTER", Cell::new(&row.cluster)),
         ("NAMESPACE", Cell::new(&row.namespace)),
         ("KIND", Cell::new(&row.kind)),
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{}{suspended}", status.word()), style(status))),
+        ("STATUS", Cell::styled(format!("{}{unconfirmed}{suspended}", status.word()), style(status))),
         ("SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default())),
         ("DELIVERY", Cell::new(row.app.delivery)),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),

@@ -362,3 +362,24 @@ Last changed
     assert!(text.ends_with("\n  10 min ago: ConfigMap shop/settings, contents, by kubectl-edit\n"), "{text}");
     assert!(!ask("cm/settings", &["-o", "json"]).stdout.contains("s3cr3t"));
 }
+
+#[test]
+fn an_object_that_an_app_lists_without_its_mark_is_told_as_unconfirmed() {
+    let objects = "apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {namespace: tenant, name: zz}
+status: {inventory: {entries: [{id: shop_web__ConfigMap, v: v1}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: web}
+";
+    let told = taffrail(&["explain", "cm/web", "-n", "shop", "--from", "-"], objects);
+    assert!(told.stdout.contains("listed by flux-kustomization tenant/zz (unconfirmed"), "{}", told.stdout);
+    assert!(!told.stdout.contains("belongs to"), "{}", told.stdout);
+    let json = taffrail(&["explain", "cm/web", "-n", "shop", "--from", "-", "-o", "json"], objects).json();
+    assert_eq!(json["listedBy"][0]["name"], "zz");
+    assert!(json["belongsTo"].is_null(), "{json}");
+    let table = taffrail(&["get", "resources", "--from", "-"], objects);
+    assert!(table.stdout.contains("Ready, unconfirmed"), "{}", table.stdout);
+}

@@ -84,7 +84,7 @@ fn columns_are_chosen_by_name() {
 fn wrong_values_name_the_right_ones() {
     for (what, arguments, told) in [
         ("apps", &["--status", "Redy"][..], "Failed, NotFound, Unknown, Terminating, InProgress, Current"),
-        ("apps", &["--delivery", "flux"], "flux-kustomization, flux-helmrelease"),
+        ("apps", &["--delivery", "flux"], "flux-kustomization (ks), flux-helmrelease (hr)"),
         ("apps", &["--sort", "age"], "name, status, cluster, since, delivery"),
         ("apps", &["--columns", "nam"], "namespace, name, delivery"),
         ("apps", &["--columns", "name", "-o", "json"], "--columns is for tables"),

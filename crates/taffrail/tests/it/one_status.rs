@@ -200,3 +200,35 @@ fn a_yaml_dump_that_was_cut_is_told() {
     let list = answer.json();
     assert!(list["errors"].to_string().contains("Unreadable"), "{list}");
 }
+
+#[test]
+fn an_object_that_no_app_declares_is_explained_by_what_stands_behind_it() {
+    // Its kind is listed for the app of another namespace, and only there is anything not ready.
+    let lone = stuck().into_iter().map(|mut object| {
+        object["metadata"]["namespace"] = json!("t1");
+        object["metadata"]["labels"].as_object_mut().unwrap().remove("app.kubernetes.io/instance");
+        object
+    });
+    let app = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "api", "namespace": "shop", "uid": "d2", "generation": 1},
+        "spec": {"replicas": 0}, "status": {"observedGeneration": 1}});
+    let declares = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "shop", "namespace": "shop", "generation": 1},
+        "status": {"inventory": {"entries": [{"id": "shop_api_apps_Deployment", "v": "v1"}, {"id": "other_x_apps_Deployment", "v": "v1"}]}}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t1"}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
+        "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
+            "names": {"plural": "kustomizations", "singular": "kustomization", "kind": "Kustomization", "listKind": "KustomizationList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let served = served([vec![namespace, definition, app, declares], lone.collect()].concat());
+    let status = served.ask(&["status", "deploy/web", "-n", "t1", "-o", "json"]).json()["items"][0].clone();
+    assert_eq!(status["status"], "Failed", "{status}");
+    for arguments in [&["-n", "t1"][..], &[]] {
+        let asked = [&["explain", "deploy/web", "-o", "json"], arguments].concat();
+        let told = served.ask(&asked).json();
+        assert_eq!((&told["health"], &told["message"]), (&status["status"], &status["message"]), "{told}");
+        assert_eq!(told["chain"].as_array().and_then(|chain| chain.last()).unwrap()["object"]["kind"], "Pod");
+    }
+}

@@ -142,6 +142,9 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     compare(taffrail(&several, super::explain::SCALED));
     super::contradictions::samples().into_iter().for_each(&mut compare);
     super::together::samples().into_iter().for_each(&mut compare);
+    for names in [&["pod/p"][..], &["pod/p", "rs/web"]] {
+        compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), CLAIMED));
+    }
     compare(super::sameness::twins());
     compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);
@@ -193,3 +196,25 @@ status: {observedGeneration: 1}
     }
     assert!(unmet.is_empty(), "no answer has {unmet:?}");
 }
+
+/// A Pod that an app lists beside it, another one from elsewhere, and that is marked for a third.
+const CLAIMED: &str = "\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, namespace: shop, uid: r1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: shop, uid: p1, annotations: {argocd.argoproj.io/tracking-id: 'gone:/Pod:shop/p'},
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r1, controller: true}]}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {namespace: shop, name: own}
+status: {inventory: {entries: [{id: shop_p__Pod, v: v1}]}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {namespace: tenant, name: zz}
+status: {inventory: {entries: [{id: shop_p__Pod, v: v1}]}}
+";

@@ -132,7 +132,7 @@ metadata: {{namespace: notes, name: a, labels: {{app.kubernetes.io/instance: not
     );
     let names = |list: &str| ask(&["get", "apps", "--sync", list, "-o", "name"], &dump).stdout;
     assert_eq!(names("!Synced"), "argo-application/argocd/shop\n");
-    assert_eq!(names("Unknown"), "label/notes/notes\n");
+    assert_eq!(names("Unknown"), "");
     let columns = ask(&["get", "apps", "notes", "--columns", "name,sync"], &dump);
     assert_eq!(columns.stdout, "NAME    SYNC\nnotes   -\n", "{}", columns.stderr);
     let json = ask(&["get", "apps", "notes", "-o", "json"], &dump).json();

@@ -43,6 +43,7 @@ fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> O
         (Axis::Freshness, _) => (DoubtCategory::Unread, "HomeNotLive"),
         (Axis::Sync, "Failed") => (DoubtCategory::Disagreeing, "SyncFailed"),
         (Axis::Sync, "Unknown") => (DoubtCategory::Disagreeing, "SyncUnknown"),
+        (Axis::Sync, "Syncing") => (DoubtCategory::Silent, "StillSyncing"),
         (Axis::Sync, _) => (DoubtCategory::Disagreeing, "OutOfSync"),
         (Axis::Source, _) => (DoubtCategory::Silent, "SourceFailed"),
     };

@@ -344,3 +344,34 @@ status: {{observedGeneration: {}, replicas: 2, conditions: [
     assert_eq!(scaled(3, ""), None, "no time is better than a wrong one");
     assert_eq!(scaled(1, ""), time("2026-01-01T00:00:00Z"), "the first generation is as old as the object");
 }
+
+#[test]
+fn a_rollout_begun_just_now_is_not_as_old_as_the_workload() {
+    for (kind, status) in [
+        (
+            "Deployment",
+            "replicas: 6, updatedReplicas: 6, readyReplicas: 5, availableReplicas: 5, conditions: [{type: Available, status: \"True\", lastTransitionTime: \"2026-02-26T12:00:00Z\"}, {type: Progressing, status: \"True\", lastTransitionTime: \"2026-02-26T12:00:00Z\"}]",
+        ),
+        ("StatefulSet", "replicas: 5, currentReplicas: 5, readyReplicas: 5, updatedReplicas: 5"),
+    ] {
+        let since = |generation: u8, managed: &str| {
+            let yaml = format!(
+                r#"
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: web, namespace: shop, uid: u-web, generation: {generation}, creationTimestamp: "2026-02-26T12:00:00Z", managedFields: [{managed}]}}
+spec: {{replicas: 6}}
+status: {{observedGeneration: {generation}, {status}}}
+"#
+            );
+            let object = name(&format!("apps/{kind}/shop/web"));
+            let told = assess_all(&[object], &dump(&read(&yaml)), now());
+            assert_eq!(told[0].verdict.status, Status::InProgress, "{kind}");
+            told[0].since
+        };
+        let time = |text: &str| text.parse::<Timestamp>().ok();
+        let scaled = r#"{manager: kubectl, time: "2026-03-01T11:59:00Z", subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}"#;
+        assert_eq!(since(2, scaled), time("2026-03-01T11:59:00Z"), "{kind}");
+        assert_eq!(since(1, ""), time("2026-02-26T12:00:00Z"), "{kind}: the first rollout began with it");
+    }
+}

@@ -109,7 +109,8 @@ pub(super) struct News {
     /// How many changes there were in all.
     pub(super) changed: usize,
     known: HashMap<AppRef, Known>,
-    lost: BTreeMap<String, bool>,
+    /// Of each cluster, whether it does not answer, and since when, where that was seen to begin.
+    lost: BTreeMap<String, (bool, Option<Timestamp>)>,
 }
 
 impl News {
@@ -164,10 +165,13 @@ impl News {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();
         for cluster in &self.clusters {
-            let was_lost = self.lost.insert(cluster.name.clone(), cluster.lost.is_some());
-            if is_first || was_lost == Some(cluster.lost.is_some()) {
+            let is_lost = cluster.lost.is_some();
+            let before = self.lost.get(&cluster.name).copied();
+            if is_first || before.is_some_and(|(was_lost, _)| was_lost == is_lost) {
+                self.lost.entry(cluster.name.clone()).or_insert((is_lost, None));
                 continue;
             }
+            self.lost.insert(cluster.name.clone(), (is_lost, is_lost.then_some(now)));
             let (before, after, status, message) = match &cluster.lost {
                 Some((message, _)) => ("in reach", "no answer", Status::Unknown, message.clone()),
                 None => ("no answer", "in reach", Status::Current, String::new()),
@@ -226,7 +230,8 @@ impl News {
                     state: Status::Unknown.word().to_owned(),
                     apps: vec![format!("{total} apps")],
                     clusters: vec![cluster.name.clone()],
-                    since: *seen,
+                    // It was read last some time before it went dark: nothing need have changed there.
+                    since: self.lost.get(&cluster.name).and_then(|(_, since)| *since).or(*seen),
                     message: format!("{was}{message}"),
                     kind: Kind::Lost,
                     is_remote: false,
@@ -354,4 +359,41 @@ fn message(app: &App) -> String {
         _ => text::line(&app.message),
     };
     text::revision(&message).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second 0.
+    fn after(looks: &[(i64, bool)]) -> News {
+        let mut news = News::new(&[]);
+        for &(second, answers) in looks {
+            let lost = (!answers).then(|| ("cannot connect".to_owned(), Some(at(0))));
+            news.clusters = vec![ClusterNews {
+                name: "ap-2".to_owned(),
+                region: "ap".to_owned(),
+                counts: Counts::new(),
+                lost,
+            }];
+            let list = AppList::default();
+            news.compare(&list, at(second));
+            news.concerns = news.concerns_of(&list);
+        }
+        news
+    }
+
+    #[test]
+    fn a_cluster_is_dark_since_it_was_seen_to_go_and_not_since_it_was_read() {
+        let since = |looks: &[(i64, bool)]| after(looks).concerns.first().map(|concern| concern.since);
+        assert_eq!(since(&[(230, true)]), None);
+        assert_eq!(since(&[(230, true), (240, false), (250, false)]), Some(Some(at(240))));
+        assert_eq!(since(&[(230, true), (240, false), (250, true), (260, false)]), Some(Some(at(260))));
+        assert_eq!(since(&[(240, false), (250, false)]), Some(Some(at(0))), "dark from the start");
+        assert_eq!(after(&[(230, true), (240, false)]).changes.len(), 1);
+    }
 }

@@ -1,0 +1,79 @@
+//! The sources of Flux: what keeps them from being fetched or verified.
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_status::json::Value;
+
+use super::{Condition, late, span, text, time, written};
+use crate::identity::ObjectKey;
+use crate::objects::{Lookup, Objects};
+use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+
+/// Returns what keeps a source from being fetched or verified, whatever it still holds.
+pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
+    let name = format!("{} {}", key.kind, key.path());
+    let found = match objects.get(key) {
+        Lookup::Found(found) => found.object,
+        Lookup::Absent => {
+            let problem = Problem::new(Axis::Source, "NotFound", ProblemSeverity::Error);
+            return Some(problem.says(format!("{name} not found")).about(key));
+        }
+        Lookup::Unobserved(_) => return None,
+    };
+    if text(found.root(), &["metadata", "deletionTimestamp"]).is_some() {
+        let since = time(found.at(&["metadata", "deletionTimestamp"]));
+        let is_stuck = since.is_some_and(|since| now.duration_since(since) >= UNTRIED);
+        let severity = if is_stuck { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
+        let message = format!("{name} is being deleted: what is pushed is not fetched");
+        return Some(
+            Problem::new(Axis::Source, "Terminating", severity).since(since).says(message).about(key),
+        );
+    }
+    if found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true) {
+        let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
+        let since = written(&found, &["spec", "suspend"]);
+        let message = format!("{name} is suspended: what is pushed is not fetched");
+        return Some(problem.since(since).says(message).about(key));
+    }
+    let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
+    let interval = span(&found.text(&["spec", "interval"]));
+    // What failed says more than that it is not Ready.
+    let failed = ["FetchFailed", "StorageOperationFailed", "BuildFailed", "IncludeUnavailable"];
+    let failed = failed.iter().find_map(|name| is(name, "True"));
+    let unverified = is("SourceVerified", "False");
+    let failing = || {
+        is("Ready", "False").filter(|ready| {
+            !matches!(&*ready.text("reason"), "Progressing" | "ProgressingWithRetry" | "DependencyNotReady")
+        })
+    };
+    let is_unverified = unverified.is_some();
+    let Some(condition) = unverified.or(failed).or_else(failing).or_else(|| is("Stalled", "True")) else {
+        let ready = Condition::find(&found, "Ready").filter(|ready| !ready.is("True"))?;
+        return unfetched(&name, &ready, interval, now).map(|problem| problem.about(key));
+    };
+    let state = Some(condition.text("type")).filter(|it| it != "Ready").unwrap_or_else(|| {
+        let reason = condition.text("reason");
+        if reason.is_empty() { "NotReady".to_owned() } else { reason }
+    });
+    let state = if is_unverified { "VerificationFailed".to_owned() } else { state };
+    let since = condition.since();
+    // A source that failed less than an interval ago has been, or will be, tried again.
+    let retries = !is_unverified
+        && is("Stalled", "True").is_none()
+        && since.zip(interval).is_some_and(|(since, interval)| now.duration_since(since) < interval);
+    let severity = if retries { ProblemSeverity::Waiting } else { ProblemSeverity::Error };
+    let problem = Problem::new(Axis::Source, state, severity).since(since).about(key);
+    Some(problem.says(format!("{name}: {}", condition.text("message"))))
+}
+
+/// Returns the problem of a source that has been about to be fetched for longer than its interval.
+fn unfetched(
+    name: &str,
+    ready: &Condition<'_>,
+    interval: Option<SignedDuration>,
+    now: Timestamp,
+) -> Option<Problem> {
+    let since = ready.since();
+    let severity = late::severity(since, interval.unwrap_or(UNTRIED), late::LONG, now)?;
+    let problem = Problem::new(Axis::Source, "NotFetched", severity).since(since);
+    Some(problem.says(format!("{name} has not been fetched yet: {}", ready.text("message"))))
+}
