@@ -9,7 +9,8 @@ use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Objects, Observed, Scope};
-use crate::sync::{SyncState, shorten};
+use crate::sync::{ObjectSync, SyncState, shorten};
+use crate::teachers;
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
@@ -115,6 +116,7 @@ impl Problem {
 pub(crate) fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
+        ("health", RULES_UNREAD) => "rules unread".to_owned(),
         ("health", _) => String::new(),
         ("freshness", state) => format!("home {}", spaced(state)),
         ("sync", "OutOfSync") => "OutOfSync".to_owned(),
@@ -169,6 +171,7 @@ pub(crate) fn of(
     app: &Declaration,
     worst: Option<&Resource>,
     resources: &[Resource],
+    unsynced: &[ObjectSync],
     fleet: &Fleet<'_>,
     now: Timestamp,
 ) -> Vec<Problem> {
@@ -177,7 +180,7 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
-    let delivered = delivered(app, home, now);
+    let delivered = delivered(app, unsynced, home, now);
     // Of objects out of reach there is no time but that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
@@ -228,6 +231,18 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     Some(problem.says(message).about(&first.key))
 }
 
+/// The state of an app that is judged without the scripts that its tool may have for it.
+pub(crate) const RULES_UNREAD: &str = "RulesUnread";
+
+/// Returns the notice that the scripts of Argo CD could not be read: where they call an object not healthy, that is not seen.
+fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
+    let (key, why) = teachers::unread_settings(home, &declaring.object)?;
+    let message =
+        format!("what Argo CD's scripts in ConfigMap {} say of its health is not known: {why}", key.path());
+    let problem = Problem::new(Axis::Health, RULES_UNREAD, ProblemSeverity::Notice);
+    Some(problem.says(message).about(&key))
+}
+
 fn health(worst: &Resource) -> Problem {
     let severity = match worst.status {
         Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
@@ -239,12 +254,13 @@ fn health(worst: &Resource) -> Problem {
 }
 
 /// Returns what the delivery tool, its sources and its controllers say.
-fn delivered(app: &Declaration, home: &dyn Objects, now: Timestamp) -> Vec<Problem> {
+fn delivered(app: &Declaration, unsynced: &[ObjectSync], home: &dyn Objects, now: Timestamp) -> Vec<Problem> {
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, now));
+        found.extend(argo::problems(declaring, &app.sync, unsynced, now));
+        found.extend(rules_unread(home, declaring));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
     let about = |problem: Problem| match &app.declaring {

@@ -407,7 +407,12 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
 }
 
 /// Returns what Argo CD says that makes an Application not well beyond a sync that failed or cannot be known.
-pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> Vec<Problem> {
+pub(crate) fn problems(
+    declaring: &Observed<'_>,
+    own: &Sync,
+    unsynced: &[ObjectSync],
+    now: Timestamp,
+) -> Vec<Problem> {
     let object = &declaring.object;
     let is_skipped = own.state == SyncState::Suspended;
     // A suspended Application keeps the problem that it had.
@@ -415,7 +420,7 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
     let mut found = Vec::new();
     match sync.state {
         SyncState::Failed => {
-            if let Some(failed) = unsynced(object).into_iter().find(|it| !it.message.is_empty()) {
+            if let Some(failed) = unsynced.iter().find(|it| !it.message.is_empty()) {
                 let message = format!("{} {}: {}", failed.key.kind, failed.key.path(), failed.message);
                 let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
                 found.push(problem.since(failed_at(object)).says(message).about(&failed.key));
@@ -430,20 +435,20 @@ pub(crate) fn problems(declaring: &Observed<'_>, own: &Sync, now: Timestamp) -> 
             let problem = problem.since(incomparable_since(object));
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
-        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, now)),
+        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, unsynced, now)),
         _ => {}
     }
     found
 }
 
 /// Returns the problem of an Application that is OutOfSync: how heavy it is depends on what will sync it.
-fn out_of_sync(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Problem {
+fn out_of_sync(declaring: &Observed<'_>, sync: &Sync, unsynced: &[ObjectSync], now: Timestamp) -> Problem {
     let object = &declaring.object;
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
     let is_manual = is_manual(object);
     let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
-    let which = which(&unsynced(object));
+    let which = which(unsynced);
     // Argo CD does not say since when: its last operation was before, its last comparison at least found it so.
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;

@@ -1,6 +1,7 @@
 //! What declares apps: a file for each tool, which reads that tool's objects and nothing else.
 
 pub(crate) mod argo;
+mod bounds;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
@@ -8,6 +9,7 @@ pub(crate) mod flux;
 pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
+mod lacking;
 mod manifest;
 pub(crate) mod porch;
 
@@ -24,7 +26,9 @@ use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
+use bounds::{bound_claims, gather};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
+pub(crate) use lacking::Lacking;
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,13 +136,13 @@ pub(crate) struct Declarations {
     /// What is wrong with declarations, each with the cluster that holds it.
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
-    pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    pub(crate) lacking: Lacking,
     /// Objects that are said to control what labels name and that were not looked at, each with the cluster that holds it.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
     /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
     pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
-    pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
+    pub(crate) addresses: Lacking,
     /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
     pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
 }
@@ -159,6 +163,7 @@ impl Declarations {
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }
+        bound_claims(&mut found);
         for (cluster, storage) in storages.iter().enumerate() {
             helm::declare(fleet, cluster, storage, &releases, &mut found);
         }
@@ -183,9 +188,21 @@ impl Declarations {
         key: &ObjectKey,
         delivered: Option<&str>,
     ) -> Result<helm::Release, helm::ReleaseError> {
+        self.release_for(&key.namespace, fleet, cluster, key, delivered)
+    }
+
+    /// Reads a release that an app of the namespace `asker` has, wherever it is stored.
+    fn release_for(
+        &mut self,
+        asker: &str,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        key: &ObjectKey,
+        delivered: Option<&str>,
+    ) -> Result<helm::Release, helm::ReleaseError> {
         let release = helm::read(fleet.objects(cluster), key, delivered);
         if let Err(helm::ReleaseError::MetadataOnly | helm::ReleaseError::Unobserved(_)) = release {
-            self.lacking.insert((cluster, key.clone()));
+            self.lacking.insert_for(asker, (cluster, key.clone()));
         }
         release
     }
@@ -363,9 +380,8 @@ fn declared_objects<'v>(
     declaring: &ObjectKey,
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
-    let mut objects = Vec::new();
     let mut bad = Malformed::of(home, declaring);
-    for (number, entry) in entries {
+    let objects = gather(entries.filter_map(|(number, entry)| {
         let field = |name| text(entry, &[name]);
         let named = match (field("kind"), field("name")) {
             (Some(kind), Some(name)) => {
@@ -376,13 +392,9 @@ fn declared_objects<'v>(
             }
             _ => Err("has no kind or name".to_owned()),
         };
-        match named {
-            Ok(key) => objects.push(key),
-            Err(why) => bad.add(format!("entry {number} of its objects {why}"), found),
-        }
-    }
+        named.map_err(|why| bad.add(format!("entry {number} of its objects {why}"), found)).ok()
+    }));
     bad.finish(found);
-    dedup(&mut objects);
     objects
 }
 

@@ -337,15 +337,21 @@ pub(super) fn fleet(
     lives
 }
 
-/// Reads what the plan says is still to be read.
+/// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
+/// answers, each round has some time of its own.
 pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+    let mut has_answered = true;
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
         let reads = next_reads(snapshot, asked, rules);
         if reads.is_empty() {
             return;
         }
-        let answers = read_all(cluster, &reads).await;
+        let answers = match has_answered {
+            true => read_all(&cluster.with_more_time(), &reads).await,
+            false => read_all(cluster, &reads).await,
+        };
+        has_answered = answers.iter().any(|answer| !matches!(answer, Err(error) if is_lost(error)));
         for (read, answer) in reads.iter().zip(answers) {
             take(snapshot, read, answer);
         }
