@@ -77,6 +77,6 @@ pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
     Asked, Changes, Dependents, Read, Target, dependents_elsewhere, next_reads, wanted_elsewhere,
 };
-pub use snapshot::{Answer, InsertError, Snapshot};
+pub use snapshot::{Answer, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

@@ -544,7 +544,7 @@ fn a_slow_list_fails_for_its_kind_alone() {
     served.clusters[0].fault(Fault::new(Trouble::Hang).verb("list").resource("applications.argoproj.io"));
     let begun = Instant::now();
     let arguments =
-        ["get", "apps", "--kubeconfig", &served.kubeconfig, "--request-timeout", "4s", "-o", "json"];
+        ["get", "apps", "--kubeconfig", &served.kubeconfig, "--timeout", "4s", "-o", "json"];
     let answer = taffrail(&arguments, "");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
     let json = answer.json();
