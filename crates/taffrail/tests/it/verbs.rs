@@ -543,13 +543,12 @@ fn a_slow_list_fails_for_its_kind_alone() {
     }
     served.clusters[0].fault(Fault::new(Trouble::Hang).verb("list").resource("applications.argoproj.io"));
     let begun = Instant::now();
-    let arguments =
-        ["get", "apps", "--kubeconfig", &served.kubeconfig, "--timeout", "4s", "-o", "json"];
+    let arguments = ["get", "apps", "--kubeconfig", &served.kubeconfig, "--timeout", "4s", "-o", "json"];
     let answer = taffrail(&arguments, "");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
     let json = answer.json();
     let shop = json["items"].as_array().unwrap().iter().find(|it| it["name"] == "shop").unwrap();
-    assert_eq!(shop["status"], "Current", "{json:#}");
+    assert_eq!(shop["health"], "Current", "{json:#}");
     let errors = json["errors"].as_array().unwrap();
     assert!(errors.iter().all(|it| it.to_string().contains("applications")), "{errors:#?}");
     assert!(!errors.is_empty() && begun.elapsed() < Duration::from_secs(30));
