@@ -63,7 +63,7 @@ fn ask(question: &str, hint: &str) -> Result<(), Complaint> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Complaint::usage(question).hint(hint));
     }
-    answer::tell(phrase!("{}\nGo on? [y/N] ", printable(&question)));
+    answer::tell(phrase!("{}\nGo on? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();
     // Who cannot be heard has not agreed.
