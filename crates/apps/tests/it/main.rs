@@ -24,6 +24,7 @@ mod problem;
 mod reads;
 mod resource_groups;
 mod server;
+mod shares;
 mod snapshot;
 mod teachers;
 mod tree;

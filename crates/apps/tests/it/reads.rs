@@ -12,7 +12,7 @@ use taffrail_apps::{
 };
 use taffrail_status::{Status, Taffrail};
 
-use super::dump::{self, NOW, cluster, documents, release, storage};
+use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
 use super::server::{Log, Server};
 
@@ -88,7 +88,7 @@ fn without_label_groups_only_what_is_declared_is_read() {
     }
 }
 
-fn values_of_secrets(log: &Log) -> Vec<String> {
+pub(super) fn values_of_secrets(log: &Log) -> Vec<String> {
     let values = log.all().filter(|read| read.kind == "Secret" && read.body == Body::Whole);
     values.map(Read::path).collect()
 }
@@ -115,7 +115,7 @@ fn of_secrets_only_the_newest_releases_are_read() {
 }
 
 /// Flux: kustomize-controller `186fb3b`, `api/v1/kustomization_types.go`; the version before v1 has the same fields.
-fn kustomization(version: &str, ids: &[&str]) -> Value {
+pub(super) fn kustomization(version: &str, ids: &[&str]) -> Value {
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     json!({
         "apiVersion": format!("kustomize.toolkit.fluxcd.io/{version}"), "kind": "Kustomization",
@@ -128,7 +128,7 @@ fn kustomization(version: &str, ids: &[&str]) -> Value {
     })
 }
 
-fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+pub(super) fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
     let mut metadata = json!({"name": name});
     if !namespace.is_empty() {
         metadata["namespace"] = json!(namespace);
@@ -520,75 +520,6 @@ fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
     let objects = wanted_elsewhere(&[&hub, &edge])["edge"].clone();
     let log = server.go_on(&mut edge, &Asked { objects, dependents_in, ..asked });
     assert!(matches!(edge.get(&of_pods), Lookup::Absent), "{:?}", log.paths());
-}
-
-/// The rounds in which reads were made that `is_it` tells.
-fn rounds(log: &Log, is_it: impl Fn(&Read) -> bool) -> Vec<usize> {
-    let rounds = log.0.iter().enumerate();
-    rounds.filter(|(_, reads)| reads.iter().any(&is_it)).map(|(round, _)| round).collect()
-}
-
-/// What a tenant can create in seconds must not use up the time of all.
-#[test]
-fn thousands_of_releases_of_one_namespace_are_read_after_what_others_need() {
-    let mut objects = vec![
-        kustomization("v1", &["shop_web_apps_Deployment"]),
-        object("apps/v1", "Deployment", "shop", "web"),
-        release("data", "pg", 1, "deployed", ""),
-    ];
-    objects.extend((0..250).map(|number| storage("team-a", &format!("r{number}"), 1, &json!("eA=="))));
-    let (_, log) = Server::new(objects).read("cluster", &Asked::default());
-    let of = |namespace: &'static str| {
-        move |read: &Read| {
-            read.namespace.as_deref() == Some(namespace) && matches!(read.target, Target::Object(_))
-        }
-    };
-    let (many, few) = (rounds(&log, of("team-a")), rounds(&log, of("data")));
-    let declared = rounds(&log, |read| read.kind == "Deployment");
-    assert_eq!((few, &*declared), (vec![1], &[2][..]));
-    assert_eq!(many, [log.0.len() - 1], "all that is left is read in one round, the last");
-    assert_eq!(log.all().filter(|read| of("team-a")(read)).count(), 250);
-}
-
-/// What names the releases of others does not put these behind.
-#[test]
-fn releases_are_charged_to_the_namespace_that_asks_for_them() {
-    let helm_release = |namespace: &str, name: &str| {
-        json!({
-            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {"storageNamespace": "flux-system", "releaseName": name},
-            "status": {"history": [{"name": name, "version": 1, "status": "deployed"}]},
-        })
-    };
-    let mut objects =
-        vec![release("flux-system", "infra", 1, "deployed", ""), helm_release("flux-system", "infra")];
-    objects.extend((0..250).map(|number| helm_release("team-a", &format!("r{number}"))));
-    let mut server = Server::new(objects);
-    server.forbidden.push("list /Secret");
-    let (_, log) = server.read("cluster", &Asked::default());
-    let of = |name: &str| {
-        let name = Target::Object(format!("sh.helm.release.v1.{name}.v1"));
-        rounds(&log, |read| read.target == name)
-    };
-    assert_eq!((of("infra"), of("r7")), (vec![1], vec![log.0.len() - 1]));
-}
-
-/// Who can write a Kustomization would else have any object read, and shown, by who may read more.
-#[test]
-fn only_sources_of_flux_are_read_as_sources() {
-    let mut own = kustomization("v1", &[]);
-    own["spec"]["sourceRef"] =
-        json!({"apiVersion": "/v1", "kind": "Secret", "namespace": "team-b", "name": "token"});
-    let server = Server::new(vec![own, object("v1", "Secret", "team-b", "token")]);
-    let inside = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
-    for asked in [Asked::default(), inside] {
-        let (live, log) = server.read("cluster", &asked);
-        assert!(values_of_secrets(&log).is_empty(), "{:?}", log.paths());
-        let list = apps(&[&live], &Taffrail, NOW);
-        let problems = &list.apps[0].problems;
-        assert!(problems.iter().any(|it| it.message.contains("no source of Flux")), "{problems:?}");
-    }
 }
 
 fn hub_objects(ids: &[&str]) -> Vec<Value> {
