@@ -362,8 +362,8 @@ impl Judge<'_, '_> {
         }
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
-        let problems = problem::of(&app, not_well, &resources, self.fleet, self.now);
         let unsynced = self.unsynced(&app);
+        let problems = problem::of(&app, not_well, &resources, &unsynced, self.fleet, self.now);
         let said = match (&app.trouble, app.sync.state) {
             (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => trouble.clone(),
             _ => app.message,
@@ -454,7 +454,8 @@ impl Judge<'_, '_> {
             return resource.clone();
         }
         let resource = self.judge(cluster, key, self.rules);
-        if resource.status != Status::Current {
+        // What nobody saw costs nothing to say again.
+        if resource.status != Status::Current && !resource.rule.is_empty() {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
         resource

@@ -9,7 +9,8 @@ use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Objects, Observed, Scope};
-use crate::sync::{SyncState, shorten};
+use crate::sync::{ObjectSync, SyncState, shorten};
+use crate::teachers;
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
@@ -121,6 +122,7 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
         ("health", state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
+        ("health", RULES_UNREAD) => "rules unread".to_owned(),
         ("health", _) => String::new(),
         ("freshness", state) => format!("home {}", spaced(state)),
         ("sync", "OutOfSync") => "OutOfSync".to_owned(),
@@ -178,6 +180,7 @@ pub(crate) fn of(
     app: &Declaration,
     worst: Option<&Resource>,
     resources: &[Resource],
+    unsynced: &[ObjectSync],
     fleet: &Fleet<'_>,
     now: Timestamp,
 ) -> Vec<Problem> {
@@ -186,7 +189,7 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
-    let delivered = delivered(app, fleet, now);
+    let delivered = delivered(app, unsynced, fleet, now);
     // Of objects out of reach there is no time but that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
@@ -248,6 +251,18 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     Some(problem.says(message).about(&first.key))
 }
 
+/// The state of an app that is judged without the scripts that its tool may have for it.
+pub(crate) const RULES_UNREAD: &str = "RulesUnread";
+
+/// Returns the notice that the scripts of Argo CD could not be read: where they call an object not healthy, that is not seen.
+fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
+    let (key, why) = teachers::unread_settings(home, &declaring.object)?;
+    let message =
+        format!("what Argo CD's scripts in ConfigMap {} say of its health is not known: {why}", key.path());
+    let problem = Problem::new(Axis::Health, RULES_UNREAD, ProblemSeverity::Notice);
+    Some(problem.says(message).about(&key))
+}
+
 fn health(worst: &Resource) -> Problem {
     let severity = match worst.status {
         Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
@@ -259,14 +274,15 @@ fn health(worst: &Resource) -> Problem {
 }
 
 /// Returns what the delivery tool, its sources and its controllers say.
-fn delivered(app: &Declaration, fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
+fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let target = app.cluster().map(|cluster| fleet.objects(cluster));
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, target, now));
+        found.extend(argo::problems(declaring, &app.sync, unsynced, target, now));
+        found.extend(rules_unread(home, declaring));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
     let about = |problem: Problem| match &app.declaring {

@@ -6,7 +6,8 @@
 //!
 //! 1. What declares apps; this needs no discovery.
 //! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
-//!    another version than the guessed one, or is known to be served only now.
+//!    another version than the guessed one, or is known to be served only now. Where the apps of one namespace refer to
+//!    very many, these come last of all: they are not to use up the time of others.
 //! 3. The declared objects, one list for each kind.
 //! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
 //!    are not well, in their namespaces. Where all is well there is nothing to read.
@@ -25,6 +26,7 @@
 //! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
 //! apps shall be followed into other clusters.
 
+mod dependents;
 mod elsewhere;
 mod evidence;
 mod liveness;
@@ -46,6 +48,7 @@ use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
+use dependents::dependent_namespaces;
 
 /// What a person asked to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -276,17 +279,20 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
         || (group == porch::GROUP && kind == porch::KIND)
 }
 
-/// What controllers of Kubernetes make: these are read to see what became of the declared objects.
-const DEPENDENT: [(&str, &str); 5] = [
-    ("", "PersistentVolumeClaim"),
-    ("", "Pod"),
-    ("apps", "ReplicaSet"),
-    ("batch", "Job"),
-    ("discovery.k8s.io", "EndpointSlice"),
-];
-
-/// In how many namespaces a kind is listed one by one before it is listed in all at once.
-const FEW_NAMESPACES: usize = 10;
+/// Whether objects of a kind may declare an app of a delivery, or of any.
+pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
+    let is_its = match delivery {
+        Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",
+        Some(Delivery::FluxHelmRelease) => kind.kind == "HelmRelease",
+        Some(Delivery::ArgoApplication) => kind.kind == "Application",
+        Some(Delivery::ConfigSync) => matches!(&*kind.kind, "RootSync" | "RepoSync"),
+        Some(Delivery::Kpt) => kind.kind == "ResourceGroup",
+        Some(Delivery::Porch) => kind.group == porch::GROUP,
+        Some(Delivery::Helm) => kind.kind == "Secret",
+        Some(Delivery::Label | Delivery::Taffrail) | None => true,
+    };
+    is_its && declares_apps(kind)
+}
 
 /// What to read next, all of it at once; nothing when all is known that can be. What `rules` call well needs no
 /// evidence.
@@ -299,7 +305,7 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
     let Some(catalog) = snapshot.kinds() else { return reads };
 
     let fleet = Fleet::new(&[snapshot]);
-    let found = match asked.declarations {
+    let mut found = match asked.declarations {
         true => Declarations::of(&fleet, &asked.app_labels, rules.trust(), Timestamp::UNIX_EPOCH),
         false => Declarations::default(),
     };
@@ -311,13 +317,20 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         };
         reads.iter().any(brings)
     };
-    let addresses = found.addresses.iter().filter(|_| asked.follow);
-    let origins = plan.origins(&found);
-    let lacking = found.lacking.iter().chain(addresses).map(|(_, key)| key).chain(&origins);
-    let lacking: BTreeSet<&ObjectKey> = lacking.filter(|key| !is_coming(key)).collect();
-    let lacking: Vec<Read> =
-        lacking.into_iter().filter_map(|key| plan.object(catalog, key, Body::Whole)).collect();
-    reads.extend(lacking);
+    let mut lacking = std::mem::take(&mut found.lacking);
+    if asked.follow {
+        lacking.add(std::mem::take(&mut found.addresses));
+    }
+    lacking.extend(plan.origins(&found).into_iter().map(|key| (0, key)));
+    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key));
+    if asked.namespace.is_some() {
+        // There are no others whose reads could wait.
+        first.append(&mut rest);
+        first.sort();
+    }
+    let read = |key: &&ObjectKey| plan.object(catalog, key, Body::Whole);
+    let rest: Vec<Read> = rest.iter().filter_map(read).collect();
+    reads.extend(first.iter().filter_map(read));
     if reads.is_empty() {
         reads = plan.declared(catalog, &found);
         reads.extend(plan.widened(catalog, &found, &[Delivery::Helm, Delivery::Porch]));
@@ -338,7 +351,8 @@ pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<
         reads.extend(plan.liveness(catalog, &found));
         reads.extend(plan.owners(catalog));
     }
-    reads
+    // What the apps of one namespace need in great number waits for what all others need.
+    if reads.is_empty() { rest } else { reads }
 }
 
 /// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
@@ -497,7 +511,10 @@ impl<'p> Plan<'p> {
         let origins = declaring.flat_map(|(delivery, observed)| {
             let is_flux = matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
             let sources = if is_flux { flux::sources(self.snapshot, &observed) } else { Vec::new() };
-            sources.into_iter().chain(flux::owner(&observed.object).filter(|_| wants_parents))
+            sources
+                .into_iter()
+                .filter(flux::is_source)
+                .chain(flux::owner(&observed.object).filter(|_| wants_parents))
         });
         origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
     }
@@ -704,62 +721,15 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
-    fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let mut namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
-        namespaces.extend(self.asked.dependents_in.iter().map(String::as_str));
-        let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
-        let scopes: Vec<Option<&str>> = match one_by_one {
-            true => namespaces.into_iter().map(Some).collect(),
-            false => vec![None],
-        };
-        let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
-        let mut reads = Vec::new();
-        for (group, kind) in DEPENDENT.into_iter().chain(events) {
-            let id = GroupKind::new(group, kind);
-            let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
-            let unread = scopes.iter().filter(|scope| self.snapshot.listed(&id, **scope) != Listed::Done);
-            let read =
-                |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body_of(group, kind));
-            reads.extend(unread.map(read));
-        }
-        reads
-    }
-
     /// The read of one object, if it was not read and its kind is served.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, body: Body) -> Option<Read> {
-        let served = catalog.get(&key.group_kind())?;
+        // What cannot be got, such as a review, is only refused, as often as it is asked for.
+        let served =
+            catalog.get(&key.group_kind()).filter(|served| served.verbs.iter().any(|it| it == "get"))?;
         let namespace = served.namespaced.then(|| key.namespace.clone());
         let read = Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, body) };
         (!self.snapshot.was_read(key)).then_some(read)
     }
-}
-
-/// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
-fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
-    let named = |app: &&'a Declaration| match wanted {
-        Dependents::None => false,
-        Dependents::Of(query) => query.means(&app.key, app.delivery, &app.namespace, &app.name),
-        Dependents::All => true,
-    };
-    let apps = || apps.iter().copied();
-    let declaring: BTreeMap<&ObjectKey, &Declaration> =
-        apps().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
-    let mut waiting: Vec<&'a Declaration> = apps().filter(named).collect();
-    let mut seen = BTreeSet::new();
-    let mut namespaces = BTreeSet::new();
-    while let Some(app) = waiting.pop() {
-        if !seen.insert((app.delivery, &app.namespace, &app.name)) {
-            continue;
-        }
-        // Flux tells of its own work beside the declaring object.
-        let own = app.declaring.iter().map(|key| key.namespace.as_str());
-        let objects = app.objects.iter().filter(|_| app.cluster().is_some());
-        namespaces.extend(objects.clone().map(|key| key.namespace.as_str()).chain(own));
-        waiting.extend(objects.filter_map(|key| declaring.get(key)));
-    }
-    namespaces.remove("");
-    namespaces
 }
 
 fn body_of(group: &str, kind: &str) -> Body {

@@ -14,7 +14,7 @@ use taffrail_status::{Object, Payer, Rules, Teacher, Trust, Voice};
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
-use crate::objects::{Body, Objects, Observed};
+use crate::objects::{Body, Lookup, Objects, Observed};
 
 /// The label of the workload that applies what Applications declare, and its value.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
@@ -164,6 +164,22 @@ impl Standings {
         let key = with_scripts(&own)?;
         Some(Settings { key, standing: self.of(objects, &own, trust) })
     }
+}
+
+/// The scripts that may be meant for an Application and could not be read, and why: what they would say is not known.
+pub(crate) fn unread_settings(
+    objects: &dyn Objects,
+    application: &Object<'_>,
+) -> Option<(ObjectKey, String)> {
+    let own = application.namespace().into_owned();
+    let namespaces = [argo::controller(application), Some(own)];
+    namespaces.into_iter().flatten().find_map(|namespace| {
+        let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
+        match objects.get(&key) {
+            Lookup::Unobserved(why) => Some((key, why)),
+            Lookup::Found(_) | Lookup::Absent => None,
+        }
+    })
 }
 
 fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {

@@ -169,6 +169,13 @@ impl Cluster {
         })
     }
 
+    /// The same cluster with some time for further reads though its deadline is near or past, within twice the time that this was
+    /// set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
+    #[must_use]
+    pub fn with_more_time(&self) -> Cluster {
+        Cluster { deadline: self.deadline.extended(), ..self.clone() }
+    }
+
     /// The same cluster with the deadline `timeout` from now.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {

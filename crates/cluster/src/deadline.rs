@@ -31,6 +31,13 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
+    /// The same moment, or a later one: a quarter of the time that it was set for from now, within twice that time in all.
+    pub(crate) fn extended(self) -> Deadline {
+        let whole = self.at.saturating_duration_since(self.set);
+        let latest = self.at + whole;
+        Deadline { at: self.at.max(latest.min(Instant::now() + whole / 4)), ..self }
+    }
+
     /// An error once it has passed while what came to do `what` was being read.
     pub(crate) fn check(self, what: &str) -> Result<(), ReadError> {
         if self.remaining() > Duration::ZERO {

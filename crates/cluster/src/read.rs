@@ -79,7 +79,7 @@ impl<'a> ListRequest<'a> {
     /// What is being done, in the words of an error message.
     fn what(&self) -> String {
         let mut what = format!("list {}", self.resource.full_name());
-        if let Some(namespace) = self.namespace {
+        if let Some(namespace) = self.namespace.filter(|_| self.resource.namespaced) {
             // Writing to a string cannot fail.
             let _ = write!(what, " in namespace {namespace}");
         }

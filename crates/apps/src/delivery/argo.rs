@@ -494,6 +494,7 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
 pub(crate) fn problems(
     declaring: &Observed<'_>,
     own: &Sync,
+    unsynced: &[ObjectSync],
     target: Option<&dyn Objects>,
     now: Timestamp,
 ) -> Vec<Problem> {
@@ -504,7 +505,7 @@ pub(crate) fn problems(
     let mut found = Vec::new();
     match sync.state {
         SyncState::Failed => {
-            if let Some(failed) = unsynced(object).into_iter().find(|it| !it.message.is_empty()) {
+            if let Some(failed) = unsynced.iter().find(|it| !it.message.is_empty()) {
                 let message = format!("{} {}: {}", failed.key.kind, failed.key.path(), failed.message);
                 let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
                 found.push(problem.since(failed_at(object)).says(message).about(&failed.key));
@@ -522,7 +523,9 @@ pub(crate) fn problems(
         SyncState::Syncing if is_skipped => {
             found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
         }
-        SyncState::OutOfSync if !is_skipped => found.push(out_of_sync(declaring, &sync, target, now)),
+        SyncState::OutOfSync if !is_skipped => {
+            found.push(out_of_sync(declaring, &sync, unsynced, target, now))
+        }
         _ => {}
     }
     found
@@ -532,6 +535,7 @@ pub(crate) fn problems(
 fn out_of_sync(
     declaring: &Observed<'_>,
     sync: &Sync,
+    unsynced: &[ObjectSync],
     target: Option<&dyn Objects>,
     now: Timestamp,
 ) -> Problem {
@@ -540,11 +544,10 @@ fn out_of_sync(
     let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
     let is_manual = is_manual(object);
     let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
-    let unsynced = unsynced(object);
-    let which = which(&unsynced);
+    let which = which(unsynced);
     // Argo CD does not say since when: its last operation was before, its last comparison at least found it so. Only who
     // wrote the objects since then does.
-    let drifted = || drift::since(&unsynced, target?, failed_at(object)?);
+    let drifted = || drift::since(unsynced, target?, failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
     let (severity, since, says) = if is_manual {

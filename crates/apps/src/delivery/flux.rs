@@ -1,7 +1,9 @@
 //! Flux: `Kustomization` and `HelmRelease`, with their sources.
 
+mod releases;
+
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,96 +22,19 @@ use crate::names;
 use crate::objects::{Lookup, Objects, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
+use releases::ReleaseName;
+pub(crate) use releases::Releases;
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
+/// The kinds of what Flux takes what it applies from: nothing else that somebody names as a source is looked at.
+const SOURCES: [&str; 6] =
+    ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
+
 /// How much of a history is read; Flux itself keeps about five entries.
 const LONGEST_HISTORY: usize = 20;
-
-/// The name of a release in Helm's storage, as far as a HelmRelease tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum ReleaseName {
-    Exact(String),
-    /// helm-controller cuts what Helm would refuse: the first characters stay, a dash and 12 hex digits follow.
-    Shortened(String),
-}
-
-impl ReleaseName {
-    const LONGEST: usize = 53;
-    const KEPT: usize = 40;
-
-    fn of(release: &Object<'_>) -> ReleaseName {
-        if let Some(name) = text(release.root(), &["spec", "releaseName"]) {
-            return ReleaseName::Exact(name);
-        }
-        let name = match text(release.root(), &["spec", "targetNamespace"]) {
-            Some(namespace) => format!("{namespace}-{}", release.name()),
-            None => release.name().into_owned(),
-        };
-        match name.get(..Self::KEPT) {
-            Some(kept) if name.len() > Self::LONGEST => ReleaseName::Shortened(format!("{kept}-")),
-            _ => ReleaseName::Exact(name),
-        }
-    }
-
-    /// What Helm writes on the objects of the release.
-    fn mark(&self, namespace: &str) -> Mark {
-        match self {
-            ReleaseName::Exact(name) => Mark::of_release(namespace, name),
-            ReleaseName::Shortened(kept) => Mark::of_cut_release(namespace, kept),
-        }
-    }
-
-    fn is(&self, name: &str) -> bool {
-        match self {
-            ReleaseName::Exact(own) => own == name,
-            ReleaseName::Shortened(kept) => {
-                let hex = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-                name.len() == Self::LONGEST && name.strip_prefix(kept.as_str()).is_some_and(hex)
-            }
-        }
-    }
-}
-
-/// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
-#[derive(Debug, Default)]
-pub(crate) struct Releases(HashMap<(usize, String), HashMap<ReleaseName, Declared>>);
-
-/// The HelmReleases that declare a release of one name.
-#[derive(Debug, Default)]
-struct Declared {
-    is_beside: bool,
-    /// What is needed of those in other namespaces.
-    elsewhere: Vec<helm::Needed>,
-}
-
-impl Releases {
-    /// Takes in a release that is stored in a namespace of a cluster, with what is needed where the HelmRelease is in
-    /// another one.
-    fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<helm::Needed>) {
-        let declared = self.0.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
-        match needed {
-            Some(needed) => declared.elsewhere.push(needed),
-            None => declared.is_beside = true,
-        }
-    }
-
-    /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
-    /// is met if that is true, and nothing is needed where there is none.
-    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<helm::Needed>> {
-        let names = self.0.get(&(cluster, namespace.to_owned()))?;
-        let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
-        let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
-        let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();
-        if claims.iter().any(|declared| declared.is_beside) {
-            return Some(Vec::new());
-        }
-        let elsewhere = || claims.iter().flat_map(|declared| &declared.elsewhere).cloned().collect();
-        (!claims.is_empty()).then(elsewhere)
-    }
-}
 
 /// Reads the Kustomizations and HelmReleases of one cluster.
 pub(crate) fn declare(
@@ -144,7 +69,13 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
-/// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first.
+/// Whether an object is a source of Flux: whoever writes a Kustomization or HelmRelease can name any object as one.
+pub(crate) fn is_source(key: &ObjectKey) -> bool {
+    key.group == SOURCE && SOURCES.contains(&&*key.kind)
+}
+
+/// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first, as it names them: see
+/// [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
     let named = |path: &[&str]| reader.object().at(path).map(|reference| reader.reference(reference));
@@ -177,7 +108,8 @@ pub(crate) fn problems(
     sync: &Sync,
     now: Timestamp,
 ) -> Vec<Problem> {
-    let keys = sources(objects, declaring);
+    let mut keys = sources(objects, declaring);
+    keys.retain(is_source);
     let mut found: Vec<Problem> =
         keys.iter().filter_map(|key| flux_source::problem(objects, key, now)).collect();
     let fetched = keys.last().and_then(|key| objects.get(key).found());
@@ -322,7 +254,7 @@ impl<'a> Reader<'_, 'a> {
             return Declaration { objects, ..declaration };
         }
         let Some(key) = self.stored(fleet.storage(cluster), &namespace) else { return declaration };
-        match found.release(fleet, cluster, &key, Some(&delivered)) {
+        match found.release_for(own, fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
                 found.report_release(cluster, &key, &release.written.malformed);
                 let mut objects = release.objects.clone();
@@ -400,22 +332,18 @@ impl<'a> Reader<'_, 'a> {
         if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
             return None;
         }
-        let mut objects = Vec::new();
         let mut bad = super::Malformed::of(self.home, self.observed.key);
-        for entry in super::entries(entries, self.home, self.observed.key, found) {
+        let entries = super::entries(entries, self.home, self.observed.key, found);
+        let objects = super::gather(entries.filter_map(|entry| {
             let id = text(entry, &["id"]).unwrap_or_default();
             let key = inventory::parse(&id).map_err(|error| error.to_string());
             let named = key.and_then(|key| match names::check(&key) {
                 Ok(()) => Ok(key),
                 Err(error) => Err(format!("an inventory entry names no object: {error}")),
             });
-            match named {
-                Ok(key) => objects.push(key),
-                Err(what) => bad.add(what, found),
-            }
-        }
+            named.map_err(|what| bad.add(what, found)).ok()
+        }));
         bad.finish(found);
-        dedup(&mut objects);
         Some(objects)
     }
 
@@ -587,6 +515,9 @@ impl<'a> Reader<'_, 'a> {
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
         let Some(key) = source else { return Artifact::Unknown("no source is named".to_owned()) };
+        if !is_source(key) {
+            return Artifact::Unknown(format!("{} {} is no source of Flux", key.group_kind(), key.path()));
+        }
         match self.objects.get(key) {
             Lookup::Found(source) => match text(source.object.root(), &["status", "artifact", "revision"]) {
                 Some(revision) => Artifact::Revision(revision),
@@ -594,7 +525,7 @@ impl<'a> Reader<'_, 'a> {
             },
             Lookup::Absent => Artifact::Unknown(format!("{} {} not found", key.kind, key.path())),
             Lookup::Unobserved(why) => {
-                found.lacking.insert((self.home, key.clone()));
+                found.lacking.insert_for(&self.observed.key.namespace, (self.home, key.clone()));
                 Artifact::Unknown(format!("{} {}: {why}", key.kind, key.path()))
             }
         }
@@ -739,7 +670,9 @@ fn describe(objects: &dyn Objects, key: &ObjectKey) -> Source {
         path: None,
         reference: None,
     };
-    if let Lookup::Found(found) = objects.get(key) {
+    if let Lookup::Found(found) = objects.get(key)
+        && is_source(key)
+    {
         let root = found.object.root();
         source.url = text(root, &["spec", "url"]).or_else(|| {
             let (endpoint, bucket) =

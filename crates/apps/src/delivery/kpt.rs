@@ -7,7 +7,7 @@ use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::{
-    Condition, Declaration, Declarations, Destination, config_sync, declared_objects, dedup, entries,
+    Condition, Declaration, Declarations, Destination, config_sync, declared_objects, entries, gather,
     is_blank, text,
 };
 use crate::agreement::{Claimant, Mark};
@@ -79,13 +79,11 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, found);
-    let mut objects = declared_objects(resources.enumerate(), home, group.key, found);
+    let objects = declared_objects(resources.enumerate(), home, group.key, found);
     let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
     let subgroups = entries(list("subgroups"), home, group.key, found).filter_map(subgroup);
     let subgroups = subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name));
-    objects.extend(subgroups.filter(|key| names::check(key).is_ok()));
-    dedup(&mut objects);
-    objects
+    gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
 }
 
 /// What was done with each object: the actuation is whether it was applied, the reconciling whether it came true.

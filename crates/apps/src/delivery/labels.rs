@@ -160,6 +160,9 @@ pub(crate) fn declare(
     groups.into_iter().map(app).collect()
 }
 
+/// The words for an app that claims objects and is not among those that were found.
+pub(crate) const NOT_SHOWN: &str = "is not shown";
+
 /// What the objects of a row say of whose they are.
 fn says(marked: &BTreeMap<Named, usize>) -> String {
     let says = |(named, number): (&Named, &usize)| {
@@ -169,7 +172,7 @@ fn says(marked: &BTreeMap<Named, usize>) -> String {
             number => format!("{number} objects are marked"),
         };
         let why = match (is_shown, number) {
-            (false, _) => "is not shown",
+            (false, _) => NOT_SHOWN,
             (true, 1) => "does not list it",
             (true, _) => "does not list them",
         };

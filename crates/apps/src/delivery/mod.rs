@@ -1,6 +1,7 @@
 //! What declares apps: a file for each tool, which reads that tool's objects and nothing else.
 
 pub(crate) mod argo;
+mod bounds;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
@@ -10,6 +11,7 @@ mod flux_source;
 pub(crate) mod helm;
 pub(crate) mod kpt;
 pub(crate) mod labels;
+mod lacking;
 pub(crate) mod late;
 mod manifest;
 pub(crate) mod porch;
@@ -30,7 +32,9 @@ use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use argo::{argo_delivers, argo_names};
+use bounds::{bound_claims, gather};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
+pub(crate) use lacking::Lacking;
 use release::{ReadReleases, Release, ReleaseError};
 
 /// Where the objects of an app are.
@@ -139,13 +143,13 @@ pub(crate) struct Declarations {
     /// What is wrong with declarations, each with the cluster that holds it.
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
-    pub(crate) lacking: BTreeSet<(usize, ObjectKey)>,
+    pub(crate) lacking: Lacking,
     /// Objects that are said to control what labels name and that were not looked at, each with the cluster that holds it.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
     /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
     pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
-    pub(crate) addresses: BTreeSet<(usize, ObjectKey)>,
+    pub(crate) addresses: Lacking,
     /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
     pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
     /// The clusters that Argo CDs know by a name, by the cluster and the namespace of the Argo CD.
@@ -169,6 +173,7 @@ impl Declarations {
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }
+        bound_claims(&mut found);
         for cluster in 0..fleet.members.len() {
             helm::declare(fleet, cluster, &releases, &mut found);
         }
@@ -193,10 +198,22 @@ impl Declarations {
         key: &ObjectKey,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
+        self.release_for(&key.namespace, fleet, cluster, key, delivered)
+    }
+
+    /// Reads a release that an app of the namespace `asker` has, wherever it is stored.
+    fn release_for(
+        &mut self,
+        asker: &str,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        key: &ObjectKey,
+        delivered: Option<&str>,
+    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
         let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
         let error = release.as_ref().err().map(|error| &**error);
         if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
-            self.lacking.insert((cluster, key.clone()));
+            self.lacking.insert_for(asker, (cluster, key.clone()));
         }
         release
     }
@@ -375,9 +392,8 @@ fn declared_objects<'v>(
     declaring: &ObjectKey,
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
-    let mut objects = Vec::new();
     let mut bad = Malformed::of(home, declaring);
-    for (number, entry) in entries {
+    let objects = gather(entries.filter_map(|(number, entry)| {
         let field = |name| text(entry, &[name]);
         let named = match (field("kind"), field("name")) {
             (Some(kind), Some(name)) => {
@@ -388,13 +404,9 @@ fn declared_objects<'v>(
             }
             _ => Err("has no kind or name".to_owned()),
         };
-        match named {
-            Ok(key) => objects.push(key),
-            Err(why) => bad.add(format!("entry {number} of its objects {why}"), found),
-        }
-    }
+        named.map_err(|why| bad.add(format!("entry {number} of its objects {why}"), found)).ok()
+    }));
     bad.finish(found);
-    dedup(&mut objects);
     objects
 }
 

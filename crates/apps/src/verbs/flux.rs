@@ -86,6 +86,10 @@ fn source(
             format!("leave --with-source out, or look at it: taffrail explain {}", quoted(&app.app.name));
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };
+    if !delivery::flux::is_source(key) {
+        let group = if key.group.is_empty() { "the core group" } else { &*key.group };
+        return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
+    }
     let observed = match home.get(key) {
         Lookup::Found(observed) if observed.body == Body::Whole => observed,
         Lookup::Found(_) => return Err(fault("cannot be read".to_owned())),

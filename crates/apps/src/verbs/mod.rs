@@ -86,6 +86,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns the sources of other namespaces than that of `app` that are patched: apps of others may come from them too.
+    pub fn sources_elsewhere<'p>(&'p self, app: &'p AppRef) -> impl Iterator<Item = &'p ObjectKey> {
+        self.steps.iter().map(|step| &step.object).filter(|key| key.namespace != app.namespace)
+    }
+
     fn of(steps: Vec<Step>) -> Plan {
         Plan { steps, warnings: Vec::new(), nothing: None }
     }
@@ -326,7 +331,8 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
             let ObjectKey { namespace, name, .. } = observed.key;
             let key = AppKey::of(delivery, namespace, name, Some(&observed.object));
             if names.is_empty() || names.iter().any(|query| query.means(&key, delivery, namespace, name)) {
-                found.extend(delivery::flux::sources(objects, &observed));
+                let sources = delivery::flux::sources(objects, &observed);
+                found.extend(sources.into_iter().filter(delivery::flux::is_source));
             }
         }
     }

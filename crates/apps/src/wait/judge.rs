@@ -11,13 +11,15 @@ use super::expression::{Answer, Question};
 use super::jsonpath::{Field, JsonPath};
 use super::{Judgement, Selection, Subject, Target, Until, Verdict};
 use crate::apps::{App, AppList, Resource, declared};
+use crate::delivery::labels::NOT_SHOWN;
 use crate::filter::LabelSelector;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
-use crate::identity::ObjectKey;
+use crate::identity::{Delivery, ObjectKey};
 use crate::inventory;
-use crate::objects::{Body, Lookup, Objects, Observed, Scope};
-use crate::reads::Target as ReadTarget;
+use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::problem::{Axis, Problem, RULES_UNREAD};
+use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 
@@ -396,7 +398,12 @@ fn named(word: &str, name: Option<&str>) -> String {
 /// What keeps the objects of an app from being well, if anything does.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
-        Status::Current => return None,
+        // Nobody vouches for a green that is given without the rules that may take it away.
+        Status::Current => {
+            let is_unread = |it: &&Problem| it.axis == Axis::Health && it.state == RULES_UNREAD;
+            let problem = app.problems.iter().find(is_unread)?;
+            Opinion::unobserved(&*problem.message).because(RULES_UNREAD)
+        }
         Status::Failed => Opinion::hopeless(&*app.message),
         Status::Unknown if app.speaker.as_ref().is_none_or(|speaker| speaker.rule.is_empty()) => {
             Opinion::unobserved(&*app.message)
@@ -474,11 +481,28 @@ pub(super) fn apps(
                     None => Opinion::met("it is not there").because(NOT_FOUND),
                 };
                 judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
+            } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
+                && let Some(error) = hidden(bench.snapshot, query)
+            {
+                // Who may not see what declares apps cannot say that it does not exist yet.
+                let why = format!("{} in what could be read: {}", trouble.why, error.message);
+                judgements.push(bench.said(subject(), None, Opinion::unobserved(why).because(&error.reason)));
             }
         }
         for app in here {
             let home = benches.iter().find(|bench| bench.snapshot.name() == app.app.home).unwrap_or(bench);
-            judgements.push(bench.app(app, home));
+            let judgement = bench.app(app, home);
+            // The objects of a label are part of an app that is not seen.
+            let is_part = app.app.delivery == Delivery::Label && app.said.contains(NOT_SHOWN);
+            let is_vouched = judgement.verdict != Verdict::Met || *until == Until::Exists || !is_part;
+            judgements.push(match hidden(bench.snapshot, query).filter(|_| !is_vouched) {
+                Some(error) => {
+                    let why = format!("{}, and may not be seen: {}", app.said, error.message);
+                    let opinion = Opinion::unobserved(why).because(&error.reason);
+                    bench.said(Subject::App(app.app.clone()), None, opinion)
+                }
+                None => judgement,
+            });
         }
     }
     // Where it is nowhere, it may come anywhere.
@@ -488,6 +512,14 @@ pub(super) fn apps(
         judgements.push(first.said(Subject::Named(format!("app/{query}")), Some(Status::NotFound), opinion));
     }
     judgements
+}
+
+/// The failure to list what may declare the app that a query means, if there is one.
+fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
+    snapshot.errors().iter().find(|error| match &error.scope {
+        Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),
+        _ => false,
+    })
 }
 
 /// How a field stands to the value that is wanted.

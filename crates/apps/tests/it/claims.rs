@@ -205,3 +205,27 @@ fn the_overlaps_of_one_namespace_push_out_none_of_others() {
     );
     assert!(told.iter().any(|message| message.starts_with("101 more objects")), "{told:?}");
 }
+
+#[test]
+fn an_app_that_names_too_many_objects_is_unknown_and_says_so() {
+    let of = |number: usize| {
+        let entries: Vec<_> = (0..number)
+            .map(|at| serde_json::json!({"id": format!("shop_c{at}__ConfigMap"), "v": "v1"}))
+            .collect();
+        let own = serde_json::json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "team-a", "name": "grab", "generation": 1},
+            "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}], "inventory": {"entries": entries},
+            },
+        });
+        let list = super::dump::apps_of(&super::dump::holding("prod", &[own]));
+        let errors: Vec<String> = list.errors.iter().map(|error| error.error.message.clone()).collect();
+        (list.apps[0].resources.len(), list.apps[0].health, errors)
+    };
+    let missing = taffrail_status::Status::NotFound;
+    assert_eq!(of(5_000), (5_000, missing, Vec::new()));
+    let why = "Kustomization team-a/grab names more than 5000 objects: only the first 5000 are looked at";
+    assert_eq!(of(13_000), (5_000, missing, vec![why.to_owned()]));
+}

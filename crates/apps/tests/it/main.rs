@@ -26,6 +26,7 @@ mod problem;
 mod reads;
 mod resource_groups;
 mod server;
+mod shares;
 mod snapshot;
 mod stuck;
 mod teachers;

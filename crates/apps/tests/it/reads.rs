@@ -88,7 +88,7 @@ fn without_label_groups_only_what_is_declared_is_read() {
     }
 }
 
-fn values_of_secrets(log: &Log) -> Vec<String> {
+pub(super) fn values_of_secrets(log: &Log) -> Vec<String> {
     let values = log.all().filter(|read| read.kind == "Secret" && read.body == Body::Whole);
     values.map(Read::path).collect()
 }
@@ -115,7 +115,7 @@ fn of_secrets_only_the_newest_releases_are_read() {
 }
 
 /// Flux: kustomize-controller `186fb3b`, `api/v1/kustomization_types.go`; the version before v1 has the same fields.
-fn kustomization(version: &str, ids: &[&str]) -> Value {
+pub(super) fn kustomization(version: &str, ids: &[&str]) -> Value {
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     json!({
         "apiVersion": format!("kustomize.toolkit.fluxcd.io/{version}"), "kind": "Kustomization",
@@ -128,7 +128,7 @@ fn kustomization(version: &str, ids: &[&str]) -> Value {
     })
 }
 
-fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+pub(super) fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
     let mut metadata = json!({"name": name});
     if !namespace.is_empty() {
         metadata["namespace"] = json!(namespace);

@@ -397,3 +397,39 @@ fn an_app_has_arrived_when_it_is_ready_and_nobody_syncs_it() {
     assert_eq!(of(ready("False", "BuildFailed")), Progress::Failed("so".to_owned()));
     assert!(matches!(of(ready("Unknown", "Progressing")), Progress::Waiting(_)));
 }
+
+/// Who writes a Kustomization names as its source what he wants.
+#[test]
+fn what_is_no_source_of_flux_is_not_written_to() {
+    let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
+    let groups =
+        [("apps/v1", "Deployment"), ("/v1", "Secret"), ("source.toolkit.fluxcd.io/v1", "Deployment")];
+    for (version, kind) in groups {
+        let mut own = kustomization(json!({}));
+        own["spec"]["sourceRef"] =
+            json!({"apiVersion": version, "kind": kind, "name": "api", "namespace": "team-b"});
+        let other =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": "team-b", "name": "api"}});
+        let cluster = holding("prod", &[own.clone()]);
+        assert_eq!(sources(&cluster, &["shop".parse().unwrap()]), []);
+        let refused = planned(&[own, other], "shop", with_source).unwrap_err();
+        assert!(refused.message.contains("no source of Flux: nothing is written to it"), "{refused}");
+    }
+}
+
+#[test]
+fn sources_of_other_namespaces_are_told_apart() {
+    let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
+    let elsewhere = |own: Value, source: Value| {
+        let cluster = holding("prod", &[own, source]);
+        let list = apps_of(&cluster);
+        let app = named(&list, "shop");
+        let plan = plan(app, with_source, &cluster, &list, NOW).unwrap();
+        plan.sources_elsewhere(&app.app).map(|key| key.path().to_string()).collect::<Vec<_>>()
+    };
+    assert!(elsewhere(kustomization(json!({})), repository(json!({}))).is_empty());
+    let mut own = kustomization(json!({}));
+    own["metadata"]["namespace"] = json!("team-a");
+    own["spec"]["sourceRef"]["namespace"] = json!("flux-system");
+    assert_eq!(elsewhere(own, repository(json!({}))), ["flux-system/fleet"]);
+}

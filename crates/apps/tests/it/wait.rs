@@ -182,3 +182,75 @@ fn what_cannot_be_waited_for_is_refused() {
     );
     assert_eq!(said(&wait)[0].subject, Subject::Named("deplyo/web".to_owned()));
 }
+
+/// What is judged of an app by who may not read all, and how the wait ends when time is up.
+fn as_reader(
+    objects: Vec<serde_json::Value>,
+    forbidden: &[&'static str],
+    app: &str,
+) -> (String, String, Option<End>) {
+    let mut server = super::server::Server::new(objects);
+    server.forbidden.extend(forbidden);
+    let query: taffrail_apps::AppQuery = app.parse().unwrap();
+    let asked = taffrail_apps::Asked {
+        namespace: Some("team-b".to_owned()),
+        by_name: true,
+        only: vec![query.clone()],
+        ..taffrail_apps::Asked::default()
+    };
+    let (snapshot, _) = server.read("prod", &asked);
+    let options = Options { deadline: Duration::from_secs(3), ..options(0, false) };
+    let mut wait =
+        Wait::new("current".parse().unwrap(), options, vec![query], taffrail_apps::AppLabels::default());
+    let end = look(&mut wait, &snapshot, &[], 0);
+    let end = end.or_else(|| look(&mut wait, &snapshot, &[], 3));
+    let judgement = &said(&wait)[0];
+    (format!("{:?}", judgement.verdict), judgement.message.clone(), end)
+}
+
+/// The Application of a namespace that an Argo CD in another one serves.
+fn gear() -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "team-b", "name": "gear"},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        "status": {"controllerNamespace": "argocd", "sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
+    })
+}
+
+#[test]
+fn who_may_not_list_what_declares_apps_does_not_learn_that_there_is_none() {
+    let missing = Some(End::Deadline { observed: true });
+    let unknown = Some(End::Deadline { observed: false });
+    assert_eq!(as_reader(Vec::new(), &[], "gear").2, missing);
+    let (verdict, message, end) = as_reader(vec![gear()], &["argoproj.io/Application"], "gear");
+    assert_eq!((&*verdict, end), ("Unobserved", unknown), "{message}");
+    assert!(message.contains("applications is forbidden"), "{message}");
+    // Whoever names the delivery wants to hear of that alone.
+    assert_eq!(as_reader(vec![gear()], &["argoproj.io/Application"], "ks/gear").2, missing);
+    assert_eq!(as_reader(vec![gear()], &["argoproj.io/Application"], "argo/gear").2, unknown);
+}
+
+#[test]
+fn an_app_is_not_ready_by_the_word_of_who_may_not_read_its_rules() {
+    assert_eq!(as_reader(vec![gear()], &[], "gear").0, "Met");
+    let (verdict, message, end) = as_reader(vec![gear()], &["get /ConfigMap"], "gear");
+    assert_eq!((&*verdict, end), ("Unobserved", Some(End::Deadline { observed: false })), "{message}");
+    assert!(message.contains("ConfigMap argocd/argocd-cm"), "{message}");
+}
+
+#[test]
+fn a_part_of_a_release_that_may_not_be_seen_is_not_ready_for_it() {
+    let part = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "namespace": "team-b", "name": "shop",
+            "labels": {"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "team-b"},
+        },
+    });
+    assert_eq!(as_reader(vec![part.clone()], &[], "shop").0, "Met");
+    let (verdict, message, _) = as_reader(vec![part], &["/Secret"], "shop");
+    assert_eq!(verdict, "Unobserved", "{message}");
+    assert!(message.contains("secrets is forbidden"), "{message}");
+}

@@ -38,7 +38,12 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let mut asked = Asked {
         owners: !names.is_empty(),
         changes: of_interest(&names),
-        ..asked(None, &arguments.declared, &arguments.grouping)
+        // What is named may be anywhere; what is not, is looked for where that was asked.
+        ..asked(
+            arguments.namespace.as_ref().filter(|_| names.is_empty()),
+            &arguments.declared,
+            &arguments.grouping,
+        )
     };
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = source.read(&arguments.view, &asked, &more)?;
@@ -84,7 +89,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     written(match arguments.output {
         ExplainOutput::Table => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
-            people(&explanations, fleet, &lost, missing.is_empty())
+            let is_hidden = list.errors.iter().any(named::hides_apps);
+            people(&explanations, fleet, &lost, is_hidden, missing.is_empty())
         }
         form => {
             document(form, explanations.into_iter().map(|(_, it)| it).collect(), errors, &names, arguments)
@@ -392,6 +398,7 @@ fn people(
     explanations: &[(&Subject<'_>, Explanation)],
     fleet: &Fleet,
     lost: &[&str],
+    is_hidden: bool,
     is_all: bool,
 ) -> io::Result<()> {
     if explanations.is_empty() {
@@ -404,6 +411,9 @@ fn people(
             }
             // Where there are no apps, none was found to be well.
             answer::tell(match is_empty {
+                true if is_hidden => {
+                    phrase!("No apps found in what could be read: what is in the rest is not known.\n")
+                }
                 true => phrase!("No apps found: there is nothing that could be ready.\n"),
                 false => phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"),
             });

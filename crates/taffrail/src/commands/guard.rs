@@ -31,11 +31,39 @@ pub(crate) fn confirm(
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
-    let hint = "say --yes if all of them are meant, or look first with --dry-run=client";
+    ask(&question, "say --yes if all of them are meant, or look first with --dry-run=client")
+}
+
+/// Asks before an object is written to that an app names in another namespace than its own: others may live on it.
+///
+/// # Errors
+/// When the answer is no, or when there is no terminal to ask at.
+pub(crate) fn confirm_elsewhere(
+    what: &str,
+    names: &[String],
+    yes: bool,
+    dry_run: DryRun,
+) -> Result<(), Complaint> {
+    if names.is_empty() || yes || dry_run != DryRun::None {
+        return Ok(());
+    }
+    let mut told = names.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > TOLD {
+        told.push_str(&format!(" and {} more", names.len() - TOLD));
+    }
+    let question =
+        format!("this would {what} sources in other namespaces than the apps that name them: {told}");
+    ask(
+        &question,
+        "say --yes if they are meant, leave --with-source out, or look first with --dry-run=client",
+    )
+}
+
+fn ask(question: &str, hint: &str) -> Result<(), Complaint> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Complaint::usage(question).hint(hint));
     }
-    answer::tell(phrase!("{}\nGo on? [y/N] ", printable(&question)));
+    answer::tell(phrase!("{}\nGo on? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();
     // Who cannot be heard has not agreed.

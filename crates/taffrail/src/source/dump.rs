@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{
-    Answer, Asked, Body, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads, wanted_elsewhere,
+    Answer, Asked, Body, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
+    wanted_elsewhere,
 };
 use taffrail_status::json::{OwnedDocument, Parser};
 use taffrail_status::{Object, Rules};
@@ -48,7 +49,7 @@ struct Recording {
 pub(super) fn read(
     paths: &[PathBuf],
     fixed: Option<Timestamp>,
-    asked: &Asked,
+    asked: &dyn Fn(&Snapshot) -> Asked,
     rules: &dyn Rules,
 ) -> Result<Dumps, Complaint> {
     let (sources, mut complaints) = input::sources(paths, false);
@@ -75,19 +76,22 @@ pub(super) fn read(
     }
     for File { snapshot, recording } in &mut files {
         let Some(recording) = recording else { continue };
+        let asked = asked(snapshot);
         let namespace = asked.namespace.clone().or_else(|| recording.opening.namespace.clone());
-        let asked = Asked { namespace, follow: asked.declarations && is_fleet, ..asked.clone() };
+        let asked = Asked { namespace, follow: asked.declarations && is_fleet, ..asked };
         recording.answer(snapshot, &asked, rules);
     }
-    if is_fleet && asked.declarations && files.iter().any(|file| file.recording.is_some()) {
+    let follows = |file: &File| file.recording.is_some() && asked(&file.snapshot).declarations;
+    if is_fleet && files.iter().any(follows) {
         let clusters: Vec<_> = files.iter().map(|file| &file.snapshot as &dyn Objects).collect();
         let mut wanted: BTreeMap<_, _> = wanted_elsewhere(&clusters);
         for File { snapshot, recording } in &mut files {
             let (Some(recording), Some(objects)) = (recording, wanted.remove(snapshot.name())) else {
                 continue;
             };
+            let asked = asked(snapshot);
             let namespace = asked.namespace.clone().or_else(|| recording.opening.namespace.clone());
-            let asked = Asked { namespace, follow: true, objects, ..asked.clone() };
+            let asked = Asked { namespace, follow: true, objects, ..asked };
             recording.answer(snapshot, &asked, rules);
         }
     }
@@ -276,8 +280,10 @@ impl Recording {
             let message = "the dump is cut, or not all of it could be read".to_owned();
             return Answer::Failed { reason: "Unreadable".to_owned(), message };
         };
-        let not_held =
-            |message: &str| Answer::Failed { reason: "NotInDump".to_owned(), message: message.to_owned() };
+        let not_held = |why: &str| {
+            let message = format!("{}: {why}", purpose(read));
+            Answer::Failed { reason: NOT_IN_DUMP.to_owned(), message }
+        };
         if let Target::Object(name) = &read.target {
             let namespace = read.namespace.as_deref().unwrap_or_default();
             let unread = closing.unread.iter().find(|unread| {
@@ -305,6 +311,18 @@ impl Recording {
             Some((State::Failed, scope)) => failed(false, &scope.reason, &scope.message),
         }
     }
+}
+
+/// What a read does, in the words in which a live cluster's failure tells it.
+fn purpose(read: &Read) -> String {
+    let dot = if read.group.is_empty() { "" } else { "." };
+    let (verb, name) = match &read.target {
+        Target::List { .. } => ("list", String::new()),
+        Target::Object(name) => ("get", format!("/{name}")),
+    };
+    let place =
+        read.namespace.iter().map(|namespace| format!(" in namespace {namespace}")).collect::<String>();
+    format!("{verb} {}{dot}{}{name}{place}", read.plural, read.group)
 }
 
 fn failed(is_forbidden: bool, reason: &str, message: &str) -> Answer {

@@ -15,8 +15,8 @@ use taffrail_apps::{
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
 };
-use taffrail_status::Rules;
 use taffrail_status::json::OwnedDocument;
+use taffrail_status::{Object, Rules};
 
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
@@ -362,15 +362,21 @@ pub(super) fn fleet(
     lives
 }
 
-/// Reads what the plan says is still to be read.
+/// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
+/// answers, each round has some time of its own.
 pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+    let mut has_answered = true;
     // Without discovery there is no plan.
     while snapshot.kinds().is_some() {
         let reads = next_reads(snapshot, asked, rules);
         if reads.is_empty() {
             return;
         }
-        let answers = read_all(cluster, &reads).await;
+        let answers = match has_answered {
+            true => read_all(&cluster.with_more_time(), &reads).await,
+            false => read_all(cluster, &reads).await,
+        };
+        has_answered = answers.iter().any(|answer| !matches!(answer, Err(error) if is_lost(error)));
         for (read, answer) in reads.iter().zip(answers) {
             take(snapshot, read, answer);
         }
@@ -436,9 +442,14 @@ pub(super) async fn read(
         snapshot.set_version(version);
     }
     let mut answered = false;
+    let mut too_much = Vec::new();
     for (read, answer) in reads.iter().zip(answers) {
         answered |= !matches!(&answer, Err(error) if is_lost(error));
+        too_much.extend(answer.as_ref().err().filter(|error| is_too_much(error)).map(|_| read));
         take(&mut snapshot, read, answer);
+    }
+    if answered && discovery.is_ok() {
+        by_namespace(&mut snapshot, cluster, &too_much).await;
     }
     match discovery {
         Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
@@ -457,6 +468,51 @@ pub(super) async fn read(
         snapshot.set_clock_ahead(ahead);
     }
     Ok(snapshot)
+}
+
+/// The most namespaces in which a list is made that cannot be had as a whole.
+const MOST_NAMESPACES: usize = 300;
+
+/// Lists in each namespace what could not be listed in all: what is too much in one is not to hide what is in others.
+async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read]) {
+    let is_whole = |read: &&&Read| {
+        read.namespace.is_none() && read.target == Target::List { labels: None, fields: None }
+    };
+    let lists: Vec<&Read> = lists.iter().filter(is_whole).copied().collect();
+    if lists.is_empty() {
+        return;
+    }
+    let namespaces = Read {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        plural: "namespaces".to_owned(),
+        namespace: None,
+        target: Target::List { labels: None, fields: None },
+        body: Body::Metadata,
+    };
+    let Ok(Some((documents, _))) = read_one(&cluster.with_more_time(), &namespaces).await else { return };
+    let names = documents.iter().filter_map(|document| Object::new(document.root()).ok());
+    let names: Vec<String> = names.map(|object| object.name().into_owned()).collect();
+    if names.len() > MOST_NAMESPACES {
+        return;
+    }
+    let inside = |read: &Read| {
+        let read = read.clone();
+        names.iter().map(move |name| Read { namespace: Some(name.clone()), ..read.clone() })
+    };
+    let reads: Vec<Read> = lists.iter().flat_map(|read| inside(read)).collect();
+    let answers = read_all(&cluster.with_more_time(), &reads).await;
+    for (read, answer) in reads.iter().zip(answers) {
+        take(snapshot, read, answer);
+    }
+    // Each namespace of which it is still true says so itself.
+    lists.iter().for_each(|read| snapshot.retract(&read.scope()));
+}
+
+/// Whether an error may come of how much was asked for.
+fn is_too_much(error: &ReadError) -> bool {
+    matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
 }
 
 /// Whether an error says that the cluster as a whole cannot be read, not only this one thing.

@@ -184,8 +184,25 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
     dumps_for(arguments, &Asked::default(), &judging)
 }
 
+/// Reads the dumps that the arguments name, of each what `asked` says when it sees what there is: what could not be read when
+/// it was written is told where that is wanted.
+pub(crate) fn dumps_of(
+    arguments: &SourceArguments,
+    asked: &dyn Fn(&Snapshot) -> Asked,
+) -> Result<Fleet, Complaint> {
+    dumps_by(arguments, asked, &Ruling::default().judging(Budgets::default(), arguments.timeout))
+}
+
 /// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
 fn dumps_for(arguments: &SourceArguments, asked: &Asked, judging: &Judging) -> Result<Fleet, Complaint> {
+    dumps_by(arguments, &|_| asked.clone(), judging)
+}
+
+fn dumps_by(
+    arguments: &SourceArguments,
+    asked: &dyn Fn(&Snapshot) -> Asked,
+    judging: &Judging,
+) -> Result<Fleet, Complaint> {
     let started = Instant::now();
     let dump::Dumps { snapshots, complaints, now } =
         dump::read(&arguments.from, arguments.now, asked, judging)?;

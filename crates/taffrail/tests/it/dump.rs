@@ -580,3 +580,73 @@ fn no_honest_dump_is_taken_for_a_cut_one() {
 }
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example");
+
+/// The kubeconfig of a user who may read one namespace and nothing else.
+fn of_reader(served: &Served, namespace: &str) -> String {
+    let cluster = &served.clusters[0];
+    let nell = cluster.add_user("nell", &[]);
+    let group = "rbac.authorization.k8s.io";
+    let named = json!({"namespace": namespace, "name": "look"});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": named,
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": named,
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "nell"}]});
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "helmreleases.helm.toolkit.fluxcd.io"},
+        "spec": {"group": "helm.toolkit.fluxcd.io", "scope": "Namespaced",
+            "names": {"kind": "HelmRelease", "listKind": "HelmReleaseList", "plural": "helmreleases", "singular": "helmrelease"},
+            "versions": [{"name": "v2", "served": true, "storage": true, "schema": {"openAPIV3Schema": anything}}]}});
+    for object in [role, binding, definition] {
+        cluster.apply(object).unwrap();
+    }
+    let path = served.path("nell");
+    std::fs::write(&path, cluster.kubeconfig_for(&nell)).unwrap();
+    path
+}
+
+#[test]
+fn who_may_read_one_namespace_has_the_same_answers_of_a_dump() {
+    let served = served(&["one"]);
+    let kubeconfig = of_reader(&served, "shop");
+    let path = served.path("one.jsonl");
+    let live = |arguments: &[&str]| taffrail(&[arguments, &["--kubeconfig", &kubeconfig]].concat(), "");
+    let back = |arguments: &[&str]| taffrail(&[arguments, &["--from", &path]].concat(), "");
+    let written = live(&["dump", "-n", "shop", "-o", &path, "--timeout", "60s"]);
+    assert!(!written.stderr.contains("namespaces in namespace"), "{}", written.stderr);
+
+    let status = ["status", "deploy/web", "-n", "shop"];
+    assert_eq!((live(&status).code, &*back(&status).stderr), (0, ""));
+    assert_eq!(live(&status).stdout, back(&status).stdout);
+
+    let apps = ["get", "apps", "-n", "shop", "--timeout", "60s"];
+    let (seen, held) = (live(&apps), back(&["get", "apps", "-n", "shop"]));
+    assert_eq!((seen.code, held.code), (0, 0), "{}{}", seen.stderr, held.stderr);
+}
+
+#[test]
+fn what_a_dump_does_not_hold_is_named() {
+    let served = served(&["one"]);
+    let path = served.path("one.jsonl");
+    served.ask(&["dump", "-n", "flux-system", "-o", &path]);
+    let answer = taffrail(&["get", "apps", "--from", &path], "");
+    let lines: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("does not hold it")).collect();
+    assert!(lines.iter().all(|line| line.contains(": list ") || line.contains(": get ")), "{lines:?}");
+}
+
+#[test]
+fn explain_reads_where_it_was_asked_to_look() {
+    let served = served(&["one"]);
+    let kubeconfig = of_reader(&served, "shop");
+    let explain = |arguments: &[&str]| {
+        taffrail(&[&["explain", "--kubeconfig", &kubeconfig, "--timeout", "60s"], arguments].concat(), "")
+    };
+    let inside = explain(&["-n", "shop"]);
+    assert_eq!(inside.code, 0, "{}", inside.stderr);
+    assert!(!inside.stderr.contains("No apps found"), "{}", inside.stderr);
+    let all = explain(&[]);
+    assert_eq!(all.code, 3, "{}", all.stderr);
+    assert!(!all.stderr.contains("nothing that could be ready"), "{}", all.stderr);
+    assert!(all.stderr.contains("No apps found in what could be read"), "{}", all.stderr);
+}

@@ -550,3 +550,62 @@ fn a_dump_cannot_be_changed() {
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("no-such-app"), "{}", answer.stderr);
 }
+
+/// The lists of one kind may take longer than there is time, by what one tenant put there.
+#[test]
+fn a_slow_list_fails_for_its_kind_alone() {
+    let served = served(&["one"]);
+    let mut own = kustomization("shop");
+    own["status"]["inventory"] = json!({"entries": [{"id": "flux-system_web__ConfigMap", "v": "v1"}]});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "flux-system", "name": "web"}});
+    for object in [own, map] {
+        served.clusters[0].apply(object).unwrap();
+    }
+    served.clusters[0].fault(Fault::new(Trouble::Hang).verb("list").resource("applications.argoproj.io"));
+    let begun = Instant::now();
+    let arguments = ["get", "apps", "--kubeconfig", &served.kubeconfig, "--timeout", "4s", "-o", "json"];
+    let answer = taffrail(&arguments, "");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    let json = answer.json();
+    let shop = json["items"].as_array().unwrap().iter().find(|it| it["name"] == "shop").unwrap();
+    assert_eq!(shop["health"], "Current", "{json:#}");
+    assert!(json["items"].as_array().unwrap().iter().all(|it| it["name"] != "api"), "{json:#}");
+    let errors = json["errors"].as_array().unwrap();
+    assert!(errors.iter().all(|it| it.to_string().contains("applications")), "{errors:#?}");
+    assert!(!errors.is_empty() && begun.elapsed() < Duration::from_secs(30));
+}
+
+/// Who writes a Kustomization names the source that the reconciliation of its app sets going.
+#[test]
+fn a_source_of_another_namespace_is_written_to_only_if_that_is_meant() {
+    let served = served(&["one"]);
+    let cluster = &served.clusters[0];
+    let mut mine = kustomization("mine");
+    mine["metadata"]["namespace"] = json!("argocd");
+    mine["spec"]["sourceRef"]["namespace"] = json!("flux-system");
+    cluster.apply(mine).unwrap();
+    let answer = served.ask(&["reconcile", "argocd/mine", "--with-source", "--wait=false"]);
+    assert_eq!(answer.code, 2, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stderr.contains("GitRepository flux-system/fleet"), "{}", answer.stderr);
+    assert_eq!(requested(&fleet(cluster)), None);
+    let planned = served.ask(&["reconcile", "argocd/mine", "--with-source", "--dry-run=client"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+}
+
+/// What one tenant has too much of does not hide what others have.
+#[test]
+fn what_is_too_much_in_all_namespaces_is_listed_in_each() {
+    let served = served(&["one"]);
+    served.clusters[0].fault(Fault::new(Trouble::Hang).path("/apis/argoproj.io/v1alpha1/applications"));
+    let slow = "/apis/argoproj.io/v1alpha1/namespaces/flux-system/applications";
+    served.clusters[0].fault(Fault::new(Trouble::Hang).path(slow));
+    let arguments = ["get", "apps", "--kubeconfig", &served.kubeconfig, "--timeout", "6s", "-o", "json"];
+    let answer = taffrail(&arguments, "");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    let json = answer.json();
+    let names: Vec<&Value> = json["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["api", "shop"], "{json:#}");
+    let errors = json["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    assert_eq!(errors[0]["scope"], "argoproj.io/Application in flux-system", "{errors:#?}");
+}

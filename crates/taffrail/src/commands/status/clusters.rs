@@ -348,7 +348,17 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
     if asked.selector.is_some() {
         return Err(Complaint::usage("-l asks a server, and dumps have none"));
     }
-    let fleet = source::dumps(&arguments.source)?;
+    let of = |snapshot: &Snapshot| {
+        let meant = in_dump(snapshot, asked);
+        let (mut objects, selections) = asked.reads(&meant);
+        for meant in &meant {
+            if let Meant::All(resource, namespace) = meant {
+                objects.extend(keys(snapshot, resource, namespace.as_ref()));
+            }
+        }
+        taffrail_apps::Asked { objects, selections, ..plan(judge) }
+    };
+    let fleet = source::dumps_of(&arguments.source, &of)?;
     let judge = &Judge { now: Some(fleet.now), ..*judge };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
     let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));

@@ -186,6 +186,15 @@ impl<'a> Doing<'a> {
         homes.into_iter().cloned().collect()
     }
 
+    /// The sources that are written to in other namespaces than that of the app that names them.
+    pub(super) fn elsewhere(&self) -> Vec<String> {
+        let named = self.tasks.iter().flat_map(|task| {
+            let sources = task.plan.sources_elsewhere(&task.app);
+            sources.map(|key| format!("{} {} (of {})", key.kind, key.path(), task.app))
+        });
+        named.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// The apps that something is done with.
     pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
         list.apps.iter().filter(|app| self.tasks.iter().any(|task| task.app == app.app)).collect()

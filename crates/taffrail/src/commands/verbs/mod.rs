@@ -93,6 +93,7 @@ fn chosen<'a>(
     if !arguments.name.is_empty() {
         let what = format!("{} in", verb.as_str());
         guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
+        guard::confirm_elsewhere(verb.as_str(), &doing.elsewhere(), arguments.yes, arguments.dry_run)?;
         return Ok(doing);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
@@ -121,5 +122,6 @@ fn chosen<'a>(
         let what = format!("{} in", verb.as_str());
         guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
     }
+    guard::confirm_elsewhere(verb.as_str(), &doing.elsewhere(), arguments.yes, arguments.dry_run)?;
     Ok(doing)
 }

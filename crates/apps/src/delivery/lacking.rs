@@ -1,0 +1,57 @@
+//! What is still to be read one by one, with the namespaces that ask for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::identity::ObjectKey;
+
+/// How many objects are read one by one for the apps of a namespace before all else that other namespaces need.
+const MOST_AT_FIRST: usize = 200;
+
+/// Objects that were not read, each with the cluster that holds it and the namespaces of the apps that need it.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking(BTreeMap<(usize, ObjectKey), BTreeSet<String>>);
+
+impl Lacking {
+    /// Takes in an object that the apps of its own namespace need.
+    pub(crate) fn insert(&mut self, (cluster, key): (usize, ObjectKey)) {
+        let namespace = key.namespace.clone();
+        self.insert_for(&namespace, (cluster, key));
+    }
+
+    /// Takes in an object that an app of the namespace `asker` needs.
+    pub(crate) fn insert_for(&mut self, asker: &str, place: (usize, ObjectKey)) {
+        self.0.entry(place).or_default().insert(asker.to_owned());
+    }
+
+    /// Takes in objects that the apps of their own namespaces need.
+    pub(crate) fn extend(&mut self, places: impl IntoIterator<Item = (usize, ObjectKey)>) {
+        places.into_iter().for_each(|place| self.insert(place));
+    }
+
+    /// Takes in what another one holds.
+    pub(crate) fn add(&mut self, other: Lacking) {
+        for (place, askers) in other.0 {
+            self.0.entry(place).or_default().extend(askers);
+        }
+    }
+
+    /// Parts what `is_wanted` by who asks for it: that of namespaces which need few objects, and that of those which
+    /// need more than [`MOST_AT_FIRST`]. What both need is with the first.
+    pub(crate) fn parted(
+        &self,
+        is_wanted: impl Fn(&ObjectKey) -> bool,
+    ) -> (Vec<&ObjectKey>, Vec<&ObjectKey>) {
+        let wanted: Vec<_> = self.0.iter().filter(|((_, key), _)| is_wanted(key)).collect();
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+        for asker in wanted.iter().flat_map(|(_, askers)| *askers) {
+            *numbers.entry(asker).or_default() += 1;
+        }
+        let is_modest = |asker: &String| numbers.get(asker.as_str()).is_none_or(|it| *it <= MOST_AT_FIRST);
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        for ((_, key), askers) in wanted {
+            let part = if askers.iter().any(is_modest) { &mut first } else { &mut rest };
+            part.push(key);
+        }
+        (first, rest)
+    }
+}

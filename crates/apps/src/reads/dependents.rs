@@ -1,0 +1,72 @@
+//! What controllers made of the declared objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Dependents, Plan, Read, body_of, list};
+use crate::delivery::{Declaration, Declarations};
+use crate::identity::{GroupKind, ObjectKey};
+use crate::kinds::KindCatalog;
+use crate::snapshot::Listed;
+
+/// What controllers of Kubernetes make: these are read to see what became of the declared objects.
+const DEPENDENT: [(&str, &str); 5] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "Pod"),
+    ("apps", "ReplicaSet"),
+    ("batch", "Job"),
+    ("discovery.k8s.io", "EndpointSlice"),
+];
+
+/// In how many namespaces a kind is listed one by one before it is listed in all at once.
+const FEW_NAMESPACES: usize = 10;
+
+impl Plan<'_> {
+    /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
+    pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let mut namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        namespaces.extend(self.asked.dependents_in.iter().map(String::as_str));
+        let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
+        let scopes: Vec<Option<&str>> = match one_by_one {
+            true => namespaces.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
+        let mut reads = Vec::new();
+        for (group, kind) in DEPENDENT.into_iter().chain(events) {
+            let id = GroupKind::new(group, kind);
+            let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
+            let unread = scopes.iter().filter(|scope| self.snapshot.listed(&id, **scope) != Listed::Done);
+            let read =
+                |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body_of(group, kind));
+            reads.extend(unread.map(read));
+        }
+        reads
+    }
+}
+
+/// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
+pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
+    let named = |app: &&'a Declaration| match wanted {
+        Dependents::None => false,
+        Dependents::Of(query) => query.means(&app.key, app.delivery, &app.namespace, &app.name),
+        Dependents::All => true,
+    };
+    let apps = || apps.iter().copied();
+    let declaring: BTreeMap<&ObjectKey, &Declaration> =
+        apps().filter_map(|app| Some((app.declaring.as_ref()?, app))).collect();
+    let mut waiting: Vec<&'a Declaration> = apps().filter(named).collect();
+    let mut seen = BTreeSet::new();
+    let mut namespaces = BTreeSet::new();
+    while let Some(app) = waiting.pop() {
+        if !seen.insert((app.delivery, &app.namespace, &app.name)) {
+            continue;
+        }
+        // Flux tells of its own work beside the declaring object.
+        let own = app.declaring.iter().map(|key| key.namespace.as_str());
+        let objects = app.objects.iter().filter(|_| app.cluster().is_some());
+        namespaces.extend(objects.clone().map(|key| key.namespace.as_str()).chain(own));
+        waiting.extend(objects.filter_map(|key| declaring.get(key)));
+    }
+    namespaces.remove("");
+    namespaces
+}
