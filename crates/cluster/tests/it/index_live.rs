@@ -313,6 +313,8 @@ fn those_that_make_room_hold_a_verdict_back_until_their_grace_ends() {
     low["spec"] = json!({"nodeName": "n1"});
     let end = world.now + jiff::SignedDuration::from_secs(30);
     low["metadata"]["deletionTimestamp"] = json!(end.to_string());
+    low["status"] = json!({"conditions": [
+        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]});
     world.apply(&low);
     world.index.publish(world.now);
     assert_eq!(status(&world, "/Pod/shop/high"), Status::InProgress);

@@ -410,6 +410,17 @@ impl<'e> Case<'e> {
         in_order(self.charged(self.evidence.owned(&uid)).into_iter().filter(is_it))
     }
 
+    /// The objects that name this one as their controller and do not [speak for](speaks_for) it, in the order of their names, as
+    /// many as are followed: what fails of them is a word where it is not well itself, and nothing else.
+    pub(super) fn unproven(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
+        let uid = owner.text(&["metadata", "uid"]);
+        if uid.is_empty() || !owner.namespace().is_empty() {
+            return Vec::new();
+        }
+        let is_it = |object: &Object<'_>| can_own(owner, object) && !speaks_for(owner, object);
+        self.allowed(in_order(self.charged(self.evidence.owned(&uid)).into_iter().filter(is_it)))
+    }
+
     /// The objects of a kind, in the order of their names.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace)).into_iter())

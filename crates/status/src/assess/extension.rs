@@ -45,8 +45,10 @@ pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding
     // What an object merely names may serve others; that it fails is a word, no hard cause.
     let owned_names: HashSet<_> = owned.iter().map(|owned| owned.name.clone()).collect();
     let named = named.filter(|named| !owned_names.contains(&named.name));
-    let named: Vec<_> = named.map(|named| Finding { hard: None, ..named }).collect();
-    finding.follow(owned.into_iter().chain(named));
+    let strangers = case.unproven(object);
+    let strangers = strangers.iter().filter_map(|stranger| case.examine(stranger));
+    let words: Vec<_> = named.chain(strangers).map(|finding| Finding { hard: None, ..finding }).collect();
+    finding.follow(owned.into_iter().chain(words));
     for name in references.iter().filter(|name| case.is_missing(name)) {
         finding.lacks(&case.called(name), &name.name);
     }
