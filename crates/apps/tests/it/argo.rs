@@ -237,7 +237,7 @@ fn a_secret_of_another_namespace_redirects_no_application() {
     let mut edge = holding("edge", &[]);
     edge.add_server("https://edge.example.com:6443");
     for (secrets, target) in [(vec![forged.clone(), honest], "edge"), (vec![forged], "hub")] {
-        let hub = holding("hub", &[&[app.clone()], &secrets[..]].concat());
+        let hub = holding("hub", &[std::slice::from_ref(&app), &secrets[..]].concat());
         let clusters: [&dyn Objects; 2] = [&hub, &edge];
         let list = apps(&clusters, &Taffrail, NOW);
         assert_eq!(list.apps[0].app.target, target);
