@@ -80,6 +80,21 @@ impl Broken<'_> {
         let declaration = kustomization(HOME, self.name, &inventory);
         self.stage.act(|plane| plane.apply_with_status(CLUSTER, &declaration));
         self.prepare(manifests);
+        let marks = [("name", self.name), ("namespace", HOME)];
+        let marks = marks.map(|(key, value)| format!("kustomize.toolkit.fluxcd.io/{key}={value}"));
+        self.stage.act(|plane| {
+            for id in &inventory {
+                let parts: Vec<&str> = id.splitn(4, '_').collect();
+                let [namespace, name, group, kind] = parts[..] else { continue };
+                let kind = format!("{kind}.{group}").to_lowercase();
+                let label = ["label", kind.trim_end_matches('.'), name, &marks[0], &marks[1]];
+                let namespace = ["-n", namespace];
+                let namespace: &[&str] = if namespace[1].is_empty() { &[] } else { &namespace };
+                // What cannot be made, or must not be there, gets none.
+                let _ = plane.kubectl(CLUSTER, &[&label, namespace].concat());
+            }
+            Ok(())
+        });
     }
 
     /// Waits until no Pod can be created for this reason: admission learns of what it enforces by watches.
