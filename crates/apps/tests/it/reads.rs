@@ -792,20 +792,3 @@ fn what_many_apps_declare_is_judged_once() {
 }
 
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";
-
-/// What is read by metadata alone is well live, whatever its dump says; so no kind with something to say may be.
-#[test]
-fn what_is_judged_by_its_body_is_read_whole() {
-    for kind in ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"] {
-        let binding = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-            "metadata": {"name": "orphan"}, "spec": {"policyName": "none"},
-        });
-        let id = format!("_orphan_admissionregistration.k8s.io_{kind}");
-        let server = Server::new(vec![kustomization("web", &[&id]), binding]);
-        let (live, _) = server.read("prod", &Asked { label_groups: false, ..Asked::default() });
-        let key = ObjectKey::new("admissionregistration.k8s.io", kind, "", "orphan");
-        let Lookup::Found(observed) = live.get(&key) else { panic!("{kind} was not read") };
-        assert_eq!(observed.body, Body::Whole, "{kind}");
-    }
-}

@@ -1,7 +1,7 @@
 //! What one namespace asks for in excess, and what of it others pay for.
 
 use serde_json::json;
-use taffrail_apps::{Asked, Read, Target, apps};
+use taffrail_apps::{Asked, Body, Lookup, ObjectKey, Objects as _, Read, Target, apps};
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, release, storage};
@@ -74,5 +74,22 @@ fn only_sources_of_flux_are_read_as_sources() {
         let list = apps(&[&live], &Taffrail, NOW);
         let problems = &list.apps[0].problems;
         assert!(problems.iter().any(|it| it.message.contains("no source of Flux")), "{problems:?}");
+    }
+}
+
+/// What is read by metadata alone is well live, whatever its dump says; so no kind with something to say may be.
+#[test]
+fn what_is_judged_by_its_body_is_read_whole() {
+    for kind in ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"] {
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": "orphan"}, "spec": {"policyName": "none"},
+        });
+        let id = format!("_orphan_admissionregistration.k8s.io_{kind}");
+        let server = Server::new(vec![kustomization("web", &[&id]), binding]);
+        let (live, _) = server.read("prod", &Asked { label_groups: false, ..Asked::default() });
+        let key = ObjectKey::new("admissionregistration.k8s.io", kind, "", "orphan");
+        let Lookup::Found(observed) = live.get(&key) else { panic!("{kind} was not read") };
+        assert_eq!(observed.body, Body::Whole, "{kind}");
     }
 }
