@@ -148,12 +148,18 @@ data:
 ---
 apiVersion: acting.example.com/v1
 kind: Widget
-metadata: {name: one, namespace: gitops}
+metadata:
+  name: one
+  namespace: gitops
+  annotations: {argocd.argoproj.io/tracking-id: "widgets:acting.example.com/Widget:gitops/one"}
 spec: {broken: true}
 ---
 apiVersion: acting.example.com/v1
 kind: Widget
-metadata: {name: two, namespace: gitops}
+metadata:
+  name: two
+  namespace: gitops
+  annotations: {argocd.argoproj.io/tracking-id: "widgets:acting.example.com/Widget:gitops/two"}
 spec: {broken: false}
 ---
 apiVersion: argoproj.io/v1alpha1
