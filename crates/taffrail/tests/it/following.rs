@@ -2,16 +2,16 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 use tempfile::TempDir;
 
 use super::bad_clusters::{hanging, kubeconfig, server};
+use super::going::Going;
 use super::sameness::merged;
 use super::{command, taffrail};
 
@@ -261,65 +261,18 @@ fn application(server: &str, resources: Vec<Value>) -> Value {
         "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"}, "resources": resources}})
 }
 
-/// A command that goes on.
-struct Going {
-    child: Child,
-    lines: Receiver<String>,
-    seen: Vec<String>,
+fn begin(kubeconfig: &str, arguments: &[&str]) -> Going {
+    let mut command = command(&[arguments, &["--all-contexts", "--kubeconfig", kubeconfig]].concat());
+    command.stderr(Stdio::null());
+    Going::start(command, PATIENCE)
 }
 
-impl Going {
-    fn start(kubeconfig: &str, arguments: &[&str]) -> Going {
-        let all = [arguments, &["--all-contexts", "--kubeconfig", kubeconfig]].concat();
-        let mut child =
-            command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // The test may have seen enough.
-                let _ = sender.send(line);
-            }
-        });
-        Going { child, lines, seen: Vec::new() }
-    }
-
-    /// Waits for a row of these first words.
-    #[track_caller]
-    fn until(&mut self, row: &[&str]) {
-        let begun = Instant::now();
-        loop {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            let line =
-                self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("no {row:?} in {:#?}", self.seen));
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let found = words.starts_with(row);
-            self.seen.push(line);
-            if found {
-                return;
-            }
-        }
-    }
-
-    /// Waits for its end.
-    #[track_caller]
-    fn end(mut self) -> Option<i32> {
-        let begun = Instant::now();
-        loop {
-            match self.lines.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
-                Ok(line) => self.seen.push(line),
-                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().code(),
-                Err(RecvTimeoutError::Timeout) => panic!("it goes on for ever: {:#?}", self.seen),
-            }
-        }
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Waits for a row of these first words.
+#[track_caller]
+fn until_row(going: &mut Going, row: &[&str]) {
+    going.until_line(&format!("{row:?}"), |line| {
+        line.split_whitespace().take(row.len()).eq(row.iter().copied())
+    });
 }
 
 /// A cluster whose watches of ConfigMaps say this without end.
@@ -345,10 +298,10 @@ fn a_cluster_that_always_has_something_to_say_starves_no_other() {
         let one = &fleet.clusters[0];
         one.apply(labelled(2)).unwrap();
         let config = fleet.beside(&talkative(flood));
-        let mut going = Going::start(&config, &["get", "apps", "-w", "--timeout", "3s"]);
-        going.until(&["one", "shop", "shop", "label", "Ready"]);
+        let mut going = begin(&config, &["get", "apps", "-w", "--timeout", "3s"]);
+        until_row(&mut going, &["one", "shop", "shop", "label", "Ready"]);
         one.apply(labelled(1)).unwrap();
-        going.until(&["one", "shop", "shop", "label", "InProgress"]);
+        until_row(&mut going, &["one", "shop", "shop", "label", "InProgress"]);
     }
 }
 
@@ -358,7 +311,7 @@ fn a_cluster_that_always_has_something_to_say_does_not_outlive_the_deadline_of_w
         let fleet = honest(&["one"]);
         fleet.clusters[0].apply(labelled(2)).unwrap();
         let config = fleet.beside(&talkative(flood));
-        let ended = Going::start(&config, &["wait", "app/pay", "--timeout", "3s"]).end();
+        let ended = begin(&config, &["wait", "app/pay", "--timeout", "3s"]).end();
         assert!(ended.is_some_and(|code| code != 0), "{ended:?}");
     }
 }
@@ -411,7 +364,7 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
         expected.sort();
         expected
     };
-    let _going = Going::start(&fleet.beside(&prod), &["get", "apps", "-w"]);
+    let _going = begin(&fleet.beside(&prod), &["get", "apps", "-w"]);
     // Of what is known by then its kind was listed by labels, so that each object is asked for by its name.
     let labelled = |path: &String| path.contains("/configmaps?") && path.contains("kubernetes.io%2Finstance");
     board.until(|notes| notes.open.iter().any(labelled));
@@ -481,7 +434,7 @@ fn a_secret_that_changes_without_end_is_read_once_at_a_time() {
         talk.end()
     });
     let fleet = honest(&["one"]);
-    let _going = Going::start(&fleet.beside(&evil), &["get", "apps", "-w"]);
+    let _going = begin(&fleet.beside(&evil), &["get", "apps", "-w"]);
     let again = |notes: &Notes| {
         notes.seen.iter().any(|path| path.contains("/secrets?watch=1") && path.contains("resourceVersion=5"))
     };

@@ -15,6 +15,7 @@ mod explain;
 mod filters;
 mod following;
 mod get;
+mod going;
 mod golden;
 mod hostile;
 mod manifests;

@@ -2,15 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::{Fault, Trouble};
 
+use super::going::Going;
 use super::served::Served;
 use super::{Answer, command, run, taffrail};
 
@@ -35,54 +35,7 @@ impl Served {
     }
 
     fn waiting(&self, arguments: &[&str]) -> Going {
-        let mut child =
-            command(&self.arguments(arguments)).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // The test may have seen enough.
-                let _ = sender.send(line);
-            }
-        });
-        Going { child, lines, seen: Vec::new() }
-    }
-}
-
-/// A command that goes on.
-struct Going {
-    child: Child,
-    lines: Receiver<String>,
-    seen: Vec<String>,
-}
-
-impl Going {
-    /// The next line that has this in it.
-    #[track_caller]
-    fn until(&mut self, wanted: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!("{wanted:?} is not among {:#?}", self.seen)
-            };
-            self.seen.push(line.clone());
-            if line.contains(wanted) {
-                return line;
-            }
-        }
-    }
-
-    /// The exit code.
-    fn end(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Going::start(command(&self.arguments(arguments)), PATIENCE)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Views that go on: `-w`.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::Read;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::Trouble;
 
+use super::going::Going;
 use super::served::Served;
 use super::{command, taffrail};
 
@@ -39,23 +39,23 @@ pub(crate) fn forbidden_everything() -> String {
     let served = served();
     let user = served.clusters[0].add_user("nobody", &[]);
     std::fs::write(&served.kubeconfig, served.clusters[0].kubeconfig_for(&user)).unwrap();
-    Going::start(&served, &["get", "clusters", "-w", "-o", "json"]).until(|_| true)
+    begin(&served, &["get", "clusters", "-w", "-o", "json"]).until_line("the line", |_| true)
 }
 
 #[test]
 fn how_a_cluster_is_followed_is_told_and_stays_true() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "clusters", "-w", "-o", "wide"]);
-    let header = going.until(|line| line.starts_with("CLUSTER"));
+    let mut going = begin(&served, &["get", "clusters", "-w", "-o", "wide"]);
+    let header = going.until_line("the line", |line| line.starts_with("CLUSTER"));
     for column in ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"] {
         assert!(header.contains(column), "{header}");
     }
-    let line = going.until(|line| line.starts_with("one "));
+    let line = going.until_line("the line", |line| line.starts_with("one "));
     assert!(line.contains(", HTTP/2 ") && line.contains(" KB "), "{line}");
     let quiet = going.seen.len();
     // That bytes come is no news, what they say is.
     served.clusters[0].apply(app(1, 1)).unwrap();
-    let line = going.until(|line| line.starts_with("one "));
+    let line = going.until_line("the line", |line| line.starts_with("one "));
     assert!(line.contains(" InProgress "), "{line}");
     assert!(going.seen[quiet..].iter().all(|line| !line.starts_with("one ") || line.contains("InProgress")));
 
@@ -67,48 +67,8 @@ fn how_a_cluster_is_followed_is_told_and_stays_true() {
     assert_eq!(secrets["state"], "Forbidden", "{secrets}");
 }
 
-/// A command that goes on.
-struct Going {
-    child: Child,
-    lines: Receiver<String>,
-    seen: Vec<String>,
-}
-
-impl Going {
-    fn start(served: &Served, arguments: &[&str]) -> Going {
-        let mut child =
-            command(&served.all(arguments)).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // The test may have seen enough.
-                let _ = sender.send(line);
-            }
-        });
-        Going { child, lines, seen: Vec::new() }
-    }
-
-    /// The next line of which this holds; those before it are forgotten.
-    #[track_caller]
-    fn until(&mut self, holds: impl Fn(&str) -> bool) -> String {
-        let begun = Instant::now();
-        loop {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            let line = self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("not among {:#?}", self.seen));
-            self.seen.push(line.clone());
-            if holds(&line) {
-                return line;
-            }
-        }
-    }
-}
-
-impl Drop for Going {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn begin(served: &Served, arguments: &[&str]) -> Going {
+    Going::start(command(&served.all(arguments)), PATIENCE)
 }
 
 fn words(line: &str) -> Vec<&str> {
@@ -118,16 +78,18 @@ fn words(line: &str) -> Vec<&str> {
 #[test]
 fn rows_are_added_as_they_change() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "apps", "-w"]);
-    going.until(|line| line.starts_with("CLUSTER"));
-    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut going = begin(&served, &["get", "apps", "-w"]);
+    going.until_line("the line", |line| line.starts_with("CLUSTER"));
+    going.until_line("the line", |line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
     let quiet = going.seen.len();
 
     served.clusters[0].apply(app(1, 1)).unwrap();
-    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
+    going.until_line("the line", |line| {
+        words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"])
+    });
     served.clusters[0].apply(app(1, 2)).unwrap();
-    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
+    going.until_line("the line", |line| words(line).starts_with(&["one", "shop", "shop", "label", "Ready"]));
     let news = &going.seen[quiet..];
     assert!(
         news.iter().all(|line| line.starts_with("one ")),
@@ -167,15 +129,17 @@ fn a_pod_that_fails_changes_its_app_at_once() {
     one.delete("apps/v1", "Deployment", "shop", "web");
     one.apply(rolling()).unwrap();
     made(&waiting("ContainerCreating", "")).into_iter().for_each(|object| one.apply(object).unwrap());
-    let mut going = Going::start(&served, &["get", "apps", "-w"]);
-    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut going = begin(&served, &["get", "apps", "-w"]);
+    going.until_line("the line", |line| {
+        words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"])
+    });
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
     let quiet = going.seen.len();
 
     // Nobody writes the Deployment: the one event is about the Pod.
     let [_, failing] = made(&waiting("ImagePullBackOff", "no such image: web:2"));
     one.apply(failing).unwrap();
-    let line = going.until(|line| line.starts_with("one "));
+    let line = going.until_line("the line", |line| line.starts_with("one "));
     assert_eq!(words(&line)[4], "Failed", "{line}");
     assert!(line.contains("no such image: web:2"), "{line}");
     assert_eq!(going.seen.len(), quiet + 1, "nothing was shown in between: {:#?}", going.seen);
@@ -192,9 +156,12 @@ fn time_alone_turns_an_app_red() {
         "message": "0/3 nodes are available: 3 Insufficient cpu.", "lastTransitionTime": jiff::Timestamp::now().to_string()}]});
     made(&unschedulable).into_iter().for_each(|object| one.apply(object).unwrap());
     let written = one.resource_version();
-    let mut going = Going::start(&served, &["get", "apps", "-w"]);
-    going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"]));
-    let line = going.until(|line| words(line).starts_with(&["one", "shop", "shop", "label", "Failed"]));
+    let mut going = begin(&served, &["get", "apps", "-w"]);
+    going.until_line("the line", |line| {
+        words(line).starts_with(&["one", "shop", "shop", "label", "InProgress"])
+    });
+    let line = going
+        .until_line("the line", |line| words(line).starts_with(&["one", "shop", "shop", "label", "Failed"]));
     assert!(line.contains("Insufficient cpu"), "{line}");
     assert_eq!(one.resource_version(), written, "nothing came but time");
 }
@@ -202,44 +169,44 @@ fn time_alone_turns_an_app_red() {
 #[test]
 fn of_what_is_gone_it_is_said() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "apps", "-w"]);
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut going = begin(&served, &["get", "apps", "-w"]);
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
     served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
-    going.until(|line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
+    going.until_line("the line", |line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
     served.clusters[1].apply(app(1, 2)).unwrap();
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
-    let mut names = Going::start(&served, &["get", "apps", "-w", "-o", "name"]);
-    names.until(|line| line.contains("shop"));
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut names = begin(&served, &["get", "apps", "-w", "-o", "name"]);
+    names.until_line("the line", |line| line.contains("shop"));
 }
 
 #[test]
 fn statuses_of_objects_go_on() {
     let served = served();
     let cluster = &served.clusters[0];
-    let mut named = Going::start(&served, &["status", "deploy/web", "deploy/late", "-n", "shop", "-w"]);
+    let mut named = begin(&served, &["status", "deploy/web", "deploy/late", "-n", "shop", "-w"]);
     let row = |line: &str, wanted: [&str; 5]| words(line).starts_with(&wanted);
-    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "Ready"]));
-    named.until(|line| row(line, ["two", "shop", "Deployment", "web", "Ready"]));
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "web", "Ready"]));
+    named.until_line("the line", |line| row(line, ["two", "shop", "Deployment", "web", "Ready"]));
     cluster.apply(app(1, 1)).unwrap();
-    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
     let mut late = app(1, 2);
     late["metadata"]["name"] = json!("late");
     cluster.apply(late.clone()).unwrap();
-    named.until(|line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
 
-    let mut all = Going::start(&served, &["status", "deploy", "-n", "shop", "-w"]);
-    let mut lines = Going::start(&served, &["status", "deploy", "-n", "shop", "-w", "-o", "jsonl"]);
-    all.until(|line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
-    lines.until(|line| line.contains("\"late\""));
+    let mut all = begin(&served, &["status", "deploy", "-n", "shop", "-w"]);
+    let mut lines = begin(&served, &["status", "deploy", "-n", "shop", "-w", "-o", "jsonl"]);
+    all.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "late", "Ready"]));
+    lines.until_line("the line", |line| line.contains("\"late\""));
     cluster.delete("apps/v1", "Deployment", "shop", "late");
-    all.until(|line| words(line) == ["one", "shop", "Deployment", "late", "Gone"]);
-    named.until(|line| row(line, ["one", "shop", "Deployment", "late", "NotFound"]));
-    lines.until(|line| line.contains("\"late\"") && line.contains("NotFound"));
+    all.until_line("the line", |line| words(line) == ["one", "shop", "Deployment", "late", "Gone"]);
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "late", "NotFound"]));
+    lines.until_line("the line", |line| line.contains("\"late\"") && line.contains("NotFound"));
 
     let away = served.runtime.block_on(async { cluster.trouble(Trouble::Blackhole) });
-    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "Unknown"]));
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "web", "Unknown"]));
     cluster.heal(away);
-    named.until(|line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
+    named.until_line("the line", |line| row(line, ["one", "shop", "Deployment", "web", "InProgress"]));
 
     for (arguments, said) in
         [(vec!["status", "-w", "-f", "-"], "cannot be used"), (vec!["status", "-w"], "required")]
@@ -253,24 +220,25 @@ fn statuses_of_objects_go_on() {
 #[test]
 fn programs_get_a_document_a_line() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "apps", "-w", "-o", "json"]);
+    let mut going = begin(&served, &["get", "apps", "-w", "-o", "json"]);
     let parsed = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
-    let first = parsed(&going.until(|_| true));
+    let first = parsed(&going.until_line("the line", |_| true));
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
     served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
-    going.until(|line| parsed(line)["items"].as_array().unwrap().len() == 1);
+    going.until_line("the line", |line| parsed(line)["items"].as_array().unwrap().len() == 1);
 }
 
 #[test]
 fn a_cluster_that_goes_away_is_unknown_and_comes_back() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "apps", "-w"]);
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    let mut going = begin(&served, &["get", "apps", "-w"]);
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
     let away = served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Blackhole) });
-    let line = going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Unknown"]));
+    let line = going
+        .until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Unknown"]));
     assert!(line.contains("was Ready"), "{line}");
     served.clusters[1].heal(away);
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
+    going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
 }
 
 #[test]
@@ -283,10 +251,10 @@ fn all_views_go_on() {
         (vec!["get", "resources", "-w"], "Ready", "InProgress"),
         (vec!["explain", "-w", "shop"], "Ready", "InProgress"),
     ] {
-        let mut going = Going::start(&served, &view);
-        going.until(|line| line.contains(first));
+        let mut going = begin(&served, &view);
+        going.until_line("the line", |line| line.contains(first));
         served.clusters[0].apply(app(1, 1)).unwrap();
-        going.until(|line| line.contains(then));
+        going.until_line("the line", |line| line.contains(then));
         served.clusters[0].apply(app(1, 2)).unwrap();
     }
 }
@@ -322,24 +290,29 @@ fn a_reader_that_goes_away_ends_it() {
 fn what_recovers_is_shown_as_it_is_and_only_what_is_gone_is_gone() {
     let served = served();
     served.clusters[1].apply(app(1, 1)).unwrap();
-    let mut going = Going::start(&served, &["get", "apps", "-w", "--status", "!Ready"]);
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"]));
+    let mut going = begin(&served, &["get", "apps", "-w", "--status", "!Ready"]);
+    going.until_line("the line", |line| {
+        words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"])
+    });
     served.clusters[1].apply(app(1, 2)).unwrap();
-    let line = going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label"]));
+    let line =
+        going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label"]));
     assert!(words(&line)[4] == "Ready", "{line}");
     served.clusters[1].apply(app(1, 1)).unwrap();
-    going.until(|line| words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"]));
+    going.until_line("the line", |line| {
+        words(line).starts_with(&["two", "shop", "shop", "label", "InProgress"])
+    });
     served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
-    going.until(|line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
+    going.until_line("the line", |line| words(line) == ["two", "shop", "shop", "label", "Gone"]);
 }
 
 #[test]
 fn a_dark_cluster_says_since_when_and_what_was_last_known() {
     let served = served();
-    let mut going = Going::start(&served, &["get", "clusters", "-w"]);
-    going.until(|line| words(line).starts_with(&["two", "Ready"]));
+    let mut going = begin(&served, &["get", "clusters", "-w"]);
+    going.until_line("the line", |line| words(line).starts_with(&["two", "Ready"]));
     served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Blackhole) });
-    let line = going.until(|line| words(line).starts_with(&["two", "Unknown"]));
+    let line = going.until_line("the line", |line| words(line).starts_with(&["two", "Unknown"]));
     assert!(line.contains("last seen 20") && line.contains("with 1 of 1 apps Ready"), "{line}");
 }
 
@@ -368,8 +341,8 @@ fn a_dark_cluster_that_was_asked_keeps_its_rows_once_and_followed() {
     let far = |list: &Value| {
         list["items"].as_array().unwrap().iter().find(|app| app["name"] == "far").unwrap().clone()
     };
-    let followed =
-        Going::start(&served, &["get", "apps", "-w", "-o", "json"]).until(|line| line.contains("\"far\""));
+    let followed = begin(&served, &["get", "apps", "-w", "-o", "json"])
+        .until_line("the line", |line| line.contains("\"far\""));
     let followed: Value = serde_json::from_str(&followed).unwrap();
     for row in [far(&once), far(&followed)] {
         assert_eq!((&row["cluster"], &row["effective"]), (&json!("two"), &json!("Unknown")), "{row}");
