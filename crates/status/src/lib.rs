@@ -49,7 +49,7 @@ pub use augment::{AugmentError, augment};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use object::{Object, ObjectError};
 pub use rollup::aggregate;
-pub use rules::{Choosing, Kstatus, Patient, Rules, Surroundings, Taffrail};
+pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
 pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
 pub use unseen::is_unseen;
 pub use verdict::{Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

@@ -121,13 +121,15 @@ impl<R: Rules + ?Sized> Rules for Box<R> {
     forward!();
 }
 
-/// Rules, with choices where people differ.
-#[derive(Debug, Clone, Copy, Default)]
+/// Rules, with choices of the caller.
+#[derive(Debug, Clone, Default)]
 pub struct Choosing<R> {
-    /// Who judges.
+    /// The rules that judge.
     pub rules: R,
-    /// What is chosen.
+    /// The choices where people differ.
     pub options: Options,
+    /// The time that judging a cluster may take; that of the rules where there is none.
+    pub patience: Option<Patience>,
 }
 
 impl<R: Rules> Rules for Choosing<R> {
@@ -146,7 +148,7 @@ impl<R: Rules> Rules for Choosing<R> {
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
         let rules = self.rules.taught_by(teachers, look)?;
-        Some(Box::new(Choosing { rules, options: self.options }))
+        Some(Box::new(Choosing { rules, options: self.options, patience: self.patience.clone() }))
     }
 
     fn trust(&self) -> &Trust {
@@ -158,56 +160,11 @@ impl<R: Rules> Rules for Choosing<R> {
     }
 
     fn patience(&self) -> Option<&Patience> {
-        self.rules.patience()
+        self.patience.as_ref().or_else(|| self.rules.patience())
     }
 
     fn options(&self) -> Options {
         self.options
-    }
-}
-
-/// Rules, by which may be judged for so long only.
-#[derive(Debug, Clone)]
-pub struct Patient<R> {
-    /// Who judges.
-    pub rules: R,
-    /// How long.
-    pub patience: Patience,
-}
-
-impl<R: Rules> Rules for Patient<R> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.rules.judge(object, now)
-    }
-
-    fn judge_within(
-        &self,
-        object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
-        now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        self.rules.judge_within(object, surroundings, now)
-    }
-
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
-        let rules = self.rules.taught_by(teachers, look)?;
-        Some(Box::new(Patient { rules, patience: self.patience.clone() }))
-    }
-
-    fn trust(&self) -> &Trust {
-        self.rules.trust()
-    }
-
-    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        self.rules.unmet_by(object, dependency)
-    }
-
-    fn patience(&self) -> Option<&Patience> {
-        Some(&self.patience)
-    }
-
-    fn options(&self) -> Options {
-        self.rules.options()
     }
 }
 

@@ -12,7 +12,7 @@ use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::json::Parser;
-use taffrail_status::{Choosing, Fork, Kstatus, Object, Patient, Rules, Trust};
+use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules, Trust};
 
 use crate::cel::Expression;
 use crate::complaint::chain;
@@ -47,7 +47,7 @@ fn shipped() -> RuleSet {
 }
 
 /// Who judges, with choices where people differ, and for how long.
-pub(crate) type Judging = Patient<Choosing<&'static dyn Rules>>;
+pub(crate) type Judging = Choosing<&'static dyn Rules>;
 
 impl Ruling {
     /// Reads `taffrail`, `kstatus` or the name of a folder with rules.
@@ -87,8 +87,8 @@ impl Ruling {
 
     /// Who judges, where a PodDisruptionBudget means this; the objects of each cluster for `timeout` at most.
     pub(crate) fn judging(self, pdb: Budgets, timeout: Duration) -> Judging {
-        let rules = Choosing { rules: self.rules(Fork::Flux), options: Options { pdb } };
-        Patient { rules, patience: patience("--timeout", timeout) }
+        let patience = Some(patience("--timeout", timeout));
+        Choosing { rules: self.rules(Fork::Flux), options: Options { pdb }, patience }
     }
 }
 

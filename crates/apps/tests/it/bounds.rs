@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, ObjectKey, Objects, Scope, apps, declared};
 use taffrail_status::assess::{Evidence, Patience};
-use taffrail_status::{MAX_MESSAGE, Patient, Status, Taffrail};
+use taffrail_status::{Choosing, MAX_MESSAGE, Status, Taffrail};
 
 use super::dump::{NOW, holding};
 
@@ -44,7 +44,7 @@ fn what_was_not_judged_in_time_is_unknown_and_told() {
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
     let patience = Patience::new(Duration::from_millis(1), "--timeout 5s", clock);
-    let rules = Patient { rules: Taffrail, patience };
+    let rules = Choosing { rules: Taffrail, patience: Some(patience), ..Choosing::default() };
     let list = declared(&[&holding("prod", &objects)], &keys(&objects), &rules, NOW);
     let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
     assert_eq!(app.health, Status::Unknown);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use taffrail_status::assess::{
     Assessment, Costs, Dump, Event, Evidence, Listing, Lookup, Options, Patience, assess,
 };
-use taffrail_status::{MAX_MESSAGE, Object, Patient, Rules, Status, Taffrail};
+use taffrail_status::{Choosing, MAX_MESSAGE, Object, Rules, Status, Taffrail};
 
 use super::{dump, now};
 
@@ -212,11 +212,11 @@ fn the_excess_of_a_namespace_leaves_the_others_as_they_are() {
 }
 
 /// Rules that wait for so many looks at the clock, each of which takes a millisecond.
-fn patient(milliseconds: u64) -> Patient<Taffrail> {
+fn patient(milliseconds: u64) -> Choosing<Taffrail> {
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
     let patience = Patience::new(Duration::from_millis(milliseconds), "--timeout 5s", clock);
-    Patient { rules: Taffrail, patience }
+    Choosing { rules: Taffrail, patience: Some(patience), ..Choosing::default() }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use jiff::Timestamp;
-use taffrail_status::{Fork, Patient, Rules};
+use taffrail_status::{Choosing, Fork, Rules};
 
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
@@ -42,8 +42,9 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     }
     let why = arguments.why.map(|form| (form, arguments.rules.set()));
     // One for the whole process.
-    let patient =
-        Patient { rules: rules(arguments), patience: patience("--timeout", arguments.source.timeout) };
+    let rules = rules(arguments);
+    let patience = Some(patience("--timeout", arguments.source.timeout));
+    let patient = Choosing { rules, options: rules.options(), patience };
     let judge = Judge {
         rules: Box::leak(Box::new(patient)),
         why,

@@ -9,7 +9,7 @@ mod doing;
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, full_name};
-use taffrail_status::Patient;
+use taffrail_status::Choosing;
 
 use super::get::{check_clusters, tell};
 use super::{guard, named};
@@ -48,7 +48,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     };
     let timeout = arguments.source.timeout;
     let rules = Ruling::default().judging(Pdb::Advisory.into(), timeout);
-    let rules = Patient { patience: patience("--request-timeout", timeout), ..rules };
+    let rules = Choosing { patience: Some(patience("--request-timeout", timeout)), ..rules };
     let mut follow = Follow::judging(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
