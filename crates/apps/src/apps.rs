@@ -18,6 +18,7 @@ use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, suffices, why_unr
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
+use crate::view::is_plain;
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -86,8 +87,7 @@ impl Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
         // People copy it, and it comes from outside.
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(&byte);
-        let is_context = !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain);
+        let is_context = !name.is_empty() && !name.starts_with('-') && is_plain(name.as_bytes());
         let context = if is_context { name } else { "NAME" };
         let said = said.map(|said| format!("; {said}")).unwrap_or_default();
         let message = format!("deploys to {place}, which was not queried (add --context {context}){said}");

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use taffrail_status::Trust;
 use taffrail_status::json::{OwnedDocument, Value};
 
 use crate::delivery::controllers::Stops;
@@ -72,6 +73,11 @@ impl<'a> Fleet<'a> {
     pub(crate) fn names(&self, cluster: usize) -> impl Iterator<Item = &str> {
         let member = &self.members[cluster];
         std::iter::once(member.objects.name()).chain(member.aliases.iter().map(String::as_str))
+    }
+
+    /// Returns true if the user trusts what a cluster says of others, by any of its names.
+    pub(crate) fn trusts(&self, cluster: usize, trust: &Trust) -> bool {
+        self.names(cluster).any(|name| trust.names_home(name))
     }
 
     /// The cluster that answers at `server`.

@@ -245,7 +245,7 @@ pub(crate) fn teachers<'f>(
     let target = app.cluster().unwrap_or(app.home);
     let trust = rules.trust();
     // What is another's is made worse, unless the user trusts that home.
-    let is_own = target == app.home || fleet.names(app.home).any(|name| trust.names_home(name));
+    let is_own = target == app.home || fleet.trusts(app.home, trust);
     let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else {
         return (Vec::new(), None);
     };

@@ -184,6 +184,21 @@ pub(crate) struct SourceArguments {
     pub(crate) verbose: u8,
 }
 
+impl SourceArguments {
+    /// Asks all clusters of a kubeconfig, each for `timeout` at most.
+    pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
+        SourceArguments {
+            context: Vec::new(),
+            all_contexts: true,
+            kubeconfig: Some(path),
+            from: Vec::new(),
+            now: None,
+            timeout,
+            verbose: 0,
+        }
+    }
+}
+
 /// Where objects come from, and what counts as well; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {

@@ -78,7 +78,7 @@ impl Homes {
         if namespaces.is_empty() {
             namespaces.insert(INSTALLED.to_owned());
         }
-        Homes { namespaces, is_trusted: fleet.names(home).any(|name| trust.names_home(name)) }
+        Homes { namespaces, is_trusted: fleet.trusts(home, trust) }
     }
 }
 

@@ -6,8 +6,8 @@ use super::{Declaration, Declarations};
 use crate::identity::ObjectKey;
 use crate::objects::{Scope, ScopeError};
 
-/// The most objects of one app that are looked at, as of a release of Helm.
-const MOST_OBJECTS: usize = 5_000;
+/// The most objects of one app that are looked at, and of one release of Helm. The fullest known have some hundreds.
+pub(super) const MOST_OBJECTS: usize = 5_000;
 
 /// The most objects that are looked at of all apps of one namespace.
 const MOST_IN_NAMESPACE: usize = 100_000;

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Deserializer, de};
 
+use super::bounds::MOST_OBJECTS;
 use crate::identity::ObjectKey;
 use crate::names;
 use crate::yaml;
-
-/// How many objects of one manifest are read. The fullest releases known have some hundreds.
-const MOST_OBJECTS: usize = 5_000;
 
 /// How many documents that declare no object are reported one by one.
 const MOST_BAD: usize = 50;

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_status::json::{self, Parser, Value};
 
+use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;
 use super::{dedup, manifest, text, time};
 use crate::identity::ObjectKey;
@@ -225,7 +226,8 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
     };
     let more = (read.more_bad > 0)
         .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
-    let cut = read.is_cut.then(|| "of the objects of the manifest only the first 5000 are read".to_owned());
+    let cut =
+        read.is_cut.then(|| format!("of the objects of the manifest only the first {MOST_OBJECTS} are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Written {

@@ -63,6 +63,11 @@ pub(super) fn resource(group: &str, kind: &str) -> String {
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
+/// Returns true for a word that means the same to every shell, and to whoever puts it into a line that a shell runs.
+pub fn is_plain(word: &[u8]) -> bool {
+    word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
+}
+
 /// A word as a POSIX shell takes it. Names come from outside: a copied command must do what it seems to do.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);

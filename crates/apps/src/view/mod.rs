@@ -6,7 +6,7 @@ mod actions;
 mod apps;
 mod clusters;
 mod command;
-pub use command::quoted;
+pub use command::{is_plain, quoted};
 mod detail;
 mod events;
 mod explain;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use taffrail_apps::view::is_plain;
 use taffrail_apps::{AppList, Asked, Delivery, Objects, full_name};
 use taffrail_cluster::{Cluster, Discovery, Form, ListRequest};
 use taffrail_status::json::OwnedDocument;
@@ -16,7 +17,6 @@ use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
 use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
-use crate::output::names::is_plain;
 use crate::output::printable;
 use crate::ruling::Ruling;
 use crate::source::{self, Fleet, Live, Members};

@@ -4,14 +4,11 @@
 
 use std::io::{self, Write};
 
+use taffrail_apps::view::is_plain;
+
 use super::answer;
 use super::printable;
 use crate::{phrase, say};
-
-/// Whether a word from outside means the same to every shell: what a shell puts into a line it may run.
-pub(crate) fn is_plain(word: &[u8]) -> bool {
-    word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
-}
 
 /// Writes names for other commands, one in a line.
 pub(crate) struct Names {

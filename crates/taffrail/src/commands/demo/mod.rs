@@ -224,15 +224,7 @@ fn cannot_show(error: io::Error) -> Complaint {
 
 /// The clusters, as any other command would find them with the kubeconfig.
 fn held(file: &PrivateFile) -> Result<Held, Complaint> {
-    let source = SourceArguments {
-        context: Vec::new(),
-        all_contexts: true,
-        kubeconfig: Some(file.path().to_owned()),
-        from: Vec::new(),
-        now: None,
-        timeout: PATIENCE,
-        verbose: 0,
-    };
+    let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
     Ok(Held::new(members, PATIENCE, asked, Ruling::default().judging(Budgets::default(), PATIENCE)))

@@ -136,15 +136,7 @@ mod tests {
     fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
-        let source = SourceArguments {
-            context: Vec::new(),
-            all_contexts: true,
-            kubeconfig: Some(file.path().to_owned()),
-            from: Vec::new(),
-            now: None,
-            timeout: PATIENCE,
-            verbose: 0,
-        };
+        let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
         let mut members: Members = members(&source).unwrap_or_else(|_| panic!("no contexts"));
         for member in &mut members.members {
             let context = std::mem::replace(
