@@ -10,7 +10,6 @@ use std::fmt;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
-use crate::fleet::Fleet;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::Lookup;
 
@@ -22,6 +21,24 @@ const CONFIG_SYNC: &str = "config-management-system";
 
 /// The length to which Argo CD cuts names in labels.
 const LONGEST_LABEL: usize = 63;
+
+/// The labels by which Flux marks objects: namespace and name of a Kustomization, and of a HelmRelease.
+const FLUX_LABELS: [&str; 4] = [
+    "kustomize.toolkit.fluxcd.io/namespace",
+    "kustomize.toolkit.fluxcd.io/name",
+    "helm.toolkit.fluxcd.io/namespace",
+    "helm.toolkit.fluxcd.io/name",
+];
+
+/// The annotations by which other tools do.
+const TOOL_ANNOTATIONS: [&str; 6] = [
+    "meta.helm.sh/release-name",
+    "meta.helm.sh/release-namespace",
+    "argocd.argoproj.io/tracking-id",
+    "configsync.gke.io/manager",
+    "config.k8s.io/owning-inventory",
+    "taffrail.dev/set",
+];
 
 /// What a mark is written by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -106,50 +123,31 @@ impl Mark {
     pub(crate) fn all(key: &ObjectKey, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
         let Some(metadata) = object.at(&["metadata"]) else { return Vec::new() };
         let [own_labels, annotations] = metadata.pick(["labels", "annotations"]);
-        let label = |key: &str| word(own_labels, key);
-        let annotation = |key: &str| word(annotations, key);
-        let mut marks = Vec::new();
-        let mut pair = |tool, namespace: Option<Cow<'_, str>>, name: Option<Cow<'_, str>>| {
-            if let (Some(namespace), Some(name)) = (namespace, name) {
-                marks.push(Mark::new(tool, &namespace, &name));
-            }
+        let [of_kustomization, kustomization, of_helm_release, helm_release] = words(own_labels, FLUX_LABELS);
+        let [release, of_release, tracking, manager, inventory, set] = words(annotations, TOOL_ANNOTATIONS);
+        let both = |namespace: Option<Cow<'_, str>>, name: Option<Cow<'_, str>>, tool| {
+            namespace.zip(name).map(|(namespace, name)| Mark::new(tool, &namespace, &name))
         };
-        if own_labels.is_some() {
-            pair(
-                Tool::Kustomization,
-                label("kustomize.toolkit.fluxcd.io/namespace"),
-                label("kustomize.toolkit.fluxcd.io/name"),
-            );
-            pair(
-                Tool::HelmRelease,
-                label("helm.toolkit.fluxcd.io/namespace"),
-                label("helm.toolkit.fluxcd.io/name"),
-            );
-        }
-        let of_flux = marks.iter().any(|mark| mark.tool == Tool::HelmRelease);
-        let mut is_tracked = false;
-        if annotations.is_some() {
-            if let (Some(name), Some(namespace)) =
-                (annotation("meta.helm.sh/release-name"), annotation("meta.helm.sh/release-namespace"))
-            {
-                marks.push(Mark::of_release(&namespace, &name));
-                // helm-controller cuts at 40 characters, and writes a dash and 12 digits of a hash.
-                if let Some(kept) = name.get(..41).filter(|_| name.len() == 53 && !of_flux) {
-                    marks.push(Mark::of_cut_release(&namespace, kept));
-                }
-            }
-            if let Some(id) = annotation("argocd.argoproj.io/tracking-id") {
-                is_tracked = true;
-                marks.extend(tracked(&id, key).map(|app| Mark::new(Tool::Tracking, "", app)));
-            }
-            marks.extend(
-                annotation("configsync.gke.io/manager").map(|name| Mark::new(Tool::Manager, "", &name)),
-            );
-            marks.extend(annotation("config.k8s.io/owning-inventory").and_then(|id| Mark::of_inventory(&id)));
-            marks.extend(annotation("taffrail.dev/set").map(|name| Mark::new(Tool::Set, "", &name)));
-        }
+        let of_flux = both(of_helm_release, helm_release, Tool::HelmRelease);
+        // helm-controller cuts at 40 characters, and writes a dash and 12 digits of a hash.
+        let kept = release.as_deref().filter(|name| name.len() == 53 && of_flux.is_none());
+        let kept = kept.and_then(|name| name.get(..41)).zip(of_release.as_deref());
+        let cut = kept.map(|(kept, namespace)| Mark::of_cut_release(namespace, kept));
+        let is_tracked = tracking.is_some();
+        let app = tracking.as_deref().and_then(|id| tracked(id, key));
+        let marks = [
+            both(of_kustomization, kustomization, Tool::Kustomization),
+            of_flux,
+            both(of_release, release, Tool::Helm),
+            cut,
+            app.map(|app| Mark::new(Tool::Tracking, "", app)),
+            manager.map(|name| Mark::new(Tool::Manager, "", &name)),
+            inventory.and_then(|id| Mark::of_inventory(&id)),
+            set.map(|name| Mark::new(Tool::Set, "", &name)),
+        ];
+        let mut marks: Vec<Mark> = marks.into_iter().flatten().collect();
         if !is_tracked {
-            let named = labels.iter().filter_map(|key| Some((*key, label(key)?)));
+            let named = labels.iter().filter_map(|key| Some((*key, word(own_labels, key)?)));
             marks.extend(named.map(|(key, name)| Mark::new(Tool::Label(key.to_owned()), "", &name)));
         }
         marks
@@ -230,9 +228,16 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A short, non-empty text among labels or annotations; no name of an app is longer.
+/// A short, non-empty text among labels or annotations.
 fn word<'a>(place: Option<Value<'a>>, key: &str) -> Option<Cow<'a, str>> {
-    place?.get(key)?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024)
+    let [word] = words(place, [key]);
+    word
+}
+
+/// Short, non-empty texts among labels or annotations, found in one pass; no name of an app is longer.
+fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
+    let found = place.map_or([None; N], |place| place.pick(keys));
+    found.map(|value| value?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024))
 }
 
 /// The app of a tracking id, `<app>:<group>/<Kind>:<namespace>/<name>`, if that names this very object. Argo CD writes the
@@ -283,11 +288,11 @@ impl Claimant {
 
     /// Whether an object is there and does not say that it is this claimant's. What is not there, or was not looked at,
     /// needs nobody's agreement.
-    pub(crate) fn lacks_agreement(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey) -> bool {
+    pub(crate) fn lacks_agreement(&self, cluster: usize, key: &ObjectKey, found: &Lookup<'_>) -> bool {
         if self.owns_place_of(cluster, key) {
             return false;
         }
-        match fleet.objects(cluster).get(key) {
+        match found {
             Lookup::Found(observed) => !self.is_named(&Mark::all(key, &observed.object, &self.labels())),
             Lookup::Absent | Lookup::Unobserved(_) => false,
         }
@@ -297,11 +302,11 @@ impl Claimant {
     /// have made the claim fit.
     ///
     /// The author of a HelmRelease chooses the name of the release, so only what helm-controller writes of the HelmRelease counts.
-    pub(crate) fn may_better(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey) -> bool {
+    pub(crate) fn may_better(&self, cluster: usize, key: &ObjectKey, found: &Lookup<'_>) -> bool {
         if self.owns_place_of(cluster, key) {
             return true;
         }
-        let Lookup::Found(observed) = fleet.objects(cluster).get(key) else { return false };
+        let Lookup::Found(observed) = found else { return false };
         let carried = Mark::all(key, &observed.object, &self.labels());
         let mut own = self.marks.iter().filter(|mark| mark.tool == Tool::HelmRelease).peekable();
         match own.peek() {

@@ -301,6 +301,9 @@ struct Lesson {
     voice: Voice,
 }
 
+/// The cluster of an object, its key, and what was found there.
+type Place<'a> = (usize, &'a ObjectKey, &'a Lookup<'a>);
+
 impl Judge<'_, '_> {
     fn name(&self, app: &Declaration) -> AppRef {
         AppRef {
@@ -329,17 +332,16 @@ impl Judge<'_, '_> {
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
+                let found = self.fleet.objects(*cluster).get(key);
+                let place = (*cluster, key, &found);
                 // The rules that an app brings hold for its own objects alone.
-                let may_better = || app.claimant.may_better(self.fleet, *cluster, key);
+                let may_better = || app.claimant.may_better(*cluster, key, &found);
                 let judged = match &taught {
-                    Some(_) if may_better() => self.judge_taught(*cluster, key, rules, lesson.as_ref(), None),
-                    Some(_) => {
-                        let payer = Some(&*app.namespace);
-                        self.judge_taught(*cluster, key, of_doubted, lesson.as_ref(), payer)
-                    }
-                    None => self.judge_once(*cluster, key),
+                    Some(_) if may_better() => self.judge_taught(place, rules, lesson.as_ref(), None),
+                    Some(_) => self.judge_taught(place, of_doubted, lesson.as_ref(), Some(&*app.namespace)),
+                    None => self.judge_once(place),
                 };
-                let unconfirmed = app.claimant.lacks_agreement(self.fleet, *cluster, key);
+                let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found);
                 Resource { unconfirmed, ..judged }
             }
             Destination::OutOfReach(place) => Resource::out_of_reach(key, place, said.as_deref()),
@@ -440,7 +442,8 @@ impl Judge<'_, '_> {
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let own = self.judge_once(app.home, key);
+        let found = self.fleet.objects(app.home).get(key);
+        let own = self.judge_once((app.home, key, &found));
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
@@ -448,12 +451,13 @@ impl Judge<'_, '_> {
     }
 
     /// As [`Judge::judge`], by the rules that hold for all apps.
-    fn judge_once(&self, cluster: usize, key: &ObjectKey) -> Resource {
+    fn judge_once(&self, place: Place<'_>) -> Resource {
+        let (cluster, key, _) = place;
         let judged = &self.judged[cluster];
         if let Some(resource) = judged.borrow().get(key) {
             return resource.clone();
         }
-        let resource = self.judge(cluster, key, self.rules);
+        let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again.
         if resource.status != Status::Current && !resource.rule.is_empty() {
             judged.borrow_mut().insert(key.clone(), resource.clone());
@@ -477,25 +481,24 @@ impl Judge<'_, '_> {
     /// what is not agreed, so that is judged once for each `payer`.
     fn judge_taught(
         &self,
-        cluster: usize,
-        key: &ObjectKey,
+        place: Place<'_>,
         rules: &dyn Rules,
         lesson: Option<&Lesson>,
         payer: Option<&str>,
     ) -> Resource {
-        let Some(lesson) = lesson else { return self.judge(cluster, key, rules) };
-        let place = (cluster, lesson.clone(), payer.map(str::to_owned));
-        if let Some(resource) = self.taught.borrow().get(&place).and_then(|judged| judged.get(key)) {
+        let Some(lesson) = lesson else { return self.judge(place, rules) };
+        let (cluster, key, _) = place;
+        let same = (cluster, lesson.clone(), payer.map(str::to_owned));
+        if let Some(resource) = self.taught.borrow().get(&same).and_then(|judged| judged.get(key)) {
             return resource.clone();
         }
-        let resource = self.judge(cluster, key, rules);
-        self.taught.borrow_mut().entry(place).or_default().insert(key.clone(), resource.clone());
+        let resource = self.judge(place, rules);
+        self.taught.borrow_mut().entry(same).or_default().insert(key.clone(), resource.clone());
         resource
     }
 
-    fn judge(&self, cluster: usize, key: &ObjectKey, rules: &dyn Rules) -> Resource {
-        let objects = self.fleet.objects(cluster);
-        let observed = match objects.get(key) {
+    fn judge(&self, (cluster, key, found): Place<'_>, rules: &dyn Rules) -> Resource {
+        let observed = match found {
             Lookup::Found(observed) => observed,
             Lookup::Absent => {
                 return Resource::unjudged(
@@ -509,8 +512,10 @@ impl Judge<'_, '_> {
                 return Resource::unjudged(key, Status::Unknown, message);
             }
         };
-        if !suffices(&observed) {
-            let why = why_unread(objects, key).map(|why| format!(": {why}")).unwrap_or_default();
+        if !suffices(observed) {
+            let why = why_unread(self.fleet.objects(cluster), key)
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default();
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }

@@ -1,5 +1,6 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -331,22 +332,29 @@ impl Snapshot {
                 _ => {}
             }
         }
-        let whole = |stored: &Stored| stored.body == Body::Whole;
-        let known = self.objects.get(&key).filter(|stored| whole(stored));
-        if body == Body::Whole || known.is_none() {
-            // A live cluster answers the same question twice with what it holds by then.
-            let differs = matches!(self.rest, Rest::Absent)
-                && known.is_some_and(|stored| stored.document.text() != document.text());
-            let was_repeated = known.is_some_and(|stored| stored.is_repeated);
-            if differs && !was_repeated {
-                self.repeated.push(key.clone());
+        let size = length(&document);
+        match self.objects.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Stored { document, body, is_repeated: false });
             }
-            self.size += length(&document);
-            let before =
-                self.objects.insert(key, Stored { document, body, is_repeated: differs || was_repeated });
-            self.size -= before.map_or(0, |before| length(&before.document));
-            self.pointers.take();
+            Entry::Occupied(mut place) => {
+                let known = Some(place.get()).filter(|stored| stored.body == Body::Whole);
+                if body != Body::Whole && known.is_some() {
+                    return Ok(());
+                }
+                // A live cluster answers the same question twice with what it holds by then.
+                let differs = matches!(self.rest, Rest::Absent)
+                    && known.is_some_and(|stored| stored.document.text() != document.text());
+                let was_repeated = known.is_some_and(|stored| stored.is_repeated);
+                if differs && !was_repeated {
+                    self.repeated.push(place.key().clone());
+                }
+                self.size -= length(&place.get().document);
+                place.insert(Stored { document, body, is_repeated: differs || was_repeated });
+            }
         }
+        self.size += size;
+        self.pointers.take();
         Ok(())
     }
 

@@ -132,6 +132,8 @@ pub(super) struct Bill<'c> {
     patience: Option<&'c Patience>,
     namespace: String,
     began: Duration,
+    /// The time that was spent before, on all objects and on those of the namespace.
+    before: [Duration; 2],
     may_take: u64,
     steps: Cell<u64>,
     over: RefCell<Option<String>>,
@@ -145,7 +147,7 @@ impl<'c> Bill<'c> {
         namespace: String,
     ) -> Bill<'c> {
         let spent = costs.and_then(|costs| costs.namespaces.borrow().get(&namespace).copied());
-        let Spent { steps, objects, .. } = spent.unwrap_or_default();
+        let Spent { steps, objects, time } = spent.unwrap_or_default();
         let own = OF_NAMESPACE.saturating_add(EACH.saturating_mul(objects)).saturating_sub(steps);
         let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
         let bill = Bill {
@@ -153,6 +155,7 @@ impl<'c> Bill<'c> {
             patience,
             namespace,
             began,
+            before: [costs.map(|costs| costs.time.get()).unwrap_or_default(), time],
             may_take: costs.map_or(u64::MAX, |_| own.max(EACH)),
             steps: Cell::new(0),
             over: RefCell::default(),
@@ -203,12 +206,7 @@ impl<'c> Bill<'c> {
     fn look_at_clock(&self, now: Duration) -> bool {
         let Some(patience) = self.patience else { return true };
         let own = now.saturating_sub(self.began);
-        let spent = |costs: &Costs| {
-            let of_namespace = costs.namespaces.borrow().get(&self.namespace).map(|spent| spent.time);
-            (costs.time.get(), of_namespace.unwrap_or_default())
-        };
-        let (all, of_namespace) = self.costs.map(spent).unwrap_or_default();
-        let (all, of_namespace) = (all.saturating_add(own), of_namespace.saturating_add(own));
+        let [all, of_namespace] = self.before.map(|before| before.saturating_add(own));
         let message = if all >= patience.limit {
             format!("not judged within {}", patience.bound)
         } else if self.costs.is_some()
