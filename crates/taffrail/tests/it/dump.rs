@@ -1,7 +1,7 @@
 //! `taffrail dump`, and what `--from` makes of it.
 
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -278,6 +278,29 @@ fn a_cluster_that_does_not_answer_is_lost_when_a_folder_is_read_back() {
     let view = &["get", "clusters", "-o", "json"][..];
     let (live, back) = (served.ask(view), taffrail(&[view, &["--from", &folder]].concat(), ""));
     assert_eq!((timeless(back.json()), back.code), (timeless(live.json()), 3));
+}
+
+#[test]
+fn a_dump_replaces_files_alone() {
+    let served = served(&["one"]);
+    let (pipe, link, file) = (served.path("pipe"), served.path("link"), served.path("file"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    std::fs::write(&file, "older").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    // A pipe has two ends.
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let answer = served.ask(&["dump", "-o", &pipe]);
+    assert_eq!((answer.code, &*answer.stderr), (0, ""));
+    assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe was replaced");
+    assert!(reader.join().unwrap().contains("\"pass\""));
+
+    assert_eq!(served.ask(&["dump", "-o", &link]).code, 0);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink(), "the link was replaced");
+    let written = std::fs::metadata(&file).unwrap();
+    assert!(written.len() > 1000 && written.permissions().mode() & 0o777 == 0o600);
 }
 
 #[test]

@@ -44,15 +44,28 @@ pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// A dump that is being written. A file has its name only when it is complete; before, it is beside it.
 pub(super) enum Output {
-    Stdout(Box<dyn Write>),
-    File { file: BufWriter<File>, beside: PathBuf, path: PathBuf, is_done: bool },
+    /// Stdout, a pipe or a device: what is there already and is not replaced.
+    Stream(Box<dyn Write>),
+    File {
+        file: BufWriter<File>,
+        beside: PathBuf,
+        path: PathBuf,
+        is_done: bool,
+    },
 }
 
 impl Output {
     pub(super) fn open(target: &Target) -> io::Result<Output> {
         match target {
-            Target::Stdout => Ok(Output::Stdout(Box::new(answer::programs()))),
+            Target::Stdout => Ok(Output::Stream(Box::new(answer::programs()))),
             Target::File { path, .. } => {
+                let there = fs::metadata(path);
+                if there.as_ref().is_ok_and(|there| !there.is_file()) {
+                    let stream = OpenOptions::new().write(true).open(path)?;
+                    return Ok(Output::Stream(Box::new(BufWriter::new(stream))));
+                }
+                // A link stays, and what it leads to is replaced.
+                let path = &there.and_then(|_| fs::canonicalize(path)).unwrap_or_else(|_| path.clone());
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let beside = path.with_file_name(format!(".{name}.{}.part", getpid().as_raw_nonzero()));
                 // One that was left by a process of the same number.
@@ -67,7 +80,7 @@ impl Output {
 
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
-            Output::Stdout(out) => out.write_all(text),
+            Output::Stream(out) => out.write_all(text),
             Output::File { file, .. } => file.write_all(text),
         }
     }
@@ -75,7 +88,7 @@ impl Output {
     /// Gives the file its name.
     pub(super) fn finish(mut self) -> io::Result<()> {
         match &mut self {
-            Output::Stdout(out) => out.flush(),
+            Output::Stream(out) => out.flush(),
             Output::File { file, beside, path, is_done } => {
                 file.flush()?;
                 file.get_ref().sync_all()?;
