@@ -102,9 +102,11 @@ fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> boo
         || objects.is_same_as(other.name()).unwrap_or_else(|| agree(other, objects))
 }
 
-/// Whether what two clusters hold can be of one: each version that both have names the same content, and there is one.
+/// Returns true if what two clusters hold can be of one: each version that both have names the same content, there is one, and
+/// the known one has most of the objects of the other.
 ///
-/// A Namespace is as old as a cluster and never changes, so that a copy has it too.
+/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown, and an object or two
+/// of a cluster are easily known: who answers for the known one would have to know the UIDs of most.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let version = |observed: &Observed<'_>| {
         let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
@@ -116,10 +118,15 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
         let Some(version) = version(&observed) else { continue };
         written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
     }
+    let uid = |observed: &Observed<'_>| observed.object.text(&["metadata", "uid"]).into_owned();
+    let (mut common, mut all) = (0_usize, 0_usize);
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
-        if let Lookup::Found(known) = one.get(observed.key)
+        let known = one.get(observed.key).found();
+        all += 1;
+        common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
+        if let Some(known) = known
             && version(&known).as_ref() == Some(&own)
         {
             match same_content(&known, &observed) {
@@ -140,7 +147,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
             return false;
         }
     }
-    is_held_by_both
+    is_held_by_both && common > all / 2
 }
 
 fn is_namespace(key: &ObjectKey) -> bool {

@@ -83,6 +83,23 @@ fn objects_at_one_version_in_both_make_an_alias() {
 }
 
 #[test]
+fn who_knows_an_object_of_a_cluster_does_not_hide_the_cluster() {
+    let hers = [settings("x", "10", "old"), settings("y", "12", "here"), settings("z", "14", "here")];
+    let known = cluster("a", ONE, &[settings("x", "10", "old")]);
+    // Names are no secret.
+    let mut forged = settings("y", "20", "forged");
+    forged["metadata"]["uid"] = json!("another");
+    let guessed = cluster("a", ONE, &[settings("x", "10", "old"), forged]);
+    let whole = cluster("b", TWO, &hers);
+    for one in [&known, &guessed] {
+        assert_eq!(clusters(&[one, &whole]), two_clusters());
+    }
+    // What holds less than the one that is shown hides nothing.
+    let (whole, part) = (cluster("a", ONE, &hers), cluster("b", TWO, &hers[..1]));
+    assert_eq!(clusters(&[&whole, &part]), one_cluster());
+}
+
+#[test]
 fn what_was_found_out_of_leases_is_surer_than_what_objects_say() {
     let one = cluster("a", ONE, &[settings("x", "10", "old")]);
     let mut two = cluster("b", TWO, &[settings("x", "10", "old")]);
