@@ -9,7 +9,7 @@ use taffrail_status::json::{OwnedDocument, Value};
 use crate::delivery::controllers::Stops;
 use crate::delivery::helm::Storage;
 use crate::identity::ObjectKey;
-use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::objects::{Body, Objects, Observed};
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {

@@ -78,7 +78,7 @@ pub(crate) fn is_source(key: &ObjectKey) -> bool {
 /// [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
-    let named = |path: &[&str]| reader.object().at(path).map(|reference| reader.reference(reference));
+    let named = |path: &[&str]| reader.object().at(path).and_then(|reference| reader.reference(reference));
     match &*observed.key.kind {
         "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
             named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(reader.chart()).collect()
@@ -186,7 +186,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn kustomization(&self, fleet: &Fleet<'_>, found: &mut Declarations) -> Declaration {
-        let source = self.object().at(&["spec", "sourceRef"]).map(|reference| self.reference(reference));
+        let source = self.object().at(&["spec", "sourceRef"]).and_then(|reference| self.reference(reference));
         let artifact = self.artifact(source.as_ref(), found);
         let applied = self.text(&["status", "lastAppliedRevision"]);
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
@@ -451,7 +451,7 @@ impl<'a> Reader<'_, 'a> {
             Some((first.checked_sub(took).unwrap_or(first), text(entry, &["metadata", "revision"])?))
         };
         let past: Vec<_> = self.history().into_iter().filter_map(read).collect();
-        let source = self.object().at(&["spec", "sourceRef"]).map(|reference| self.reference(reference));
+        let source = self.object().at(&["spec", "sourceRef"]).and_then(|reference| self.reference(reference));
         let Some((when, to)) = self.fetched(source, |one, other| one == other) else {
             return one_after_another(past);
         };
@@ -504,13 +504,13 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// The object that a reference names; without a namespace it is beside the one that refers.
-    fn reference(&self, reference: Value<'_>) -> ObjectKey {
+    /// Returns the object that a reference names, if it names one; without a namespace it is beside the one that refers.
+    fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
         let field = |key| text(reference, &[key]);
         let version = field("apiVersion").unwrap_or_default();
         let group = version.split_once('/').map_or(SOURCE, |(group, _)| group);
         let namespace = field("namespace").unwrap_or_else(|| self.observed.key.namespace.clone());
-        ObjectKey::new(group, field("kind").unwrap_or_default(), namespace, field("name").unwrap_or_default())
+        Some(ObjectKey::new(group, field("kind").unwrap_or_default(), namespace, field("name")?))
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
@@ -534,7 +534,7 @@ impl<'a> Reader<'_, 'a> {
     /// The object whose artifact is the chart of a HelmRelease.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
-            return Some(self.reference(reference));
+            return self.reference(reference);
         }
         let own = &self.observed.key.namespace;
         let named = self.text(&["status", "helmChart"]);
@@ -550,12 +550,12 @@ impl<'a> Reader<'_, 'a> {
 
     fn chart_source(&self) -> Option<Source> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
-            let key = self.reference(reference);
+            let key = self.reference(reference)?;
             let origin = chart_origin(self.objects, &key);
             return Some(origin.map_or_else(|| describe(self.objects, &key), |(_, source)| source));
         }
         let chart = self.object().at(&["spec", "chart", "spec"])?;
-        let key = self.reference(chart.get("sourceRef")?);
+        let key = self.reference(chart.get("sourceRef")?)?;
         let (path, reference) = (text(chart, &["chart"]), text(chart, &["version"]));
         Some(Source { path, reference, ..describe(self.objects, &key) })
     }
@@ -654,7 +654,7 @@ fn chart_origin(objects: &dyn Objects, key: &ObjectKey) -> Option<(ObjectKey, So
         return None;
     }
     let reader = Reader { home: 0, objects, observed: &observed, now: Timestamp::UNIX_EPOCH };
-    let origin = reader.reference(observed.object.at(&["spec", "sourceRef"])?);
+    let origin = reader.reference(observed.object.at(&["spec", "sourceRef"])?)?;
     let (path, reference) = (reader.text(&["spec", "chart"]), reader.text(&["spec", "version"]));
     let source = Source { path, reference, ..describe(objects, &origin) };
     Some((origin, source))

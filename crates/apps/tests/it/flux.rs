@@ -6,10 +6,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, SyncState, apps, view::AppDetailList};
+use taffrail_apps::{App, Asked, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding, release};
+use super::server::Server;
 
 const OLD: &str = "main@sha1:1111111111111111111111111111111111111111";
 const NEW: &str = "main@sha1:2222222222222222222222222222222222222222";
@@ -513,4 +514,18 @@ fn an_object_that_cannot_be_judged_is_unknown() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web"}, "status": {"phase": "Odd"}});
     let list = apps_of(&holding("prod", &[kustomization(state), source(Some(NEW)), pod]));
     assert_eq!((list.apps[0].health, &*list.apps[0].message), (Status::Unknown, "unknown phase Odd"));
+}
+
+#[test]
+fn a_source_without_a_name_is_not_read() {
+    let mut app = kustomization(json!({}));
+    app["spec"]["sourceRef"] = json!({"kind": "GitRepository", "namespace": "sources"});
+    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let (live, log) = Server::new(vec![app, source(None)]).read("cluster", &asked);
+    assert!(
+        log.all().all(|read| read.kind != "GitRepository" || read.namespace.as_deref() != Some("sources"))
+    );
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.errors, []);
+    assert_eq!((list.apps[0].sync.state, list.apps[0].sync.desired.as_deref()), (SyncState::Unknown, None));
 }
