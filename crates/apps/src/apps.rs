@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess};
+use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, UNJUDGED, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
 
@@ -301,8 +301,15 @@ struct Lesson {
     voice: Voice,
 }
 
-/// The cluster of an object, its key, and what was found there.
-type Place<'a> = (usize, &'a ObjectKey, &'a Lookup<'a>);
+/// An object in a cluster.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    cluster: usize,
+    key: &'a ObjectKey,
+    found: &'a Lookup<'a>,
+    /// The namespace that lists the object though that does not say that it is meant.
+    claimant: Option<&'a str>,
+}
 
 impl Judge<'_, '_> {
     fn name(&self, app: &Declaration) -> AppRef {
@@ -333,15 +340,18 @@ impl Judge<'_, '_> {
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 let found = self.fleet.objects(*cluster).get(key);
-                let place = (*cluster, key, &found);
+                let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found);
                 // The rules that an app brings hold for its own objects alone.
-                let may_better = || app.claimant.may_better(*cluster, key, &found);
+                let is_doubted =
+                    unconfirmed || taught.is_some() && !app.claimant.may_better(*cluster, key, &found);
+                // Who lists what does not say so pays for it.
+                let claimant = is_doubted.then(|| self.payer(&app, *cluster));
+                let place = Place { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
                 let judged = match &taught {
-                    Some(_) if may_better() => self.judge_taught(place, rules, lesson.as_ref(), None),
-                    Some(_) => self.judge_taught(place, of_doubted, lesson.as_ref(), Some(&*app.namespace)),
+                    Some(_) if is_doubted => self.judge_taught(place, of_doubted, lesson.as_ref()),
+                    Some(_) => self.judge_taught(place, rules, lesson.as_ref()),
                     None => self.judge_once(place),
                 };
-                let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found);
                 Resource { unconfirmed, ..judged }
             }
             Destination::OutOfReach(place) => Resource::out_of_reach(key, place, said.as_deref()),
@@ -395,6 +405,14 @@ impl Judge<'_, '_> {
         (cluster, row)
     }
 
+    /// The namespace of an app, as one that pays in a cluster.
+    fn payer(&self, app: &Declaration, cluster: usize) -> String {
+        match app.home == cluster {
+            true => app.namespace.clone(),
+            false => format!("{}/{}", self.fleet.objects(app.home).name(), app.namespace),
+        }
+    }
+
     /// What the delivery tool says of an app whose objects are out of reach: `Argo CD: Healthy`.
     fn tool_says(&self, app: &Declaration) -> Option<String> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
@@ -443,7 +461,7 @@ impl Judge<'_, '_> {
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
         let found = self.fleet.objects(app.home).get(key);
-        let own = self.judge_once((app.home, key, &found));
+        let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
@@ -452,14 +470,15 @@ impl Judge<'_, '_> {
 
     /// As [`Judge::judge`], by the rules that hold for all apps.
     fn judge_once(&self, place: Place<'_>) -> Resource {
-        let (cluster, key, _) = place;
+        let Place { cluster, key, claimant, .. } = place;
         let judged = &self.judged[cluster];
         if let Some(resource) = judged.borrow().get(key) {
             return resource.clone();
         }
         let resource = self.judge(place, self.rules);
-        // What nobody saw costs nothing to say again.
-        if resource.status != Status::Current && !resource.rule.is_empty() {
+        // What nobody saw costs nothing to say again, and what was too much for a claimant is not so for others.
+        let is_sure = claimant.is_none() || resource.rule != UNJUDGED;
+        if resource.status != Status::Current && !resource.rule.is_empty() && is_sure {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
         resource
@@ -477,18 +496,12 @@ impl Judge<'_, '_> {
         })
     }
 
-    /// As [`Judge::judge`], by rules that hold for several apps: each object is judged by them once. The author of a list pays for
-    /// what is not agreed, so that is judged once for each `payer`.
-    fn judge_taught(
-        &self,
-        place: Place<'_>,
-        rules: &dyn Rules,
-        lesson: Option<&Lesson>,
-        payer: Option<&str>,
-    ) -> Resource {
+    /// As [`Judge::judge`], by rules that hold for several apps: each object is judged by them once, and once more for each that
+    /// pays for it.
+    fn judge_taught(&self, place: Place<'_>, rules: &dyn Rules, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
-        let (cluster, key, _) = place;
-        let same = (cluster, lesson.clone(), payer.map(str::to_owned));
+        let Place { cluster, key, claimant, .. } = place;
+        let same = (cluster, lesson.clone(), claimant.map(str::to_owned));
         if let Some(resource) = self.taught.borrow().get(&same).and_then(|judged| judged.get(key)) {
             return resource.clone();
         }
@@ -497,7 +510,8 @@ impl Judge<'_, '_> {
         resource
     }
 
-    fn judge(&self, (cluster, key, found): Place<'_>, rules: &dyn Rules) -> Resource {
+    fn judge(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
+        let Place { cluster, key, found, claimant } = place;
         let observed = match found {
             Lookup::Found(observed) => observed,
             Lookup::Absent => {
@@ -521,7 +535,7 @@ impl Judge<'_, '_> {
         }
         let evidence = &self.evidence[cluster];
         let options = rules.options();
-        let assessment = assess(&observed.object, evidence, rules, self.now, &options);
+        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now, &options);
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

@@ -132,13 +132,14 @@ impl Evidence for ClusterEvidence<'_> {
         }
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        Box::new(self.objects.controlled(uid).filter(speaks).map(|observed| observed.object))
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        let owned = self.objects.controlled(uid, namespace);
+        Box::new(owned.filter(speaks).map(|observed| observed.object))
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        let held = self.objects.held(uid).filter(speaks).map(|observed| observed.object);
-        Box::new(self.owned(uid).chain(held))
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        let held = self.objects.held(uid, namespace).filter(speaks).map(|observed| observed.object);
+        Box::new(self.owned(uid, namespace).chain(held))
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

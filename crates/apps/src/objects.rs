@@ -156,12 +156,16 @@ pub trait Objects: Send + Sync {
     /// All objects, as far as they were read.
     fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
-    /// The objects whose controller has this UID, as far as they were read.
-    fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+    /// The objects in a namespace (`None`: in all) whose controller has this UID, as far as they were read.
+    fn controlled<'a>(
+        &'a self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
-    /// The objects that have this UID in an owner reference that is not their controller's, as far as they were
-    /// read.
-    fn held<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+    /// The objects in a namespace (`None`: in all) that have this UID in an owner reference that is not their
+    /// controller's, as far as they were read.
+    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
     /// Whether they were written down by somebody who may have left out whole kinds, and not read for what is
     /// asked.

@@ -13,9 +13,9 @@ use crate::objects::{Lookup, Objects, Observed};
 /// Both, of one cluster: one pass over its objects, whatever is asked later.
 #[derive(Debug, Default)]
 pub(crate) struct Pointers {
-    /// By the UID of the controller.
+    /// By the UID of the controller, in the order of their namespaces.
     controlled: HashMap<String, Vec<ObjectKey>>,
-    /// By the UIDs of their other owners.
+    /// By the UIDs of their other owners, in the order of their namespaces.
     held: HashMap<String, Vec<ObjectKey>>,
     /// By kind and name of what they are about.
     events: HashMap<(String, String), Vec<ObjectKey>>,
@@ -44,20 +44,34 @@ impl Pointers {
                 }
             }
         }
+        for dependents in pointers.controlled.values_mut().chain(pointers.held.values_mut()) {
+            dependents.sort_by(|one, other| one.namespace.cmp(&other.namespace));
+        }
         pointers
     }
 
-    pub(crate) fn controlled(&self, uid: &str) -> &[ObjectKey] {
-        self.controlled.get(uid).map_or(&[], Vec::as_slice)
+    /// Returns the objects in a namespace (`None`: in all) whose controller has this UID.
+    pub(crate) fn controlled(&self, uid: &str, namespace: Option<&str>) -> &[ObjectKey] {
+        within(self.controlled.get(uid), namespace)
     }
 
-    pub(crate) fn held(&self, uid: &str) -> &[ObjectKey] {
-        self.held.get(uid).map_or(&[], Vec::as_slice)
+    /// Returns the objects in a namespace (`None`: in all) that have another owner of this UID.
+    pub(crate) fn held(&self, uid: &str, namespace: Option<&str>) -> &[ObjectKey] {
+        within(self.held.get(uid), namespace)
     }
 
     pub(crate) fn events(&self, kind: &str, name: &str) -> &[ObjectKey] {
         self.events.get(&(kind.to_owned(), name.to_owned())).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Those of the keys that are in a namespace; anybody names any owner, so what is elsewhere is not even counted.
+fn within<'a>(keys: Option<&'a Vec<ObjectKey>>, namespace: Option<&str>) -> &'a [ObjectKey] {
+    let keys = keys.map_or(&[][..], Vec::as_slice);
+    let Some(namespace) = namespace else { return keys };
+    let start = keys.partition_point(|key| *key.namespace < *namespace);
+    let end = keys.partition_point(|key| *key.namespace <= *namespace);
+    keys.get(start..end).unwrap_or_default()
 }
 
 /// The objects that controllers made of an object.
@@ -67,9 +81,9 @@ pub(crate) fn dependents<'a>(
 ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
     let uid = owner.object.text(&["metadata", "uid"]);
     // Nothing is owned across namespaces: the API's garbage collector takes such a reference for a mistake.
-    let namespace = owner.key.namespace.clone();
-    let found = (!uid.is_empty()).then(|| objects.controlled(&uid));
-    found.into_iter().flatten().filter(move |it| namespace.is_empty() || it.key.namespace == namespace)
+    let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
+    let found = (!uid.is_empty()).then(|| objects.controlled(&uid, namespace));
+    found.into_iter().flatten()
 }
 
 /// How far objects own objects before nobody follows any more: what a cluster holds may be a ring.

@@ -695,12 +695,16 @@ impl Objects for Snapshot {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
     }
 
-    fn controlled<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        self.each(self.pointers().controlled(uid))
+    fn controlled<'a>(
+        &'a self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().controlled(uid, namespace))
     }
 
-    fn held<'a>(&'a self, uid: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        self.each(self.pointers().held(uid))
+    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        self.each(self.pointers().held(uid, namespace))
     }
 
     fn is_dump(&self) -> bool {

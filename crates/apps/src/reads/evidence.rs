@@ -62,14 +62,14 @@ impl Evidence for Recorder<'_, '_> {
         found
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
         self.demand.borrow_mut().owners.insert(uid.to_owned());
-        self.evidence.owned(uid)
+        self.evidence.owned(uid, namespace)
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
         self.demand.borrow_mut().owners.insert(uid.to_owned());
-        self.evidence.dependents(uid)
+        self.evidence.dependents(uid, namespace)
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

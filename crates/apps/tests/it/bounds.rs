@@ -131,3 +131,62 @@ fn what_delivery_tools_say_is_cut() {
     }
     assert!(list.apps.iter().any(|app| app.message.contains("more bytes")));
 }
+
+/// A Kustomization that lists objects, with a script of its own.
+fn lists(namespace: &str, name: &str, ids: &[String]) -> Value {
+    let entries: Vec<_> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": namespace, "name": name, "generation": 1},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"},
+            "healthCheckExprs": [{"apiVersion": "example.org/v1", "kind": "X", "current": "true"}]},
+        "status": {"observedGeneration": 1, "inventory": {"entries": entries},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied"}]}})
+}
+
+/// What is delivered by the Kustomization `flux-system/shop`.
+fn delivered(mut object: Value) -> Value {
+    object["metadata"]["labels"] = json!({
+        "kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+    object
+}
+
+/// The row of the Kustomization `flux-system/shop` among all.
+fn of_shop(objects: &[Value]) -> (Status, String) {
+    let snapshot = holding("cluster", objects);
+    let list = apps(&[&snapshot as &dyn Objects], &Taffrail, NOW);
+    let row = list.apps.into_iter().find(|row| row.app.namespace == "flux-system").unwrap();
+    (row.health, row.message)
+}
+
+#[test]
+fn who_lists_objects_of_others_pays_for_it() {
+    let mut objects: Vec<Value> = knots("shop", 20).into_iter().map(delivered).collect();
+    let ids: Vec<String> = (0..20).map(|at| format!("shop_k{at}_example.com_Knot")).collect();
+    objects.push(lists("flux-system", "shop", &ids));
+    let before = of_shop(&objects);
+    assert_eq!(before.0, Status::InProgress);
+    objects.extend((0..200).map(|at| lists("aaa", &format!("t{at}"), &ids)));
+    assert_eq!(of_shop(&objects), before);
+}
+
+#[test]
+fn who_names_an_owner_of_others_pays_for_it() {
+    let owner = |namespace: &str| {
+        delivered(json!({"apiVersion": "example.com/v1", "kind": "Tenancy",
+            "metadata": {"name": "own", "namespace": namespace, "uid": "u1", "generation": 1},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}}))
+    };
+    let naming = |at: usize| {
+        let owner = json!([{"apiVersion": "example.com/v1", "kind": "Tenancy", "name": "own", "uid": "u1", "controller": true}]);
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("c{at}"), "namespace": "aaa", "ownerReferences": owner}})
+    };
+    for (namespace, id) in [("", "_own_example.com_Tenancy"), ("shop", "shop_own_example.com_Tenancy")] {
+        let mut objects = vec![owner(namespace), lists("flux-system", "shop", &[id.to_owned()])];
+        let before = of_shop(&objects);
+        assert_eq!(before.0, Status::InProgress);
+        objects.extend((0..1_000).map(naming));
+        objects.extend((0..200).map(|at| lists("aaa", &format!("t{at}"), &[id.to_owned()])));
+        assert_eq!(of_shop(&objects), before, "{namespace}");
+    }
+}

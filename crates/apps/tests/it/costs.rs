@@ -57,11 +57,11 @@ impl Objects for Counting {
     fn all<'a>(&'a self) -> Listing<'a> {
         self.count(self.all.all())
     }
-    fn controlled<'a>(&'a self, uid: &str) -> Listing<'a> {
-        self.count(self.all.controlled(uid))
+    fn controlled<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Listing<'a> {
+        self.count(self.all.controlled(uid, namespace))
     }
-    fn held<'a>(&'a self, uid: &str) -> Listing<'a> {
-        self.count(self.all.held(uid))
+    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Listing<'a> {
+        self.count(self.all.held(uid, namespace))
     }
     fn is_dump(&self) -> bool {
         self.all.is_dump()

@@ -83,6 +83,18 @@ impl<'s> IndexEvidence<'s> {
         Object::new(self.documents.get(at?)?.root()).ok()
     }
 
+    /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
+    fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
+        let namespace = namespace.map(str::to_owned);
+        let is_within = move |place: u32| {
+            let own = self.contents.record(place).map(|record| self.contents.name_of(record).2);
+            namespace.as_deref().is_none_or(|namespace| own == Some(namespace))
+        };
+        let dependents = self.contents.dependents_of(self.contents.uid(uid));
+        let dependents = dependents.filter(move |(place, how)| is_so(*how) && is_within(*place));
+        self.objects(dependents.map(|(place, _)| place))
+    }
+
     fn objects<'e>(&'e self, places: impl Iterator<Item = u32> + 'e) -> Listing<'e> {
         Box::new(places.filter_map(|place| self.object(place)))
     }
@@ -238,14 +250,12 @@ impl Evidence for IndexEvidence<'_> {
         })
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        let dependents = self.contents.dependents_of(self.contents.uid(uid));
-        self.objects(dependents.filter(|(_, how)| *how == Relation::Controller).map(|(place, _)| place))
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.pointing(uid, namespace, |how| how == Relation::Controller)
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        let dependents = self.contents.dependents_of(self.contents.uid(uid));
-        self.objects(dependents.filter(|(_, how)| *how != Relation::Inferred).map(|(place, _)| place))
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.pointing(uid, namespace, |how| how != Relation::Inferred)
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

@@ -53,12 +53,12 @@ impl Evidence for LikeDump<'_> {
         }
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        self.index.owned(uid)
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.index.owned(uid, namespace)
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        self.index.dependents(uid)
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.index.dependents(uid, namespace)
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

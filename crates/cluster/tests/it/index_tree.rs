@@ -258,7 +258,8 @@ fn who_invents_an_owner_gets_no_place_below_another_object() {
     let owner = contents.find("apps", "ReplicaSet", "shop", "web").unwrap();
     assert_eq!(names(contents.children(owner.handle())), ["web-1"]);
     let evidence = contents.evidence();
-    let dependents = |uid: &str| evidence.dependents(uid).map(|it| it.name().to_string()).collect::<Vec<_>>();
+    let dependents =
+        |uid: &str| evidence.dependents(uid, None).map(|it| it.name().to_string()).collect::<Vec<_>>();
     assert_eq!(
         (dependents(own), dependents(invented)),
         (vec!["web-1".to_owned()], vec!["forged".to_owned()])

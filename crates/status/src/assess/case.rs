@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::costs::Bill;
+use crate::assess::costs::{Account, Bill};
 use crate::assess::edges::{references, selects};
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
@@ -22,7 +22,10 @@ const DEPTH: usize = 24;
 /// How many objects are looked up for one assessment because others name, share or use them. What an object controls
 /// is not counted: that is a tree. The largest real composition names some hundreds; objects that all name one another
 /// would cost the square of their number for each of them.
-const FOLLOWED: usize = 1_000;
+pub(super) const FOLLOWED: usize = 1_000;
+
+/// How many objects are looked at that name an owner for which they cannot speak.
+const STRANGERS: usize = 100;
 
 /// Why something cannot get well by waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,18 +260,19 @@ impl<'e> Case<'e> {
         options: &'e Options,
     ) -> Case<'e> {
         let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
-        let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, String::new()));
+        let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, Account::new(None, "")));
         Case { evidence, rules, now, options, found, way, left, is_cut_off, bill }
     }
 
-    /// Charges what it costs to the namespace of `object`.
-    pub(super) fn of(mut self, object: &Object<'_>) -> Case<'e> {
+    /// Charges what it costs to the namespace of `object`, or to the one that claims it.
+    pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Case<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
             ("", "Namespace") => object.name(),
             _ => object.namespace(),
         };
-        self.bill = Bill::new(self.evidence.costs(), self.rules.patience(), place.into_owned());
+        let account = Account::new(claimant, &place);
+        self.bill = Bill::new(self.evidence.costs(), self.rules.patience(), account);
         self
     }
 
@@ -341,7 +345,8 @@ impl<'e> Case<'e> {
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
         let uid = object.text(&["metadata", "uid"]);
         let children = || {
-            let children = self.evidence.dependents(&uid).filter(|child| speaks_for(object, child));
+            let beside = Some(&*object.namespace());
+            let children = self.evidence.dependents(&uid, beside).filter(|child| speaks_for(object, child));
             children.filter_map(|child| child.root().to_tree().ok()).collect()
         };
         let surroundings = Surroundings {
@@ -407,7 +412,8 @@ impl<'e> Case<'e> {
             |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
         let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && speaks_for(owner, object);
-        in_order(self.charged(self.evidence.owned(&uid)).into_iter().filter(is_it))
+        // Those that speak for it are in its namespace, or are objects of the cluster as it is.
+        in_order(self.charged(self.evidence.owned(&uid, Some(&owner.namespace()))).into_iter().filter(is_it))
     }
 
     /// The objects that name this one as their controller and do not [speak for](speaks_for) it, in the order of their names, as
@@ -418,12 +424,14 @@ impl<'e> Case<'e> {
             return Vec::new();
         }
         let is_it = |object: &Object<'_>| can_own(owner, object) && !speaks_for(owner, object);
-        self.allowed(in_order(self.charged(self.evidence.owned(&uid)).into_iter().filter(is_it)))
+        let naming = self.evidence.owned(&uid, None).filter(|object| !object.namespace().is_empty());
+        self.allowed(in_order(self.charged(naming.take(STRANGERS)).into_iter().filter(is_it)))
     }
 
-    /// The objects of a kind, in the order of their names.
+    /// The objects of a kind, in the order of their names; of those of all namespaces as many as are followed.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
-        in_order(self.charged(self.evidence.of_kind(group, kind, namespace)).into_iter())
+        let most = if namespace.is_some() { usize::MAX } else { FOLLOWED };
+        in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
     }
 
     /// The disruption budgets that choose Pods with these labels, in the order of their names.
@@ -510,7 +518,12 @@ impl<'e> Case<'e> {
         }
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
         let is_it = |object: &Object<'_>| is_other(object) && can_own(owner, object);
-        self.allowed(in_order(self.charged(self.evidence.dependents(&uid)).into_iter().filter(is_it)))
+        let namespace = owner.namespace();
+        let listing = match &*namespace {
+            "" => self.charged(self.evidence.dependents(&uid, None).take(FOLLOWED)),
+            _ => self.charged(self.evidence.dependents(&uid, Some(&namespace))),
+        };
+        self.allowed(in_order(listing.into_iter().filter(is_it)))
     }
 
     /// The Warning events since the object is not well, newest first.

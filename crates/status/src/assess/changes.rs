@@ -254,8 +254,10 @@ fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Cha
     if uid.is_empty() {
         return;
     }
-    let sets: Vec<Object<'_>> =
-        evidence.owned(&uid).filter(|object| is_replica_set(object) && can_own(deployment, object)).collect();
+    let sets: Vec<Object<'_>> = evidence
+        .owned(&uid, Some(&deployment.namespace()))
+        .filter(|object| is_replica_set(object) && can_own(deployment, object))
+        .collect();
     let (previous, current) = previous_and_current(deployment, &sets);
     let Some(current) = current else { return };
     let Some(previous) = previous else { return created(deployment, found) };

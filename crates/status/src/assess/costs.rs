@@ -56,7 +56,22 @@ impl fmt::Debug for Patience {
 /// The rule of what it would have cost too much to judge.
 pub const UNJUDGED: &str = "unjudged";
 
-/// What has been spent on the objects of a namespace.
+/// Who pays for an assessment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Account {
+    /// The namespace whose author lists objects that do not say that they are meant; none where their own namespace pays.
+    claimant: Option<String>,
+    /// The namespace of the objects.
+    namespace: String,
+}
+
+impl Account {
+    pub(super) fn new(claimant: Option<&str>, namespace: &str) -> Account {
+        Account { claimant: claimant.map(str::to_owned), namespace: namespace.to_owned() }
+    }
+}
+
+/// What was spent from an account.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     steps: u64,
@@ -66,11 +81,14 @@ struct Spent {
 
 /// What assessing the objects of one cluster has cost in one look.
 ///
-/// The excess of a namespace is its own: beyond the bound its costliest objects are not judged, and those of others are.
+/// The excess of a namespace is its own: beyond the bound its costliest objects are not judged, and those of others are. So is
+/// the excess of what its author lists elsewhere without being asked to.
 #[derive(Debug, Default)]
 pub struct Costs {
     time: Cell<Duration>,
-    namespaces: RefCell<BTreeMap<String, Spent>>,
+    accounts: RefCell<BTreeMap<Account, Spent>>,
+    /// The time that the lists of each claimant took, wherever the objects are.
+    claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
     scripts: Look,
     /// Of each script of the user's own.
@@ -119,7 +137,7 @@ impl Costs {
         verdict
     }
 
-    /// The objects that were not judged, by namespace; empty for those that have none.
+    /// The objects that were not judged, by the namespace that pays; empty for those that have none.
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()
     }
@@ -130,9 +148,9 @@ impl Costs {
 pub(super) struct Bill<'c> {
     costs: Option<&'c Costs>,
     patience: Option<&'c Patience>,
-    namespace: String,
+    account: Account,
     began: Duration,
-    /// The time that was spent before, on all objects and on those of the namespace.
+    /// The time that was spent before, on all objects and by who pays.
     before: [Duration; 2],
     may_take: u64,
     steps: Cell<u64>,
@@ -140,20 +158,23 @@ pub(super) struct Bill<'c> {
 }
 
 impl<'c> Bill<'c> {
-    /// A bill for an object of this namespace.
+    /// A bill that this account pays.
     pub(super) fn new(
         costs: Option<&'c Costs>,
         patience: Option<&'c Patience>,
-        namespace: String,
+        account: Account,
     ) -> Bill<'c> {
-        let spent = costs.and_then(|costs| costs.namespaces.borrow().get(&namespace).copied());
+        let spent = costs.and_then(|costs| costs.accounts.borrow().get(&account).copied());
         let Spent { steps, objects, time } = spent.unwrap_or_default();
+        let claimed = costs.zip(account.claimant.as_ref());
+        let claimed = claimed.and_then(|(costs, own)| costs.claimants.borrow().get(own).copied());
+        let time = claimed.unwrap_or(time);
         let own = OF_NAMESPACE.saturating_add(EACH.saturating_mul(objects)).saturating_sub(steps);
         let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
         let bill = Bill {
             costs,
             patience,
-            namespace,
+            account,
             began,
             before: [costs.map(|costs| costs.time.get()).unwrap_or_default(), time],
             may_take: costs.map_or(u64::MAX, |_| own.max(EACH)),
@@ -197,9 +218,13 @@ impl<'c> Bill<'c> {
     }
 
     fn whose(&self) -> String {
-        match &*self.namespace {
+        let objects = match &*self.account.namespace {
             "" => "objects without namespace".to_owned(),
             namespace => format!("the objects of namespace {namespace}"),
+        };
+        match &self.account.claimant {
+            Some(claimant) => format!("{objects} that namespace {claimant} lists"),
+            None => objects,
         }
     }
 
@@ -228,14 +253,20 @@ impl Drop for Bill<'_> {
         let time = self.patience.map(|patience| (patience.clock)().saturating_sub(self.began));
         let time = time.unwrap_or_default();
         costs.time.set(costs.time.get().saturating_add(time));
-        let namespace = std::mem::take(&mut self.namespace);
+        let account = std::mem::replace(&mut self.account, Account::new(None, ""));
         if let Some(message) = self.over.take() {
             let mut unjudged = costs.unjudged.borrow_mut();
+            let namespace = account.claimant.as_ref().unwrap_or(&account.namespace);
             let own = unjudged.entry(namespace.clone()).or_insert(Unjudged { count: 0, message });
             own.count += 1;
         }
-        let mut namespaces = costs.namespaces.borrow_mut();
-        let spent = namespaces.entry(namespace).or_default();
+        if let Some(claimant) = &account.claimant {
+            let mut claimants = costs.claimants.borrow_mut();
+            let all = claimants.entry(claimant.clone()).or_default();
+            *all = all.saturating_add(time);
+        }
+        let mut accounts = costs.accounts.borrow_mut();
+        let spent = accounts.entry(account).or_default();
         spent.steps = spent.steps.saturating_add(self.steps.get());
         spent.objects += 1;
         spent.time = spent.time.saturating_add(time);
@@ -249,7 +280,7 @@ mod tests {
     /// Whether each of so many objects of a namespace may take so many steps.
     fn may_each(costs: &Costs, namespace: &str, objects: usize, steps: usize) -> Vec<bool> {
         let one = |_| {
-            let bill = Bill::new(Some(costs), None, namespace.to_owned());
+            let bill = Bill::new(Some(costs), None, Account::new(None, namespace));
             (0..steps).all(|_| bill.charge(1))
         };
         (0..objects).map(one).collect()
@@ -273,5 +304,20 @@ mod tests {
         let unjudged = costs.unjudged();
         assert_eq!(unjudged.keys().collect::<Vec<_>>(), ["tenant"]);
         assert_eq!(unjudged["tenant"].count, 89);
+    }
+
+    #[test]
+    fn who_lists_what_does_not_say_so_pays() {
+        let costs = Costs::default();
+        let claimed = (0..1_000).map(|_| {
+            let bill = Bill::new(Some(&costs), None, Account::new(Some("tenant"), "shop"));
+            (0..1_000).all(|_| bill.charge(1))
+        });
+        assert!(claimed.filter(|may| !may).count() > 800);
+        assert!(may_each(&costs, "shop", 50, 1_000).into_iter().all(|may| may));
+        assert!(may_each(&costs, "tenant", 50, 1_000).into_iter().all(|may| may));
+        let unjudged = costs.unjudged();
+        assert_eq!(unjudged.keys().collect::<Vec<_>>(), ["tenant"]);
+        assert!(unjudged["tenant"].message.contains("that namespace tenant lists"), "{unjudged:?}");
     }
 }

@@ -77,11 +77,14 @@ pub trait Evidence {
     /// Looks one object up; `namespace` is empty for cluster-scoped objects.
     fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_>;
 
-    /// The objects whose controller owner reference has this UID.
-    fn owned(&self, uid: &str) -> Listing<'_>;
+    /// The objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
+    /// the namespace without a name.
+    ///
+    /// Who may write in any namespace can name any owner there, so what is elsewhere must cost nothing.
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// The objects that have this UID in any of their owner references, its controller's or another's.
-    fn dependents(&self, uid: &str) -> Listing<'_>;
+    /// As [`owned`](Evidence::owned), those that have this UID in any of their owner references, its controller's or another's.
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
     /// The objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
@@ -307,6 +310,14 @@ impl<'a> Dump<'a> {
         self.unobserved.insert((group.to_owned(), kind.to_owned()));
     }
 
+    fn within<'s>(&'s self, places: Option<&'s Vec<usize>>, namespace: Option<&str>) -> Listing<'s> {
+        let namespace = namespace.map(str::to_owned);
+        let objects = places.into_iter().flatten().filter_map(|&at| self.objects.get(at));
+        let objects =
+            objects.filter(move |(name, _)| namespace.as_ref().is_none_or(|own| *own == name.namespace));
+        Box::new(objects.map(|(_, object)| object.clone()))
+    }
+
     fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectName, Object<'a>)] {
         let place = |name: &ObjectName| {
             let kinds = (name.group.as_str(), name.kind.as_str()).cmp(&(group, kind));
@@ -407,15 +418,12 @@ impl Evidence for Dump<'_> {
         }
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        let owned = self.owned.get(uid).into_iter().flatten();
-        Box::new(owned.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.within(self.owned.get(uid), namespace)
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        let held = self.held.get(uid).into_iter().flatten();
-        let held = held.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone()));
-        Box::new(self.owned(uid).chain(held))
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        Box::new(self.owned(uid, namespace).chain(self.within(self.held.get(uid), namespace)))
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

@@ -180,7 +180,21 @@ pub fn assess(
     now: Timestamp,
     options: &Options,
 ) -> Assessment {
-    let case = Case::new(evidence, rules, now, options).of(object);
+    assess_for(None, object, evidence, rules, now, options)
+}
+
+/// Assesses an object as [`assess`], at the expense of a namespace whose author asks for it unasked: one that lists objects
+/// which do not say that they are meant. Where the [`Costs`] of that namespace are too high, the object is Unknown in this
+/// answer and in no other.
+pub fn assess_for(
+    claimant: Option<&str>,
+    object: &Object<'_>,
+    evidence: &dyn Evidence,
+    rules: &dyn Rules,
+    now: Timestamp,
+    options: &Options,
+) -> Assessment {
+    let case = Case::new(evidence, rules, now, options).of(object, claimant);
     let finding = case.examine(object);
     if let Some(why) = case.bill.over() {
         let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);

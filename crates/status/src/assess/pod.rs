@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::case::{Case, Finding, HardCause, has_ended};
+use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
@@ -331,8 +331,8 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };
-    let leaving =
-        case.evidence.terminating_on(&node).filter(is_leaving).map(|other| ObjectName::of(&other)).min()?;
+    let ending = case.evidence.terminating_on(&node).take(FOLLOWED);
+    let leaving = ending.filter(is_leaving).map(|other| ObjectName::of(&other)).min()?;
     let text = format!("Pod {}/{} makes room on node {node}", leaving.namespace, leaving.name);
     Some(("Preempting", text))
 }

@@ -91,12 +91,12 @@ impl Evidence for Reversed<'_> {
         self.0.get(group, kind, namespace, name)
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        reversed(self.0.owned(uid))
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        reversed(self.0.owned(uid, namespace))
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        reversed(self.0.dependents(uid))
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        reversed(self.0.dependents(uid, namespace))
     }
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {

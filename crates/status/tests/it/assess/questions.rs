@@ -18,12 +18,12 @@ impl Evidence for Noted<'_> {
         self.dump.get(group, kind, namespace, name)
     }
 
-    fn owned(&self, uid: &str) -> Listing<'_> {
-        self.dump.owned(uid)
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.dump.owned(uid, namespace)
     }
 
-    fn dependents(&self, uid: &str) -> Listing<'_> {
-        self.dump.dependents(uid)
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.dump.dependents(uid, namespace)
     }
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {

@@ -13,11 +13,11 @@ impl Evidence for Alone {
         Lookup::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
     }
 
-    fn owned(&self, _: &str) -> Listing<'_> {
+    fn owned(&self, _: &str, _: Option<&str>) -> Listing<'_> {
         Box::new(std::iter::empty())
     }
 
-    fn dependents(&self, _: &str) -> Listing<'_> {
+    fn dependents(&self, _: &str, _: Option<&str>) -> Listing<'_> {
         Box::new(std::iter::empty())
     }
 
