@@ -3,7 +3,10 @@
 //! The one place that reads with the YAML library.
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Budget, Options, options::DuplicateKeyPolicy};
+use taffrail_status::json::MAX_DEPTH;
 
 /// A text that is no YAML, or not the YAML that was expected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,13 +47,76 @@ pub(crate) fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T
 }
 
 fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().map(|location| location.line());
-        // The first line says it; a picture of the place would follow.
-        let message = error.without_snippet().to_string();
-        let message = message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
-        YamlError { line, message }
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error))
+}
+
+fn told(error: &serde_saphyr::Error) -> YamlError {
+    let line = error.location().map(|location| location.line());
+    // The first line says it; a picture of the place would follow.
+    let message = error.without_snippet().to_string();
+    let message = message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+    YamlError { line, message }
+}
+
+/// Reads one document as a tree. What is nested deeper than [`SHALLOW`] is left out of it, so that one object of a list costs
+/// the others nothing: a server stores what is nested [`MAX_DEPTH`] deep.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_tree(text: &str) -> Result<Value, YamlError> {
+    let mut plain = options(text.len(), MOST_REPLAYED);
+    if let Some(budget) = &mut plain.budget {
+        budget.max_depth = AT_FIRST;
+    }
+    let error = match serde_saphyr::from_str_with_options(text, plain) {
+        Ok(tree) => return Ok(tree),
+        Err(error) => error,
+    };
+    if !is_too_deep(&error) {
+        return Err(told(&error));
+    }
+    let deep = || {
+        let mut options = options(text.len(), MOST_REPLAYED);
+        if let Some(budget) = &mut options.budget {
+            budget.max_depth = MAX_DEPTH as usize;
+        }
+        let mut tree = read_by(text, options)?;
+        cut(&mut tree, SHALLOW);
+        Ok(tree)
+    };
+    // Each level takes its part of the stack, to read and to drop it.
+    std::thread::scope(|scope| {
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, deep) {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(told(&error))),
+            Err(_) => Err(told(&error)),
+        }
     })
+}
+
+/// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.
+const SHALLOW: usize = 100;
+
+/// As deep as is read on the stack of any thread; what is deeper has a stack of its own.
+const AT_FIRST: usize = 40;
+
+/// What [`MAX_DEPTH`] levels take at most, and what is not used is not taken.
+const STACK: usize = 1 << 30;
+
+fn is_too_deep(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::Budget { breach: BudgetBreach::Depth { .. }, .. })
+}
+
+/// Leaves out what is nested deeper than so many levels.
+fn cut(tree: &mut Value, levels: usize) {
+    if levels == 0 && (tree.is_array() || tree.is_object()) {
+        *tree = Value::Null;
+        return;
+    }
+    match tree {
+        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, levels - 1)),
+        Value::Object(members) => members.values_mut().for_each(|member| cut(member, levels - 1)),
+        _ => {}
+    }
 }
 
 /// How much aliases may make of a text.
@@ -65,12 +131,30 @@ fn options(size: usize, replayed: usize) -> Options {
     budget.max_nodes = size.max(1024);
     budget.max_events = size.saturating_mul(2).max(4096);
     budget.max_total_scalar_bytes = size.saturating_mul(2).max(4096);
-    budget.max_depth = 200;
+    budget.max_depth = SHALLOW;
     serde_saphyr::options! {
         budget: Some(budget),
         emit_comments: false,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: replayed },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nested_too_deep_costs_the_rest_nothing() {
+        for levels in [80, 250, 9_000] {
+            let deep = "- ".repeat(levels);
+            let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");
+            let tree = read_tree(&text).unwrap();
+            assert_eq!((&tree["items"][0]["a"], &tree["items"][2]["c"]), (&1.into(), &3.into()), "{levels}");
+            assert_eq!(tree.to_string().contains('x'), levels < SHALLOW, "{levels}");
+        }
+        let endless = format!("a:\n  {}x\n", "- ".repeat(11_000));
+        assert!(read_tree(&endless).is_err());
     }
 }

@@ -143,7 +143,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         row.is_empty() || row.starts_with('#') || row == "---" || row == "..."
     };
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
-    match yaml::read::<serde_json::Value>(text) {
+    match yaml::read_tree(text) {
         Ok(serde_json::Value::Null) => {}
         Ok(tree) if is_cut_list(&tree) => {
             let items = Value::from(&tree).get("items").and_then(Value::items).into_iter().flatten();
@@ -205,8 +205,47 @@ pub(crate) fn tree(object: &Object<'_>) -> Result<serde_json::Value, String> {
 
 /// The object as JSON text that says its `apiVersion` and `kind`.
 pub(crate) fn json(object: &Object<'_>) -> Result<Vec<u8>, String> {
-    match object.root().text() {
-        Some(text) if object.root().get("kind").is_some() => Ok(text.to_vec()),
-        _ => tree(object).map(|tree| tree.to_string().into_bytes()),
+    let Some(text) = object.root().text() else {
+        return tree(object).map(|tree| tree.to_string().into_bytes());
+    };
+    // Text is put before text: what a tree cannot hold, nested deep, is nothing against an object.
+    let [version, kind] =
+        [("apiVersion", object.api_version()), ("kind", object.kind().into())].map(|(key, value)| {
+            object.root().get(key).is_none().then(|| format!("{}:{},", quoted(key), quoted(&value)))
+        });
+    let said = [version, kind].into_iter().flatten().collect::<String>();
+    let members = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+    if said.is_empty() || members.is_empty() {
+        return Ok(text.to_vec());
+    }
+    let said = match members.trim_ascii_start().first() {
+        Some(b'}') => said.trim_end_matches(',').to_owned(),
+        _ => said,
+    };
+    Ok([b"{", said.as_bytes(), members].concat())
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_of_a_typed_list_is_told_however_deep_it_is() {
+        for data in [format!("{}1{}", "[".repeat(500), "]".repeat(500)), "{}".to_owned()] {
+            let item = format!(r#"{{ "metadata": {{"name": "a"}}, "data": {data} }}"#);
+            let list = format!(
+                r#"{{"apiVersion": "apps/v1", "kind": "ControllerRevisionList", "items": [{item}, {{}}]}}"#
+            );
+            let list = taffrail_status::json::OwnedDocument::parse(list.into_bytes()).unwrap();
+            let list = Object::new(list.root()).unwrap();
+            let items: Vec<_> = list.items().unwrap().map(|item| json(&item.unwrap()).unwrap()).collect();
+            let said = r#"{"apiVersion":"apps/v1","kind":"ControllerRevision""#;
+            assert_eq!(String::from_utf8_lossy(&items[0]), format!("{said},{}", &item[1..]));
+            assert_eq!(String::from_utf8_lossy(&items[1]), format!("{said}}}"));
+        }
     }
 }
