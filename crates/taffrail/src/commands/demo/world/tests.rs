@@ -108,7 +108,23 @@ async fn flux_applies_what_was_deleted_or_changed_when_it_is_requested() {
     assert_eq!(stage.deployment("us-1", "shop/cart"), None);
     assert_eq!(replicas(stage.deployment("us-1", "shop/web")).0, 5, "Flux does not watch what it applies");
     stage.request("us-1", "shop", "now");
-    stage.look();
+    // Another client looks all the time: the request is never handled before the health checks are told of.
+    let us = stage.cluster("us-1").clone();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let shop = us.get("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "shop");
+                let shop = shop.unwrap();
+                assert!(
+                    shop["status"]["lastHandledReconcileAt"] != "now" || ready(&shop).0 == "Unknown",
+                    "{shop}"
+                );
+            }
+        });
+        stage.look();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
     let shop = stage.kustomization("us-1", "shop");
     assert_eq!(shop["status"]["lastHandledReconcileAt"], "now");
     assert_eq!(ready(&shop).0, "Unknown", "its health checks run: {shop}");

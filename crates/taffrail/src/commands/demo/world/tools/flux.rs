@@ -136,7 +136,6 @@ impl Followed {
     fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
         let Attempt { object, revision, keys, now } = attempt;
         let applied = apply(home, keys.clone(), *now);
-        self.note(home, object);
         let retry = interval(&object["spec"]["retryInterval"]);
         match applied {
             Err(error) => {
@@ -166,6 +165,8 @@ impl Followed {
                 }
             }
         }
+        // Where nothing was said, the request was handled all the same.
+        self.note(home, object);
     }
 
     /// Ends the health checks when all is well or their time is over.
@@ -201,6 +202,8 @@ impl Followed {
     fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
+            // In one write: a request that is handled before the condition says so looks as if it had succeeded.
+            note(object);
             let generation = object["metadata"]["generation"].clone();
             let condition = |kind: &str, value: &str, reason: &str, message: &str| {
                 json!({
