@@ -24,7 +24,7 @@ use crate::kinds::{builtin, split_group_version};
 use crate::managed::Writer;
 use crate::store::{Object, Store};
 use crate::timeline::{self, Timeline};
-use crate::write::{Deletion, Target};
+use crate::write::{Deletion, Part, Target, Wanted};
 use crate::{control, http, yaml};
 
 /// Somebody who may send requests.
@@ -365,6 +365,30 @@ impl Cluster {
         Ok(())
     }
 
+    /// Changes an object as it is now, so that nobody writes it in between, by field managers as in
+    /// [`apply_by`](Cluster::apply_by). An object that is being deleted goes when its last finalizer does; one that is
+    /// gone is left alone. `change` must not call this cluster.
+    pub fn change_by(&self, object: &Value, manager: &str, of_status: &str, change: impl FnOnce(&mut Value)) {
+        let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
+        let Ok(target) = self.inner().target_of(object) else { return };
+        let is_ending = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
+        if self.inner().tree(&target).as_ref().is_some_and(is_ending) {
+            let wanted = Wanted { writer: by, ..Wanted::default() };
+            // One that has gone meanwhile needs no change.
+            let _ = self.inner().update(&target, Part::Main, &wanted, |mut object| {
+                change(&mut object);
+                Ok(object)
+            });
+        } else {
+            let changed = |mut object: Value| {
+                change(&mut object);
+                Some(object)
+            };
+            self.inner().impose_change(&target, &by, changed, |_| ());
+        }
+        self.inner().fleet.run_due();
+    }
+
     /// Applies all objects of a text, lists among them item by item.
     ///
     /// # Errors
@@ -431,6 +455,11 @@ impl Cluster {
     /// Sets a fault. Faults of connections hit those that are open, too.
     pub fn fault(&self, fault: Fault) -> FaultId {
         self.inner().fault(fault)
+    }
+
+    /// Returns whether the API server takes connections: no fault of connections is set.
+    pub fn is_reachable(&self) -> bool {
+        self.inner().faults.connection().is_none()
     }
 
     /// Sets a fault that hits every request.

@@ -73,4 +73,4 @@ pub use cluster::{Cluster, User, objects};
 pub use error::SimError;
 pub use fault::{Fault, FaultId, Trouble};
 pub use fleet::{Fleet, FleetBuilder};
-pub use timeline::{Timeline, TimelineError};
+pub use timeline::{Timeline, TimelineError, TimelineWrite};

@@ -69,6 +69,30 @@ pub enum TimelineError {
     },
 }
 
+/// A step of a [`Timeline`] that writes an object, as it is written: times are not filled in.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct TimelineWrite<'t> {
+    /// The time since the timeline began.
+    pub at: Duration,
+    /// The field manager; empty for the controllers of the simulation.
+    pub by: &'t str,
+    /// The whole object, or the one that is patched.
+    pub object: &'t Value,
+    /// The merge patch; `None` where the whole object is written.
+    pub patch: Option<&'t Value>,
+}
+
+impl TimelineWrite<'_> {
+    /// Writes into an object what this step writes.
+    pub fn write_into(&self, object: &mut Value) {
+        match self.patch {
+            Some(with) => patch::merge(object, with.clone(), true),
+            None => *object = self.object.clone(),
+        }
+    }
+}
+
 /// What happens in a cluster, and when.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
@@ -154,6 +178,17 @@ impl Timeline {
     /// Whether nothing happens in it.
     pub fn is_empty(&self) -> bool {
         self.moments.is_empty()
+    }
+
+    /// Lists the steps that write objects, in their order.
+    pub fn writes(&self) -> impl Iterator<Item = TimelineWrite<'_>> {
+        self.moments.iter().filter_map(|Moment { at, action }| match &**action {
+            Action::Set(object, by) => Some(TimelineWrite { at: *at, by: &by.name, object, patch: None }),
+            Action::Change { object, with, by } => {
+                Some(TimelineWrite { at: *at, by: &by.name, object, patch: Some(with) })
+            }
+            Action::Remove(_) | Action::Fault(_) | Action::Heal(_) => None,
+        })
     }
 
     fn add(&mut self, steps: &[Step], begin: Duration) -> Result<(), TimelineError> {
@@ -392,6 +427,8 @@ mod tests {
         let timeline = Timeline::read(text).expect("a timeline");
         let times: Vec<u64> = timeline.moments.iter().map(|moment| moment.at.as_secs()).collect();
         assert_eq!(times, [10, 15, 61, 62, 91, 92, 121, 122]);
+        let writes: Vec<u64> = timeline.writes().map(|write| write.at.as_secs()).collect();
+        assert_eq!(writes, [10, 61, 62, 91, 92, 121, 122], "a deletion writes no object");
         assert!(matches!(Timeline::read("- {at: 1s}"), Err(TimelineError::Action(1))));
         assert!(matches!(Timeline::read("- {at: soon, object: {}}"), Err(TimelineError::Duration { .. })));
         assert!(matches!(Timeline::read("- {at: 1s, objekt: {}}"), Err(TimelineError::Yaml(_))));

@@ -1,10 +1,46 @@
+//! Claims of volumes: they are bound, and stay while a Pod uses them.
+//!
 //! Volumes for those who wait for them: a claim is bound when the first Pod that uses it gets a node, to a volume made
 //! for it, as provisioners with `WaitForFirstConsumer` do it.
 
 use serde_json::{Value, json};
 
-use super::{change, create, is_scripted, text};
+use super::{all, change, create, is_scripted, pods, text};
 use crate::cluster::Inner;
+
+/// What holds a claim while a Pod uses it.
+const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
+/// Lets the claims of a namespace go that are being deleted and that no Pod uses any more.
+pub(super) fn release(inner: &Inner, namespace: &str) {
+    let mut claims = all(inner, "", "persistentvolumeclaims", namespace);
+    claims.retain(|claim| {
+        let finalizers = claim["metadata"]["finalizers"].as_array();
+        let is_held = finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == PROTECTION));
+        is_held && claim["metadata"].get("deletionTimestamp").is_some() && !is_scripted(claim)
+    });
+    if claims.is_empty() {
+        return;
+    }
+    let pods = all(inner, "", "pods", namespace);
+    for claim in claims {
+        let name = text(&claim["metadata"]["name"]);
+        let uses = |volume: &Value| volume["persistentVolumeClaim"]["claimName"] == *name;
+        let is_used = pods.iter().filter(|pod| !pods::is_finished(pod)).any(|pod| {
+            let volumes = pod["spec"]["volumes"].as_array();
+            volumes.is_some_and(|volumes| volumes.iter().any(uses))
+        });
+        if is_used {
+            continue;
+        }
+        let Some(target) = inner.target("", "persistentvolumeclaims", namespace, &name) else { continue };
+        change(inner, &target, |claim| {
+            if let Some(finalizers) = claim["metadata"]["finalizers"].as_array_mut() {
+                finalizers.retain(|finalizer| finalizer != PROTECTION);
+            }
+        });
+    }
+}
 
 pub(super) fn bind(inner: &Inner, pod: &Value) {
     let namespace = text(&pod["metadata"]["namespace"]);

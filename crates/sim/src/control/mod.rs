@@ -65,6 +65,8 @@ pub(crate) enum Task {
     Nodes,
     /// How many Pods of this namespace may be evicted.
     Budgets(String),
+    /// Claims of this namespace that wait for their Pods to go.
+    Claims(String),
     /// Who is behind the Services of this namespace.
     Services(String),
     Node(String),
@@ -113,6 +115,7 @@ impl Task {
             Task::Nodes => daemon::nodes_changed(inner),
             Task::Budgets(namespace) => budgets::look(inner, namespace),
             Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
+            Task::Claims(namespace) => claims::release(inner, namespace),
             Task::Services(namespace) => services::look(inner, namespace),
             Task::Node(name) => nodes::look(inner, name),
             Task::NodeGone(name) => nodes::gone(inner, name),
@@ -201,12 +204,18 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
             if !gone {
                 soon(inner, Task::Pod(namespace(), name()), Duration::from_millis(5));
             }
+            if going {
+                soon(inner, Task::Claims(namespace()), Duration::from_millis(10));
+            }
             soon(inner, Task::Services(namespace()), Duration::from_millis(50));
             soon(inner, Task::Quotas(namespace()), Duration::from_millis(100));
         }
         ("", "resourcequotas") => {
             soon(inner, Task::Quotas(namespace()), Duration::from_millis(100));
             soon(inner, Task::QuotaChanged(namespace()), Duration::from_millis(200));
+        }
+        ("", "persistentvolumeclaims") if going && !gone => {
+            soon(inner, Task::Claims(namespace()), Duration::from_millis(10))
         }
         ("", "services") => soon(inner, Task::Services(namespace()), Duration::from_millis(50)),
         _ => {}

@@ -80,6 +80,49 @@ async fn time_stands_still_until_it_is_moved() {
 }
 
 #[tokio::test]
+async fn a_claim_stays_while_a_pod_uses_it_and_goes_after_that() {
+    let fleet = stepped().nodes(1).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let template = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers:";
+    cluster.apply_yaml(&WEB.replace("spec: {containers:", template)).unwrap();
+    let claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, finalizers: [kubernetes.io/pvc-protection]}, spec: {accessModes: [ReadWriteOnce]}, status: {phase: Bound}}";
+    cluster.apply_yaml(claim).unwrap();
+    fleet.advance(Duration::from_secs(30));
+    let claim = || cluster.get("v1", "PersistentVolumeClaim", "shop", "data");
+    assert!(cluster.delete("v1", "PersistentVolumeClaim", "shop", "data"));
+    fleet.advance(Duration::from_secs(30));
+    assert!(claim().unwrap()["metadata"]["deletionTimestamp"].is_string());
+    // A namespace waits for neither longer than its Pods take to end.
+    assert!(cluster.delete("v1", "Namespace", "", "shop"));
+    fleet.advance(Duration::from_secs(30));
+    assert_eq!(claim(), None);
+    assert_eq!(cluster.get("v1", "Namespace", "", "shop"), None);
+}
+
+#[tokio::test]
+async fn a_change_by_a_manager_lets_a_deleted_object_go_with_its_last_finalizer() {
+    let fleet = stepped().managers(true).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    let map: Value = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "map", "namespace": "default", "finalizers": ["example.com/held"]},
+    });
+    cluster.apply(map.clone()).unwrap();
+    let get = || cluster.get("v1", "ConfigMap", "default", "map");
+    cluster.change_by(&map, "writer", "", |map| map["data"] = serde_json::json!({"key": "value"}));
+    let changed = get().unwrap();
+    assert_eq!(changed["data"]["key"], "value");
+    assert!(changed["metadata"]["managedFields"].to_string().contains("writer"), "{changed}");
+    assert!(cluster.delete("v1", "ConfigMap", "default", "map"));
+    assert!(get().is_some());
+    cluster.change_by(&map, "writer", "", |map| map["metadata"]["finalizers"] = serde_json::json!([]));
+    assert_eq!(get(), None);
+    // What is gone is not made again.
+    cluster.change_by(&map, "writer", "", |map| map["data"] = serde_json::json!({}));
+    assert_eq!(get(), None);
+}
+
+#[tokio::test]
 async fn a_rollout_that_cannot_end_is_late_in_time() {
     let fleet = stepped().nodes(1).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();

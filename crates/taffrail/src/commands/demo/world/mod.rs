@@ -1,11 +1,15 @@
 //! The fleet that the demo shows: what is declared in `fleet.yaml`, expanded with `templates/`, and what goes wrong in it.
 
 mod objects;
+mod repository;
 mod template;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod troubles;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +20,7 @@ use tokio::task::JoinSet;
 
 use objects::Made;
 use template::UnknownPlaceholder;
+use tools::{Controllers, Place};
 
 /// How long the fleet has been there when the demo begins.
 const AGE: Duration = Duration::from_secs(3 * 86_400);
@@ -55,6 +60,13 @@ struct App {
     chart_version: Option<String>,
     /// What of its repository is delivered.
     path: Option<String>,
+    /// Whether Argo CD puts changes in the cluster right.
+    #[serde(default = "yes")]
+    self_heal: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A cluster, with the apps that each tool delivers into it.
@@ -103,9 +115,11 @@ impl Declared {
 
 /// The fleet. It ends when this is dropped.
 pub(super) struct World {
-    _fleet: Fleet,
+    fleet: Fleet,
     /// What the tools' controllers do.
-    _tools: JoinSet<()>,
+    tools: JoinSet<()>,
+    /// How far the story is moved on at the start.
+    skip: Duration,
     pub(super) clusters: Vec<Cluster>,
     /// The region of each cluster, in the same order.
     pub(super) regions: Vec<String>,
@@ -114,7 +128,21 @@ pub(super) struct World {
 impl World {
     /// Starts the fleet, which is then so far into the first round of what goes wrong, and stays there if it is held.
     pub(super) async fn start(seed: u64, skip: Duration, hold: bool) -> Result<World, WorldError> {
-        let declared = Declared::read()?;
+        let (mut world, controllers) = World::build(Declared::read()?, seed, skip).await?;
+        controllers.into_iter().for_each(|controllers| controllers.listen(&mut world.tools));
+        if !hold {
+            world.catch_up();
+            world.fleet.release();
+        }
+        Ok(world)
+    }
+
+    /// Makes the fleet, whose time is held, and the controllers of its clusters, which do nothing yet.
+    async fn build(
+        declared: Declared,
+        seed: u64,
+        skip: Duration,
+    ) -> Result<(World, Vec<Controllers>), WorldError> {
         let past = SignedDuration::try_from(AGE.saturating_add(skip)).unwrap_or_default();
         let start = Timestamp::now().checked_sub(past).unwrap_or(Timestamp::MIN);
         let fleet = Fleet::builder()
@@ -132,9 +160,12 @@ impl World {
         }
         let servers = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
         let made = objects::all(&declared, seed, &servers, start)?;
-        for cluster in &clusters {
-            for made in made.get(cluster.name()).into_iter().flatten() {
-                made.apply(cluster)?;
+        let place = |cluster: &Cluster| Place { cluster: cluster.clone(), repository: Arc::default() };
+        let places: Arc<[Place]> = clusters.iter().map(place).collect();
+        for place in &*places {
+            for made in made.get(place.cluster.name()).into_iter().flatten() {
+                made.apply(&place.cluster)?;
+                made.declare(&place.repository)?;
             }
         }
         // Everything has rolled out long ago.
@@ -142,20 +173,28 @@ impl World {
         for cluster in &clusters {
             cluster.compact();
         }
-        troubles::begin(&declared, &clusters, seed)?;
-        fleet.advance(skip);
-        clusters.iter().for_each(Cluster::keep_leases);
-        let mut tools = JoinSet::new();
-        for cluster in &clusters {
-            let all = made.get(cluster.name()).into_iter().flatten();
+        let regions = declared.clusters.iter().map(|member| member.region.clone()).collect();
+        let mut world = World { fleet, tools: JoinSet::new(), clusters, regions, skip };
+        // Nothing happens in the time that all this took: the story begins with its own time.
+        world.catch_up();
+        troubles::begin(&declared, &places, world.fleet.clock(), seed)?;
+        world.fleet.advance(std::mem::take(&mut world.skip));
+        world.clusters.iter().for_each(Cluster::keep_leases);
+        let mut controllers = Vec::with_capacity(places.len());
+        for place in &*places {
+            let all = made.get(place.cluster.name()).into_iter().flatten();
             let told = all.map(Made::told).collect::<Result<Vec<_>, _>>()?.concat();
-            tools::listen(&mut tools, cluster.clone(), told);
+            let clock = world.fleet.clock().clone();
+            controllers.push(Controllers::new(place.clone(), places.clone(), clock, told));
         }
-        if !hold {
-            fleet.release();
-        }
-        let regions = declared.clusters.into_iter().map(|member| member.region).collect();
-        Ok(World { _fleet: fleet, _tools: tools, clusters, regions })
+        Ok((world, controllers))
+    }
+
+    /// Moves the time of the fleet to the time of this machine, less what is still to be skipped.
+    fn catch_up(&self) {
+        let behind = Timestamp::now().duration_since(self.fleet.clock().now());
+        let behind = Duration::try_from(behind).unwrap_or_default();
+        self.fleet.advance(behind.saturating_sub(self.skip));
     }
 
     /// The kubeconfig of all its clusters.

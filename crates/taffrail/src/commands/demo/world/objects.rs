@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use taffrail_apps::{ObjectKey, inventory, yaml};
 use taffrail_sim::{Cluster, SimError};
 
+use super::repository::{Repository, key_of};
 use super::template::{Values, hash};
 use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
@@ -38,22 +39,33 @@ impl Made {
 
     /// Applies the objects. A namespace belongs to the app that made it first.
     pub(super) fn apply(&self, cluster: &Cluster) -> Result<(), SimError> {
-        for mut object in taffrail_sim::objects(&self.text)? {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-            let (namespace, name) =
-                (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
-            if kind == "Namespace" && cluster.get("v1", "Namespace", "", &name).is_some() {
+        for object in self.objects()? {
+            let key = key_of(&object);
+            if key.kind == "Namespace" && cluster.get("v1", "Namespace", "", &key.name).is_some() {
                 continue;
             }
-            let group = version.split_once('/').map_or("", |(group, _)| group);
-            if let Some(app) = &self.tracked_by {
+            cluster.apply_by(object, self.manager, status_manager(&key.group, &key.kind))?;
+        }
+        Ok(())
+    }
+
+    /// Declares the objects, so that their tool applies them again.
+    pub(super) fn declare(&self, repository: &Repository) -> Result<(), SimError> {
+        self.objects()?.into_iter().for_each(|object| repository.declare(object, self.manager));
+        Ok(())
+    }
+
+    /// The objects, with the mark of their Argo CD app.
+    fn objects(&self) -> Result<Vec<Value>, SimError> {
+        let mut objects = taffrail_sim::objects(&self.text)?;
+        if let Some(app) = &self.tracked_by {
+            for object in &mut objects {
+                let ObjectKey { group, kind, namespace, name } = key_of(object);
                 object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] =
                     json!(format!("{app}:{group}/{kind}:{namespace}/{name}"));
             }
-            cluster.apply_by(object, self.manager, status_manager(group, &kind))?;
         }
-        Ok(())
+        Ok(objects)
     }
 }
 
@@ -305,6 +317,7 @@ impl One<'_> {
             .with("annotations", self.annotations())
             .with("since", self.since.strftime("%Y-%m-%dT%H:%M:%SZ"))
             .with("version", &self.app.version)
+            .with("selfHeal", self.app.self_heal)
     }
 
     fn namespace(&self, name: &str) -> Result<String, WorldError> {

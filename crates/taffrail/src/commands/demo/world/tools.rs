@@ -1,24 +1,38 @@
-//! What Flux' and Argo CD's controllers do when they are told to: they take note, so that what is written to them has an end.
+//! The controllers of Flux and Argo CD: they take note of requests, apply what is declared and missing or changed, and
+//! clean up after what is deleted.
+//!
+//! What the story says of an object (`troubles/`) stays: a controller writes a status only when it has done something, a
+//! cluster out of reach is left alone, and a controller that does not run does nothing.
 
+mod argo;
+mod flux;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use futures::future::select_all;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_sim::Cluster;
+use taffrail_apps::ObjectKey;
+use taffrail_sim::{Clock, Cluster};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::objects::status_manager;
+use super::repository::{Repository, is_ending};
 
 /// How long a controller takes to notice.
 const DELAY: Duration = Duration::from_millis(200);
+/// The longest time without a look: the fleet's clock may be moved on.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// An object that tells a controller what to do.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
 }
 
 impl Told {
@@ -37,80 +51,129 @@ impl Told {
         })
     }
 
-    fn look(&self, cluster: &Cluster) {
-        let Self { api_version, kind, namespace, name } = self;
-        let Some(mut object) = cluster.get(api_version, kind, namespace, name) else { return };
-        let is_new = match kind.as_str() {
-            "Application" => handle_application(&mut object),
-            _ => handle_flux(&mut object),
-        };
-        if is_new {
-            let group = api_version.split('/').next().unwrap_or_default();
-            let manager = status_manager(group, kind);
-            // One that was deleted meanwhile needs nothing.
-            let _ = cluster.apply_by(object, manager, manager);
-        }
+    fn get(&self, cluster: &Cluster) -> Option<Value> {
+        cluster.get(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
-}
 
-/// Handles a request to an object of Flux, and observes its generation.
-fn handle_flux(object: &mut Value) -> bool {
-    if object["spec"]["suspend"] == true || !object["status"].is_object() {
-        return false;
+    /// Changes the object as its controller does.
+    fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Value)) {
+        let group = self.api_version.split('/').next().unwrap_or_default();
+        let manager = status_manager(group, &self.kind);
+        let object = json!({
+            "apiVersion": self.api_version, "kind": self.kind,
+            "metadata": {"namespace": self.namespace, "name": self.name},
+        });
+        cluster.change_by(&object, manager, manager, change);
     }
-    let before = object["status"].clone();
-    let requested = object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].clone();
-    if requested.is_string() {
-        object["status"]["lastHandledReconcileAt"] = requested;
-    }
-    let generation = object["metadata"]["generation"].clone();
-    // What has not been observed before a failure is not observed by taking note of a request.
-    if object["status"]["observedGeneration"].is_i64() {
-        object["status"]["observedGeneration"] = generation.clone();
-    }
-    let conditions = object["status"].get_mut("conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten() {
-        condition["observedGeneration"] = generation.clone();
-    }
-    object["status"] != before
-}
 
-/// Handles a refresh or an operation of an Application.
-fn handle_application(object: &mut Value) -> bool {
-    const REFRESH: &str = "argocd.argoproj.io/refresh";
-
-    let annotations = object["metadata"].get_mut("annotations").and_then(Value::as_object_mut);
-    let refreshed = annotations.and_then(|annotations| annotations.remove(REFRESH)).is_some();
-    let operation = object.as_object_mut().and_then(|members| members.remove("operation"));
-    let now = json!(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    if refreshed || operation.is_some() {
-        object["status"]["reconciledAt"] = now.clone();
-    }
-    if let Some(operation) = &operation {
-        let state = &mut object["status"]["operationState"];
-        state["operation"] = operation.clone();
-        state["phase"] = json!("Succeeded");
-        state["message"] = json!("successfully synced (all tasks run)");
-        state["startedAt"] = now.clone();
-        state["finishedAt"] = now;
-    }
-    refreshed || operation.is_some()
-}
-
-/// Has the controllers of a cluster listen until the tasks are dropped.
-pub(super) fn listen(tasks: &mut JoinSet<()>, cluster: Cluster, told: Vec<Told>) {
-    if told.is_empty() {
-        return;
-    }
-    tasks.spawn(async move {
-        let mut changes = cluster.changes();
-        loop {
-            changes.borrow_and_update();
-            told.iter().for_each(|told| told.look(&cluster));
-            if changes.changed().await.is_err() {
-                return;
+    /// Removes a finalizer, and with the last one the object.
+    fn release(&self, cluster: &Cluster, finalizer: &str) {
+        self.change(cluster, |object| {
+            if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+                finalizers.retain(|one| one != finalizer);
             }
-            tokio::time::sleep(DELAY).await;
+        });
+    }
+}
+
+/// A cluster that controllers write to, with what is declared for it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) cluster: Cluster,
+    pub(super) repository: Arc<Repository>,
+}
+
+/// The controllers of one cluster.
+pub(super) struct Controllers {
+    home: Place,
+    /// The clusters that Argo CD may deliver to.
+    places: Arc<[Place]>,
+    clock: Clock,
+    flux: Vec<flux::Followed>,
+    argo: Vec<argo::Followed>,
+}
+
+impl Controllers {
+    /// The controllers that listen to some objects of a cluster.
+    pub(super) fn new(home: Place, places: Arc<[Place]>, clock: Clock, told: Vec<Told>) -> Controllers {
+        let (argo, flux): (Vec<Told>, Vec<Told>) =
+            told.into_iter().partition(|told| told.kind == "Application");
+        Controllers {
+            home,
+            places,
+            clock,
+            flux: flux.into_iter().map(flux::Followed::new).collect(),
+            argo: argo.into_iter().map(argo::Followed::new).collect(),
         }
-    });
+    }
+
+    /// Does what is due, and returns when something is due next though nothing changes.
+    pub(super) fn look(&mut self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let (home, places) = (&self.home, &*self.places);
+        let flux = self.flux.iter_mut().filter_map(|followed| followed.look(home, now));
+        let argo = self.argo.iter_mut().filter_map(|followed| followed.look(home, places, now));
+        flux.chain(argo).min()
+    }
+
+    /// The changes that the controllers wait for: of their cluster, and of those that Argo CD delivers to.
+    fn changes(&self) -> Vec<watch::Receiver<u64>> {
+        let is_target =
+            |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
+        let others = self.places.iter().filter(|place| place.cluster.name() != self.home.cluster.name());
+        let all = std::iter::once(&self.home).chain(others.filter(is_target));
+        all.map(|place| place.cluster.changes()).collect()
+    }
+
+    /// Lets the controllers work until the tasks are dropped.
+    pub(super) fn listen(mut self, tasks: &mut JoinSet<()>) {
+        if self.flux.is_empty() && self.argo.is_empty() {
+            return;
+        }
+        tasks.spawn(async move {
+            let mut changes = self.changes();
+            loop {
+                changes.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
+                let due = self.look();
+                let ahead = due.map(|due| due.duration_since(self.clock.now()));
+                let ahead = ahead.and_then(|ahead| Duration::try_from(ahead).ok());
+                let wait = if due.is_some() { ahead.unwrap_or_default() } else { LONGEST };
+                let changed = select_all(changes.iter_mut().map(|changes| Box::pin(changes.changed())));
+                if let Ok((Err(_), ..)) = tokio::time::timeout(wait.min(LONGEST), changed).await {
+                    return;
+                }
+                tokio::time::sleep(DELAY).await;
+            }
+        });
+    }
+}
+
+/// Applies objects that are missing or were changed, and returns how many.
+fn apply(
+    place: &Place,
+    keys: impl IntoIterator<Item = ObjectKey>,
+    now: Timestamp,
+) -> Result<usize, taffrail_sim::SimError> {
+    let mut changed = 0;
+    for key in keys {
+        changed += usize::from(place.repository.apply(&place.cluster, &key, now)?);
+    }
+    Ok(changed)
+}
+
+/// A time as the status of objects has it.
+fn stamp(at: Timestamp) -> Value {
+    json!(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+fn after(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn has_finalizer(object: &Value, name: &str) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
 }

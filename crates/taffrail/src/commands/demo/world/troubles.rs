@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use taffrail_sim::{Cluster, Timeline};
+use taffrail_sim::{Clock, Timeline};
 
 use super::objects::{artifact, manager_in, revision, status_manager};
 use super::template::{fill, hash};
+use super::tools::Place;
 use super::{Declared, WorldError};
 
 /// How long a round takes.
@@ -121,12 +122,18 @@ impl Part<'_> {
     }
 }
 
-/// Begins the first round in each cluster, and has the others follow.
-pub(super) fn begin(declared: &Declared, clusters: &[Cluster], seed: u64) -> Result<(), WorldError> {
+/// Begins the first round in each cluster, and has the others follow. What a round commits is declared from its time on.
+pub(super) fn begin(
+    declared: &Declared,
+    places: &[Place],
+    clock: &Clock,
+    seed: u64,
+) -> Result<(), WorldError> {
     let states: BTreeMap<String, String> = serde_saphyr::from_str(include_str!("states.yaml"))
         .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
-    let servers: Vec<(String, String)> = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
-    for cluster in clusters {
+    let servers: Vec<(String, String)> =
+        places.iter().map(|it| (it.cluster.name().to_owned(), it.cluster.url())).collect();
+    for Place { cluster, repository } in places {
         let member = declared.clusters.iter().find(|member| member.name == cluster.name());
         let branch = member.map(|member| member.branch.clone()).unwrap_or_default();
         let name = cluster.name().to_owned();
@@ -146,7 +153,12 @@ pub(super) fn begin(declared: &Declared, clusters: &[Cluster], seed: u64) -> Res
         if timeline(0)?.is_empty() {
             continue;
         }
-        cluster.play_again(ROUND, move |round| timeline(round).unwrap_or_default());
+        let (clock, repository) = (clock.clone(), repository.clone());
+        cluster.play_again(ROUND, move |round| {
+            let timeline = timeline(round).unwrap_or_default();
+            repository.commit(&timeline, clock.now());
+            timeline
+        });
     }
     Ok(())
 }

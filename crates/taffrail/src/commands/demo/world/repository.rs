@@ -1,0 +1,281 @@
+//! What delivery tools apply to a cluster: the objects that are declared for it, as commits leave them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_apps::ObjectKey;
+use taffrail_sim::{Cluster, SimError, Timeline};
+use taffrail_status::json::Parser;
+use taffrail_status::{Kstatus, Object, Rules, Status};
+
+use super::objects::status_manager;
+
+/// The objects that are declared for one cluster.
+#[derive(Debug, Default)]
+pub(super) struct Repository(Mutex<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    objects: HashMap<ObjectKey, Declared>,
+    /// What is committed later, the earliest first.
+    commits: VecDeque<Commit>,
+}
+
+impl Contents {
+    /// Takes in the commits up to `now`.
+    fn settle(&mut self, now: Timestamp) {
+        while let Some(commit) = self.commits.pop_front_if(|commit| commit.at <= now) {
+            if let Some(declared) = self.objects.get_mut(&commit.key) {
+                declared.object = commit.object;
+            }
+        }
+    }
+}
+
+/// A declared object.
+#[derive(Debug, Clone)]
+struct Declared {
+    object: Value,
+    /// The field manager that applies it.
+    manager: &'static str,
+}
+
+/// A change of a declared object.
+#[derive(Debug)]
+struct Commit {
+    at: Timestamp,
+    key: ObjectKey,
+    object: Value,
+}
+
+/// How a live object differs from the declared one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Drift {
+    None,
+    Missing,
+    Changed,
+}
+
+impl Repository {
+    /// Declares an object, unless it is declared already: an object belongs to the app that declares it first.
+    pub(super) fn declare(&self, object: Value, manager: &'static str) {
+        let declared = Declared { object, manager };
+        self.contents().objects.entry(key_of(&declared.object)).or_insert(declared);
+    }
+
+    /// Commits what a timeline writes by the tool that delivers the object, from `begin` on. What others write in it is
+    /// drift, and what a controller writes as status is not declared.
+    pub(super) fn commit(&self, timeline: &Timeline, begin: Timestamp) {
+        let mut contents = self.contents();
+        contents.settle(begin);
+        let mut changed: HashMap<ObjectKey, Value> = HashMap::new();
+        for write in timeline.writes() {
+            let key = key_of(write.object);
+            let Some(declared) = contents.objects.get(&key).filter(|declared| declared.manager == write.by)
+            else {
+                continue;
+            };
+            let is_declared = |with: &Value| {
+                with.get("status").is_none() && with["metadata"].get("deletionTimestamp").is_none()
+            };
+            if !write.patch.is_none_or(is_declared) {
+                continue;
+            }
+            let object = changed.entry(key.clone()).or_insert_with(|| declared.object.clone());
+            write.write_into(object);
+            let at = begin.checked_add(write.at).unwrap_or(Timestamp::MAX);
+            let object = object.clone();
+            contents.commits.push_back(Commit { at, key, object });
+        }
+    }
+
+    /// Compares a declared object with the live one. Nothing is known of an object that is not declared.
+    pub(super) fn drift(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Drift {
+        let Some(declared) = self.declared(key, now) else { return Drift::None };
+        match live(cluster, &declared.object) {
+            None => Drift::Missing,
+            Some(live) if is_ending(&live) || covers(&live, &declared.object) => Drift::None,
+            Some(_) => Drift::Changed,
+        }
+    }
+
+    /// Applies a declared object where it is missing or was changed, and returns whether it was. One that is being deleted
+    /// is left alone until it is gone.
+    pub(super) fn apply(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Result<bool, SimError> {
+        let Some(Declared { object, manager }) = self.declared(key, now) else { return Ok(false) };
+        match self.drift(cluster, key, now) {
+            Drift::None => return Ok(false),
+            Drift::Missing => cluster.apply_by(object, manager, status_manager(&key.group, &key.kind))?,
+            Drift::Changed => cluster.change_by(&object, manager, "", |live| overlay(live, &object)),
+        }
+        Ok(true)
+    }
+
+    /// Judges the live object as Flux' health checks do.
+    pub(super) fn health(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Status {
+        let Some(declared) = self.declared(key, now) else { return Status::Current };
+        let Some(live) = live(cluster, &declared.object) else { return Status::NotFound };
+        let mut parser = Parser::new();
+        let text = live.to_string();
+        let Ok(document) = parser.parse(text.as_bytes()) else { return Status::Unknown };
+        let verdict = Object::new(document.root()).map(|object| Kstatus::default().judge(&object, now));
+        verdict.ok().and_then(Result::ok).map_or(Status::Unknown, |verdict| verdict.status)
+    }
+
+    /// An object as the newest commit before `now` declares it.
+    fn declared(&self, key: &ObjectKey, now: Timestamp) -> Option<Declared> {
+        let mut contents = self.contents();
+        contents.settle(now);
+        contents.objects.get(key).cloned()
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The identity that an object gives itself.
+pub(super) fn key_of(object: &Value) -> ObjectKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let metadata = &object["metadata"];
+    ObjectKey::new(group, text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+/// The object in the cluster that a declared one is about.
+fn live(cluster: &Cluster, declared: &Value) -> Option<Value> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &declared["metadata"];
+    let (version, kind) = (text(&declared["apiVersion"]), text(&declared["kind"]));
+    cluster.get(&version, &kind, &text(&metadata["namespace"]), &text(&metadata["name"]))
+}
+
+/// Returns whether an object is being deleted.
+pub(super) fn is_ending(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
+}
+
+/// The fields of a declared object that its tool sees to; the status belongs to controllers.
+fn fields(declared: &Value) -> Value {
+    let mut fields = declared.clone();
+    if let Some(members) = fields.as_object_mut() {
+        members.remove("status");
+        let metadata = json!({
+            "labels": declared["metadata"]["labels"], "annotations": declared["metadata"]["annotations"],
+        });
+        members.insert("metadata".to_owned(), metadata);
+    }
+    fields
+}
+
+/// Returns whether a live object has all that is declared.
+fn covers(live: &Value, declared: &Value) -> bool {
+    has(live, &fields(declared))
+}
+
+/// Writes what is declared into a live object; what others added to it stays.
+fn overlay(live: &mut Value, declared: &Value) {
+    put(live, &fields(declared));
+}
+
+/// Defaults are additions: a live list has as many items as the declared one, each with more fields.
+fn has(live: &Value, declared: &Value) -> bool {
+    match declared {
+        Value::Null => true,
+        Value::Object(members) if members.is_empty() => true,
+        Value::Array(items) if items.is_empty() => live.as_array().is_none_or(Vec::is_empty),
+        Value::Object(members) => members.iter().all(|(key, value)| has(&live[key], value)),
+        Value::Array(items) => live.as_array().is_some_and(|all| {
+            all.len() == items.len() && all.iter().zip(items).all(|(live, declared)| has(live, declared))
+        }),
+        plain => live == plain,
+    }
+}
+
+fn put(live: &mut Value, declared: &Value) {
+    match declared {
+        Value::Null => {}
+        Value::Object(members) => {
+            if !live.is_object() && !members.is_empty() {
+                *live = json!({});
+            }
+            members.iter().filter(|(_, value)| !value.is_null()).for_each(|(key, value)| {
+                if !has(&live[key], value) {
+                    put(&mut live[key], value);
+                }
+            });
+        }
+        Value::Array(items) => {
+            let before = live.as_array().cloned().unwrap_or_default();
+            let same = |item: &Value| {
+                before.iter().find(|live| item["name"].is_string() && live["name"] == item["name"])
+            };
+            let after = items.iter().map(|item| {
+                let mut after = same(item).cloned().unwrap_or_else(|| item.clone());
+                put(&mut after, item);
+                after
+            });
+            *live = after.collect();
+        }
+        plain => *live = plain.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_not_drift_and_changes_are_taken_back() {
+        let declared = json!({
+            "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {}},
+            "spec": {"replicas": 3, "volumes": [], "containers": [{"name": "web", "image": "web:1", "ports": [{"port": 80}]}]},
+            "status": {"phase": "Bound"},
+        });
+        let live = json!({
+            "metadata": {"name": "web", "uid": "1", "labels": {"app": "web", "team": "a"}},
+            "spec": {
+                "replicas": 3, "strategy": "Recreate",
+                "containers": [{"name": "web", "image": "web:1", "pull": "Always", "ports": [{"port": 80, "protocol": "TCP"}]}],
+            },
+            "status": {"phase": "Lost"},
+        });
+        assert!(covers(&live, &declared));
+        let mut changed = live.clone();
+        changed["spec"]["replicas"] = json!(5);
+        changed["spec"]["containers"][0]["image"] = json!("web:2");
+        changed["spec"]["containers"].as_array_mut().unwrap().insert(0, json!({"name": "added"}));
+        changed["metadata"]["labels"]["app"] = json!("other");
+        assert!(!covers(&changed, &declared));
+        overlay(&mut changed, &declared);
+        assert_eq!(changed, live, "what is not declared stays");
+    }
+
+    #[test]
+    fn what_the_tool_of_an_object_writes_is_a_commit_and_what_others_write_is_drift() {
+        let repository = Repository::default();
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "web"}, "data": {"level": "1"},
+        });
+        repository.declare(map.clone(), "kustomize-controller");
+        let step = |at: &str, by: &str, with: Value| json!({"at": at, "by": by, "patch": map, "with": with});
+        let timeline = json!([
+            step("1s", "kubectl", json!({"data": {"level": "drift"}})),
+            step("2s", "kustomize-controller", json!({"data": {"level": "2"}})),
+            step("3s", "kustomize-controller", json!({"metadata": {"deletionTimestamp": "${NOW}"}})),
+            step("4s", "kustomize-controller", json!({"data": {"more": "3"}})),
+        ]);
+        let begin: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        repository.commit(&Timeline::read(&timeline.to_string()).unwrap(), begin);
+        let data = |second: i64| {
+            let now = begin + jiff::SignedDuration::from_secs(second);
+            repository.declared(&key_of(&map), now).unwrap().object["data"].clone()
+        };
+        assert_eq!(data(1), json!({"level": "1"}));
+        assert_eq!(data(3), json!({"level": "2"}));
+        assert_eq!(data(4), json!({"level": "2", "more": "3"}));
+    }
+}

@@ -1,0 +1,323 @@
+//! The controllers of Flux: kustomize-controller applies what is missing or was changed, at each interval and on request.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use taffrail_apps::{ObjectKey, inventory};
+use taffrail_sim::Cluster;
+use taffrail_status::Status;
+
+use super::{Place, Told, after, apply, has_finalizer, is_ending, stamp, text};
+use crate::commands::demo::world::template::hash;
+
+const FINALIZER: &str = "finalizers.fluxcd.io";
+const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
+const FORCED: &str = "reconcile.fluxcd.io/forceAt";
+/// How long a new revision is left to the story, which applies what it commits after a second.
+const STORY: SignedDuration = SignedDuration::from_secs(3);
+
+/// An object of Flux, and what its controller remembers of it.
+pub(super) struct Followed {
+    told: Told,
+    /// When it is reconciled next though nothing asks for it.
+    next: Option<Timestamp>,
+    /// The revision of the source that was not tried yet, and when it was first seen.
+    fresh: Option<(String, Timestamp)>,
+    /// The end of the health checks that are running.
+    checks_until: Option<Timestamp>,
+}
+
+/// What a Kustomization is about to apply.
+struct Attempt<'k> {
+    object: &'k Value,
+    revision: String,
+    keys: Vec<ObjectKey>,
+    now: Timestamp,
+}
+
+impl Followed {
+    pub(super) fn new(told: Told) -> Followed {
+        Followed { told, next: None, fresh: None, checks_until: None }
+    }
+
+    /// Does what is due, and returns when to look again.
+    pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
+        let object = self.told.get(&home.cluster)?;
+        let controller = match self.told.kind.as_str() {
+            "Kustomization" => "kustomize-controller",
+            "HelmRelease" => "helm-controller",
+            _ => "source-controller",
+        };
+        if !runs(&home.cluster, controller) {
+            self.checks_until = None;
+            // A controller that starts reconciles all that it finds.
+            self.next = self.next.map(|_| now);
+            return None;
+        }
+        if is_ending(&object) {
+            self.finalize(home, &object);
+            return None;
+        }
+        if object["spec"]["suspend"] == true || !object["status"].is_object() {
+            self.checks_until = None;
+            return None;
+        }
+        match self.told.kind.as_str() {
+            "Kustomization" => self.kustomization(home, &object, now),
+            "HelmRelease" => {
+                self.helm_release(home, &object, now);
+                None
+            }
+            _ => {
+                self.note(home, &object);
+                None
+            }
+        }
+    }
+
+    /// Takes note of a request and observes the generation.
+    fn note(&self, home: &Place, object: &Value) {
+        let mut noted = object.clone();
+        if note(&mut noted) {
+            self.told.change(&home.cluster, |object| {
+                note(object);
+            });
+        }
+    }
+
+    /// helm-controller does not look for drift here; a forced release applies all of its chart.
+    fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
+        let forced = &object["metadata"]["annotations"][FORCED];
+        let is_forced = forced.is_string()
+            && *forced == object["metadata"]["annotations"][REQUESTED]
+            && *forced != object["status"]["lastHandledForceAt"];
+        // One that cannot be applied is tried again with the next change of the cluster.
+        if is_forced && apply(home, keys(object), now).is_ok() {
+            self.told.change(&home.cluster, |object| object["status"]["lastHandledForceAt"] = forced.clone());
+        }
+        self.note(home, object);
+    }
+
+    fn kustomization(&mut self, home: &Place, object: &Value, now: Timestamp) -> Option<Timestamp> {
+        let interval = interval(&object["spec"]["interval"]).unwrap_or(SignedDuration::from_mins(10));
+        // Each has its own turn within the interval.
+        let turn = || {
+            let digits = hash(0, &[home.cluster.name(), &self.told.namespace, &self.told.name], 2);
+            let part = i32::from_str_radix(&digits, 16).unwrap_or_default();
+            after(now, interval * (part + 1) / 256)
+        };
+        let next = *self.next.get_or_insert_with(turn);
+        let attempted = text(&object["status"]["lastAttemptedRevision"]);
+        let revision = source_revision(home, object).unwrap_or_else(|| attempted.to_owned());
+        if revision == attempted {
+            self.fresh = None;
+        } else if self.fresh.as_ref().is_none_or(|(fresh, _)| *fresh != revision) {
+            self.fresh = Some((revision.clone(), now));
+        }
+        let fresh = self.fresh.as_ref().map(|(_, since)| after(*since, STORY));
+        let requested = &object["metadata"]["annotations"][REQUESTED];
+        let is_requested = requested.is_string() && *requested != object["status"]["lastHandledReconcileAt"];
+        let generation = &object["metadata"]["generation"];
+        let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let is_edited = conditions.any(|condition| condition["observedGeneration"] != *generation);
+        let is_asked = is_requested || is_edited || fresh.is_some_and(|due| due <= now);
+        let attempt = Attempt { object, revision, keys: keys(object), now };
+        if is_asked || next <= now {
+            self.next = Some(after(now, interval));
+            self.reconcile(home, &attempt, is_asked);
+        } else if self.checks_until.is_some() {
+            self.check(home, &attempt);
+        }
+        let retried = self.next.into_iter().chain(fresh.filter(|due| *due > now));
+        // Health is looked at when the cluster changes; nothing changes when time runs out.
+        retried.chain(self.checks_until).min()
+    }
+
+    /// Applies what is missing or was changed, and says so.
+    fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
+        let Attempt { object, revision, keys, now } = attempt;
+        let applied = apply(home, keys.clone(), *now);
+        let retry = interval(&object["spec"]["retryInterval"]);
+        match applied {
+            Err(error) => {
+                self.checks_until = None;
+                self.next = retry.map(|retry| after(*now, retry)).or(self.next);
+                self.say(home, attempt, "False", "ReconciliationFailed", &error.to_string());
+            }
+            Ok(changed) => {
+                let is_new = object["status"]["lastAttemptedRevision"] != **revision;
+                let was_ready = ready(object) == "True";
+                if unhealthy(home, keys, *now).is_empty() {
+                    self.checks_until = None;
+                    if !was_ready || is_new {
+                        self.say_applied(home, attempt);
+                    }
+                } else if is_new || was_ready && (changed > 0 || is_asked) {
+                    let timeout =
+                        interval(&object["spec"]["timeout"]).unwrap_or(SignedDuration::from_mins(1));
+                    self.checks_until = Some(after(*now, timeout));
+                    let message = format!(
+                        "Running health checks for revision {revision} with a timeout of {}",
+                        text(&object["spec"]["timeout"])
+                    );
+                    self.say(home, attempt, "Unknown", "Progressing", &message);
+                } else if let (false, Some(retry)) = (was_ready, retry) {
+                    self.next = Some(after(*now, retry));
+                }
+            }
+        }
+        // Where nothing was said, the request was handled all the same.
+        self.note(home, object);
+    }
+
+    /// Ends the health checks when all is well or their time is over.
+    fn check(&mut self, home: &Place, attempt: &Attempt<'_>) {
+        // Another word than the one that was written when they began is the story's.
+        if ready(attempt.object) != "Unknown" {
+            self.checks_until = None;
+            return;
+        }
+        let unhealthy = unhealthy(home, &attempt.keys, attempt.now);
+        if unhealthy.is_empty() {
+            self.checks_until = None;
+            self.say_applied(home, attempt);
+        } else if self.checks_until.is_some_and(|end| end <= attempt.now) {
+            self.checks_until = None;
+            let retry = interval(&attempt.object["spec"]["retryInterval"]);
+            self.next = retry.map(|retry| after(attempt.now, retry)).or(self.next);
+            let message = format!(
+                "health check failed after {}: timeout waiting for: [{}]",
+                text(&attempt.object["spec"]["timeout"]),
+                unhealthy.join(", ")
+            );
+            self.say(home, attempt, "False", "HealthCheckFailed", &message);
+        }
+    }
+
+    fn say_applied(&self, home: &Place, attempt: &Attempt<'_>) {
+        let message = format!("Applied revision: {}", attempt.revision);
+        self.say(home, attempt, "True", "ReconciliationSucceeded", &message);
+    }
+
+    /// Writes the status as kustomize-controller does.
+    fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
+        let time = stamp(attempt.now);
+        self.told.change(&home.cluster, |object| {
+            // In one write: a request that is handled before the condition says so looks as if it had succeeded.
+            note(object);
+            let generation = object["metadata"]["generation"].clone();
+            let condition = |kind: &str, value: &str, reason: &str, message: &str| {
+                json!({
+                    "type": kind, "status": value, "reason": reason, "message": message,
+                    "observedGeneration": generation, "lastTransitionTime": time,
+                })
+            };
+            let mut conditions = match value {
+                "True" => Vec::new(),
+                "Unknown" => vec![condition("Reconciling", "True", reason, message)],
+                _ => vec![condition("Reconciling", "True", "ProgressingWithRetry", message)],
+            };
+            conditions.push(condition("Ready", value, reason, message));
+            match reason {
+                "ReconciliationFailed" => {}
+                "ReconciliationSucceeded" => {
+                    conditions.push(condition("Healthy", value, "Succeeded", "Health check passed"));
+                }
+                _ => conditions.push(condition("Healthy", value, reason, message)),
+            }
+            let status = &mut object["status"];
+            status["conditions"] = json!(conditions);
+            status["lastAttemptedRevision"] = json!(attempt.revision);
+            if value == "True" {
+                status["observedGeneration"] = generation;
+                status["lastAppliedRevision"] = json!(attempt.revision);
+            }
+        });
+    }
+
+    /// Cleans up after an object that is being deleted: what a Kustomization or a HelmRelease applied goes first.
+    fn finalize(&self, home: &Place, object: &Value) {
+        if !has_finalizer(object, FINALIZER) {
+            return;
+        }
+        let prunes = match self.told.kind.as_str() {
+            "Kustomization" => object["spec"]["prune"] == true,
+            kind => kind == "HelmRelease",
+        };
+        if prunes && object["spec"]["suspend"] != true {
+            let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
+            for entry in entries {
+                let Ok(key) = inventory::parse(text(&entry["id"])) else { continue };
+                let version = text(&entry["v"]);
+                let version = if key.group.is_empty() {
+                    version.to_owned()
+                } else {
+                    format!("{}/{version}", key.group)
+                };
+                home.cluster.delete(&version, &key.kind, &key.namespace, &key.name);
+            }
+        }
+        self.told.release(&home.cluster, FINALIZER);
+    }
+}
+
+/// Writes into an object of Flux that a request was handled and the generation observed, and returns whether it was not.
+fn note(object: &mut Value) -> bool {
+    let before = object["status"].clone();
+    let requested = object["metadata"]["annotations"][REQUESTED].clone();
+    if requested.is_string() {
+        object["status"]["lastHandledReconcileAt"] = requested;
+    }
+    let generation = object["metadata"]["generation"].clone();
+    // What has not been observed before a failure is not observed by taking note of a request.
+    if object["status"]["observedGeneration"].is_i64() {
+        object["status"]["observedGeneration"] = generation.clone();
+    }
+    let conditions = object["status"].get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        condition["observedGeneration"] = generation.clone();
+    }
+    object["status"] != before
+}
+
+/// The objects of an inventory, in its order: namespaces come first.
+fn keys(object: &Value) -> Vec<ObjectKey> {
+    let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
+    entries.filter_map(|entry| inventory::parse(text(&entry["id"])).ok()).collect()
+}
+
+/// What is not healthy, as kustomize-controller names it.
+fn unhealthy(home: &Place, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
+    let judged = keys.iter().map(|key| (key, home.repository.health(&home.cluster, key, now)));
+    let unhealthy = judged.filter(|(_, health)| *health != Status::Current);
+    unhealthy.map(|(key, health)| format!("{}/{} status: '{health}'", key.kind, key.path())).collect()
+}
+
+/// The status of the condition `Ready`.
+fn ready(object: &Value) -> &str {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == "Ready").map_or("", |ready| text(&ready["status"]))
+}
+
+/// The revision that the source of a Kustomization offers.
+fn source_revision(home: &Place, object: &Value) -> Option<String> {
+    let source = &object["spec"]["sourceRef"];
+    let namespace = source["namespace"].as_str().unwrap_or_else(|| text(&object["metadata"]["namespace"]));
+    let version = "source.toolkit.fluxcd.io/v1";
+    let source = home.cluster.get(version, text(&source["kind"]), namespace, text(&source["name"]))?;
+    source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
+}
+
+/// Returns whether a controller of Flux has a Pod that is ready.
+fn runs(cluster: &Cluster, controller: &str) -> bool {
+    let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
+    deployment.is_some_and(|deployment| {
+        deployment["spec"]["replicas"] != 0
+            && !is_ending(&deployment)
+            && deployment["status"]["readyReplicas"].as_u64().unwrap_or_default() > 0
+    })
+}
+
+/// A duration of Flux, such as `10m0s`.
+fn interval(value: &Value) -> Option<SignedDuration> {
+    value.as_str()?.parse().ok().filter(|interval: &SignedDuration| interval.is_positive())
+}
