@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taffrail_apps::verbs::Verb;
 use taffrail_status::Trust;
 
@@ -48,7 +49,22 @@ fn main() -> ExitCode {
     exit.into()
 }
 
+/// What a fleet of thousands of clusters needs; some programs that are started from here look at each file that may be open.
+const MANY_FILES: u64 = 65_536;
+
+/// Lets this process open many files, as far as the system lets it: a fleet takes a connection for each cluster, and the
+/// usual limit of 1,024 is there for programs that use `select`.
+fn open_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(MANY_FILES, |maximum| maximum.min(MANY_FILES));
+    if limit.current.is_some_and(|current| current < most) {
+        // Where it is refused the old limit holds.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
+    }
+}
+
 fn run() -> Result<Exit, Complaint> {
+    open_many_files();
     let (cli, config) = read()?;
     output::colour(cli.color);
     // The demo ends by an interrupt, and has more to take back than others.
