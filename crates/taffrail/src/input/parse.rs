@@ -210,8 +210,8 @@ pub(crate) fn json(object: &Object<'_>) -> Result<Vec<u8>, String> {
     };
     // Text is put before text: what a tree cannot hold, nested deep, is nothing against an object.
     let [version, kind] =
-        [("apiVersion", object.api_version()), ("kind", object.kind().into())].map(|(key, value)| {
-            object.root().get(key).is_none().then(|| format!("{}:{},", quoted(key), quoted(&value)))
+        [("apiVersion", object.api_version()), ("kind", object.kind())].map(|(key, value)| {
+            object.root().get(key).is_none().then(|| format!("{}:{},", quoted(key), quoted(value)))
         });
     let said = [version, kind].into_iter().flatten().collect::<String>();
     let members = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
