@@ -225,10 +225,12 @@ impl Filter {
         for app in &mut list.apps {
             let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
+            let is_pressing = app.pressing().is_some();
             let wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
                 let status = freshness.effective(resource.status);
-                self.status.as_ref().is_none_or(|wanted| wanted.admits(status))
+                let is_pressing = is_pressing && app.unsynced.iter().any(|own| own.key == resource.key);
+                self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))
                     && (self.images.is_empty() || self.runs_image(objects, &resource.key))
             };

@@ -126,7 +126,7 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
         ("health", _) => String::new(),
         ("freshness", state) => format!("home {}", spaced(state)),
         ("sync", "OutOfSync") => "OutOfSync".to_owned(),
-        ("sync", CONTROLLER_STOPPED) => "not synced".to_owned(),
+        ("sync", CONTROLLER_STOPPED) => "delivery stopped".to_owned(),
         ("sync", SUSPENDED) => "suspended".to_owned(),
         ("sync", "Syncing") => "still syncing".to_owned(),
         ("source", "NotFound" | "NotFetched" | "Terminating" | SUSPENDED) => {
@@ -136,6 +136,11 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
         ("source", _) => "source failed".to_owned(),
         (axis, state) => format!("{axis} {}", spaced(state)),
     }
+}
+
+/// Returns the words for what the delivery tool says of the sync of one object.
+pub(crate) fn object_words(state: &str) -> String {
+    if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
 }
 
 /// The state of what a stopped controller leaves undone.
@@ -165,6 +170,11 @@ impl App {
     /// Returns the worst problem; nothing where the app is well.
     pub fn problem(&self) -> Option<&Problem> {
         self.problems.first()
+    }
+
+    /// Returns what the delivery tool says of the sync of an object that is not synced.
+    pub fn sync_of(&self, key: &ObjectKey) -> Option<&ObjectSync> {
+        self.unsynced.iter().find(|own| own.key == *key)
     }
 
     /// Returns the problem that `--exit-status` and the counts take: one that is more than a notice.

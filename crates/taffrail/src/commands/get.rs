@@ -16,7 +16,7 @@ use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, printable, screen, style, sync_style};
+use crate::output::{answer, app_style, object_style, printable, screen, style, sync_style};
 use crate::phrase;
 use crate::program;
 use crate::reasons;
@@ -365,7 +365,7 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
     "LIVE SINCE",
     "NOT LIVE",
 ];
-const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "DELIVERY", "APP", "SINCE"];
+const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 
 /// The room for messages of apps: a fifth of the screen, and no more than this.
 const MOST_ROOM: usize = 30;
@@ -561,7 +561,7 @@ fn not_live(scopes: &[view::NotLiveRow]) -> String {
 
 fn resource_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        let of_app = ["STATUS", "SINCE", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
         [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
     } else {
         vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
@@ -573,18 +573,23 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     let status: Status = row.status.parse().unwrap_or(Status::Unknown);
     let suspended = if row.suspended { " (suspended)" } else { "" };
     let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
+    let words = text::object_status(status, row.sync);
+    // What is Ready and could not be synced says why in the words of its tool.
+    let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
+    let message = if is_unsynced { &row.sync_message } else { &row.message };
     BTreeMap::from([
         ("CLUSTER", Cell::new(&row.cluster)),
         ("NAMESPACE", Cell::new(&row.namespace)),
         ("KIND", Cell::new(&row.kind)),
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{}{unconfirmed}{suspended}", status.word()), style(status))),
+        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, row.sync))),
+        ("SYNC", Cell::new(row.sync.unwrap_or(text::NONE))),
         ("SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default())),
         ("DELIVERY", Cell::new(row.app.delivery)),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
         ("RULE", Cell::new(&row.rule)),
-        ("MESSAGE", Cell::new(&row.message)),
+        ("MESSAGE", Cell::new(message)),
     ])
 }
 
