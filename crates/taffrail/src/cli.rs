@@ -280,7 +280,8 @@ pub(crate) struct GetArguments {
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as `get apps -o
+    /// name` prints it [default: all]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
@@ -341,8 +342,8 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, nothing of that name, or
 several apps; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
-    /// Apps (NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
-    /// group/Kind/namespace/name) [default: every app that is not ready]
+    /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
+    /// [CLUSTER/]group/Kind/namespace/name) [default: every app that is not ready]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
@@ -505,7 +506,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -542,7 +543,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -586,7 +587,7 @@ Examples:
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 when something that was asked for
 could not be read (the rest is still shown).")]
 pub(crate) struct EventsArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
@@ -634,7 +635,7 @@ Nodes and controllers are looked at unless -n narrows the question: their leases
 Exit codes: 0 answered; 1 with --exit-status when something of high or medium severity concerns green apps; 2 wrong
 usage, no such app, or several; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct TrustArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Delivery, Scope, ScopeState, full_name};
+use taffrail_apps::{App, AppError, AppList, Delivery, ObjectKey, Scope, ScopeState, full_name};
 use taffrail_status::Status;
 
 use super::named;
@@ -120,13 +120,18 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
 /// The names of clusters that were asked for must be names of clusters.
 pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
     let names = filter::cluster_names(&fleet.clusters());
-    match wanted.iter().find(|wanted| !names.contains(wanted)) {
-        None => Ok(()),
-        Some(wrong) => {
-            let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
-            Err(complaint.hint(format!("there are: {}", names.join(", "))))
-        }
-    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
+}
+
+/// Complains of the first of the names that is not that of a cluster.
+pub(super) fn unknown_cluster<'w>(
+    mut wanted: impl Iterator<Item = &'w str>,
+    known: &[&str],
+) -> Option<Complaint> {
+    let wrong = wanted.find(|wanted| !known.contains(wanted))?;
+    let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
+    Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
 /// A kind of which no app has an object may be a misspelled one.
@@ -251,10 +256,13 @@ impl Shown<'_> {
             ),
             What::Apps => Names::all(self.list.apps.iter().map(|app| full_name(&app.app))),
             What::Clusters => Names::all(self.clusters().items.iter().map(|cluster| &cluster.name)),
-            What::Resources => Names::all(self.resources().items.iter().map(|row| {
-                let dot = if row.group.is_empty() { "" } else { "." };
-                format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
-            })),
+            What::Resources => {
+                let several = self.fleet.snapshots.len() > 1;
+                Names::all(self.resources().items.iter().map(|row| {
+                    let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
+                    if several { format!("{}/{key}", row.cluster) } else { key.to_string() }
+                }))
+            }
         }
     }
 

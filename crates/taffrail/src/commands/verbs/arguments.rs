@@ -118,7 +118,7 @@ fn suspending(argument: clap::Arg) -> clap::Arg {
 /// On which apps, and how.
 #[derive(Debug, Args)]
 pub(crate) struct ActingArguments {
-    /// The apps: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The apps: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
