@@ -8,7 +8,7 @@ use crate::delivery::{self, Declaration, Destination, argo, config_sync, control
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
-use crate::objects::{Objects, Observed, Scope};
+use crate::objects::{Objects, Observed, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 
@@ -242,6 +242,16 @@ fn dark(objects: &dyn Objects) -> Option<Problem> {
     let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
     let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
     Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
+}
+
+/// The reasons of failures in which nothing came back from a cluster.
+const SILENT: [&str; 6] =
+    ["ConnectionFailed", "ConnectionLost", "ConnectionRefused", "NameNotResolved", "ProxyFailed", "Timeout"];
+
+/// Returns the sentence about a cluster of which nothing could be read: it begins with its silence, where it was silent.
+pub(crate) fn silence(error: &ScopeError) -> String {
+    let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
+    format!("{silent}{}", error.message)
 }
 
 /// Returns the notice of objects that do not carry the mark of the app that claims them.

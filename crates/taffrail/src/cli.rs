@@ -271,6 +271,7 @@ Examples:
   taffrail get apps --status '!Ready' --sort since      what is not well, for longest first
   taffrail get resources --kind deploy --image nginx   who runs an image
   taffrail get resources -n flux-system          every object that the apps declared there consist of
+  taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        of files, without a cluster
 
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
@@ -285,7 +286,7 @@ pub(crate) struct GetArguments {
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace [default: all]
+    /// Only apps declared in this namespace, or their objects; those that have objects there: --in-namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -439,6 +440,10 @@ pub(crate) struct FilterArguments {
     /// What is in these clusters, by the names in the list
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
+
+    /// Objects in these namespaces, and the apps that have objects there, wherever they are declared
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) in_namespace: Vec<String>,
 
     /// Objects of these kinds
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -11,7 +11,7 @@ use taffrail_sim::{Cluster, Fault, Trouble};
 use super::served::Served;
 use super::{Answer, command, taffrail};
 
-fn definition(kind: &str, plural: &str) -> Value {
+pub(super) fn definition(kind: &str, plural: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
