@@ -412,10 +412,10 @@ fn noun(what: What) -> &'static str {
 /// The name that leads to an app, as short as it may be, where there is no room for the columns with its parts.
 const FOLDED: &str = "APP";
 
-/// What a narrow screen lacks, in this order. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
+/// What a narrow screen lacks, in this order: a revision is worth more than three columns for a name. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
 /// says so.
 const SPARE_OF_APPS: &[&str] =
-    &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", "APPLIED", FOLDED, "HOME", "SYNC", "SINCE"];
+    &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", FOLDED, "APPLIED", "HOME", "SYNC", "SINCE"];
 const SPARE_OF_CLUSTERS: &[&str] = &[
     "ID",
     "ALIASES",

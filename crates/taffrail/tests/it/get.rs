@@ -168,9 +168,9 @@ fn apps_on_screens_of_120_and_200_columns() {
     assert_eq!(
         lines(120),
         "\
-CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        MESSAGE
-eu-1      flux-system   docs      ks         Ready                 -       Synced
-eu-1      flux-system   shop      ks         Failed                7m      Synced      Back-off pulling image \"ghcr.io/…"
+CLUSTER   APP            STATUS                SINCE   SYNC        APPLIED              MESSAGE
+eu-1      ks/docs        Ready                 -       Synced      main@sha1:28e01ce0
+eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io…"
     );
     assert_eq!(
         lines(200),
