@@ -203,6 +203,8 @@ pub struct Filter {
     pub kinds: Vec<String>,
     /// Parts of the names of images that objects run; empty for any.
     pub images: Vec<String>,
+    /// Namespaces of objects, and of apps those in which they have objects; empty for any.
+    pub namespaces: Vec<String>,
 }
 
 impl Filter {
@@ -225,10 +227,13 @@ impl Filter {
         for app in &mut list.apps {
             let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
+            let is_pressing = app.pressing().is_some();
             let wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
                 let status = freshness.effective(resource.status);
-                self.status.as_ref().is_none_or(|wanted| wanted.admits(status))
+                let is_pressing = is_pressing && app.unsynced.iter().any(|own| own.key == resource.key);
+                self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
+                    && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))
                     && (self.images.is_empty() || self.runs_image(objects, &resource.key))
             };
@@ -248,6 +253,10 @@ impl Filter {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
     }
 
+    fn admits_namespace(&self, key: &ObjectKey) -> bool {
+        self.namespaces.is_empty() || self.namespaces.contains(&key.namespace)
+    }
+
     fn admits_app(&self, app: &App, clusters: &[&dyn Objects]) -> bool {
         let labels = |selector: &LabelSelector| {
             let declaring =
@@ -263,6 +272,7 @@ impl Filter {
             && (!self.problems || !app.is_well())
             && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
             && self.admits_cluster(&app.app.target)
+            && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
             && self.labels.as_ref().is_none_or(labels)
     }
 

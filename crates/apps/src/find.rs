@@ -24,7 +24,7 @@ pub struct AppQuery {
 
 /// A text that names no app.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no app; write NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME")]
+#[error("'{0}' names no app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
 pub struct InvalidAppQuery(pub String);
 
 impl FromStr for AppQuery {

@@ -60,6 +60,15 @@ impl ObjectKey {
         ObjectKey::new(object.group(), object.kind(), object.namespace(), object.name())
     }
 
+    /// Reads the name of an object of one of several clusters, as lists of them print it: `CLUSTER/group/Kind/namespace/name`.
+    ///
+    /// Names of clusters may have slashes, those of the rest have none.
+    pub fn in_cluster(text: &str) -> Option<(&str, ObjectKey)> {
+        let (at, _) = text.rmatch_indices('/').nth(3)?;
+        let (cluster, key) = (&text[..at], &text[at + 1..]);
+        key.parse().ok().map(|key| (cluster, key)).filter(|_| !cluster.is_empty())
+    }
+
     /// The group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)

@@ -8,7 +8,7 @@ use crate::delivery::{self, Declaration, Destination, argo, config_sync, control
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{Delivery, ObjectKey};
-use crate::objects::{Objects, Observed, Scope};
+use crate::objects::{Objects, Observed, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 
@@ -126,7 +126,7 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
         ("health", _) => String::new(),
         ("freshness", state) => format!("home {}", spaced(state)),
         ("sync", "OutOfSync") => "OutOfSync".to_owned(),
-        ("sync", CONTROLLER_STOPPED) => "not synced".to_owned(),
+        ("sync", CONTROLLER_STOPPED) => "delivery stopped".to_owned(),
         ("sync", SUSPENDED) => "suspended".to_owned(),
         ("sync", "Syncing") => "still syncing".to_owned(),
         ("source", "NotFound" | "NotFetched" | "Terminating" | SUSPENDED) => {
@@ -136,6 +136,11 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
         ("source", _) => "source failed".to_owned(),
         (axis, state) => format!("{axis} {}", spaced(state)),
     }
+}
+
+/// Returns the words for what the delivery tool says of the sync of one object.
+pub(crate) fn object_words(state: &str) -> String {
+    if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
 }
 
 /// The state of what a stopped controller leaves undone.
@@ -165,6 +170,11 @@ impl App {
     /// Returns the worst problem; nothing where the app is well.
     pub fn problem(&self) -> Option<&Problem> {
         self.problems.first()
+    }
+
+    /// Returns what the delivery tool says of the sync of an object that is not synced.
+    pub fn sync_of(&self, key: &ObjectKey) -> Option<&ObjectSync> {
+        self.unsynced.iter().find(|own| own.key == *key)
     }
 
     /// Returns the problem that `--exit-status` and the counts take: one that is more than a notice.
@@ -232,6 +242,16 @@ fn dark(objects: &dyn Objects) -> Option<Problem> {
     let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
     let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
     Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
+}
+
+/// The reasons of failures in which nothing came back from a cluster.
+const SILENT: [&str; 6] =
+    ["ConnectionFailed", "ConnectionLost", "ConnectionRefused", "NameNotResolved", "ProxyFailed", "Timeout"];
+
+/// Returns the sentence about a cluster of which nothing could be read: it begins with its silence, where it was silent.
+pub(crate) fn silence(error: &ScopeError) -> String {
+    let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
+    format!("{silent}{}", error.message)
 }
 
 /// Returns the notice of objects that do not carry the mark of the app that claims them.

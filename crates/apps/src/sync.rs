@@ -24,6 +24,16 @@ pub enum SyncState {
 }
 
 impl SyncState {
+    /// All states.
+    pub const ALL: [SyncState; 6] = [
+        SyncState::Synced,
+        SyncState::OutOfSync,
+        SyncState::Syncing,
+        SyncState::Failed,
+        SyncState::Suspended,
+        SyncState::Unknown,
+    ];
+
     /// The name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,10 +56,7 @@ impl std::str::FromStr for SyncState {
     type Err = UnknownSyncState;
 
     fn from_str(text: &str) -> Result<SyncState, UnknownSyncState> {
-        use SyncState::{Failed, OutOfSync, Suspended, Synced, Syncing, Unknown};
-
-        let all = [Synced, OutOfSync, Syncing, Failed, Suspended, Unknown];
-        let found = all.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text.trim()));
+        let found = SyncState::ALL.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text.trim()));
         found.ok_or_else(|| UnknownSyncState(text.to_owned()))
     }
 }

@@ -162,7 +162,7 @@ impl Reason {
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
             Reason::OverLimit => {
-                "look at what fills this cluster; -n or --kind read less of it, and a machine with more memory reads more"
+                "look at what the message names: an app that names so much can be split; of a cluster that sends so much -n or --kind read less, and a machine with more memory reads more"
             }
             Reason::BadRequest => {
                 "does the server serve this kind in this version? a selector or name may be wrong"

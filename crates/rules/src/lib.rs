@@ -44,7 +44,7 @@ mod yaml;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
 #[cfg(not(target_family = "wasm"))]
-pub use library::shipped_actions;
+pub use library::{shipped_action_names, shipped_actions};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};
 pub use trial::{FailedCase, Fault, Folder, Trial, try_rules};

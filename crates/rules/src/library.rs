@@ -1,5 +1,8 @@
 //! The rules and the actions that come with the program.
 
+#[cfg(not(target_family = "wasm"))]
+use std::collections::BTreeSet;
+
 use crate::layer::{Layer, Origin};
 #[cfg(not(target_family = "wasm"))]
 use crate::lua::Customizations;
@@ -23,4 +26,12 @@ const ACTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/actions.rs"
 #[cfg(not(target_family = "wasm"))]
 pub fn shipped_actions() -> Customizations {
     Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
+}
+
+/// Returns the names of the actions that come with the program, for all kinds together.
+#[cfg(not(target_family = "wasm"))]
+pub fn shipped_action_names() -> BTreeSet<&'static str> {
+    // `GROUP/KIND/actions/NAME/action.lua`
+    let names = ACTIONS.iter().filter_map(|(path, _)| path.strip_suffix("/action.lua")?.rsplit('/').next());
+    names.collect()
 }

@@ -271,6 +271,7 @@ Examples:
   taffrail get apps --status '!Ready' --sort since      what is not well, for longest first
   taffrail get resources --kind deploy --image nginx   who runs an image
   taffrail get resources -n flux-system          every object that the apps declared there consist of
+  taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        of files, without a cluster
 
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
@@ -280,11 +281,12 @@ pub(crate) struct GetArguments {
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as `get apps -o
+    /// name` prints it [default: all]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace [default: all]
+    /// Only apps declared in this namespace, or their objects; those that have objects there: --in-namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -341,8 +343,8 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, nothing of that name, or
 several apps; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
-    /// Apps (NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
-    /// group/Kind/namespace/name) [default: every app that is not ready]
+    /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
+    /// [CLUSTER/]group/Kind/namespace/name) [default: every app that is not ready]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
@@ -439,6 +441,10 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
+    /// Objects in these namespaces, and the apps that have objects there, wherever they are declared
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) in_namespace: Vec<String>,
+
     /// Objects of these kinds
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
@@ -505,7 +511,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -542,7 +548,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
 something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -586,7 +592,7 @@ Examples:
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 when something that was asked for
 could not be read (the rest is still shown).")]
 pub(crate) struct EventsArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
@@ -634,7 +640,7 @@ Nodes and controllers are looked at unless -n narrows the question: their leases
 Exit codes: 0 answered; 1 with --exit-status when something of high or medium severity concerns green apps; 2 wrong
 usage, no such app, or several; 3 when something that was asked for could not be read (the rest is still shown).")]
 pub(crate) struct TrustArguments {
-    /// The app: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]

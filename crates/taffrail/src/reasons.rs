@@ -73,7 +73,9 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         Reason::ServerError => "The server failed.",
         Reason::TooManyRequests => "The server asks for more patience than --timeout has.",
         Reason::Gone => "What was being read is no longer kept by the server.",
-        Reason::OverLimit => "The cluster sends more than is read of one.",
+        Reason::OverLimit => {
+            "More than is read: a cluster sends too much, or apps name too many objects, or objects of too many kinds in another cluster."
+        }
         Reason::BadRequest => "The server rejects the request as it stands.",
         Reason::Conflict => "What was to be changed was changed by somebody else since it was read.",
         Reason::Invalid => {

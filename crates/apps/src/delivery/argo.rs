@@ -577,7 +577,7 @@ pub(crate) fn is_manual(object: &Object<'_>) -> bool {
 }
 
 /// Names the first objects that differ.
-fn which(unsynced: &[ObjectSync]) -> String {
+pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     const NAMED: usize = 3;
     let names = unsynced.iter().take(NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
     let names = names.collect::<Vec<_>>().join(", ");

@@ -1,5 +1,7 @@
 //! `get clusters`.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use taffrail_status::{Status, rollup};
 
@@ -206,6 +208,19 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
         status = Status::Unknown;
         message = format!("last seen {}, with {well} of {} apps Ready{why}", time(at), apps.len());
+    }
+    // What other clusters say of its apps is the second thing to know.
+    let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+    if let (FreshnessState::Lost, None, Some(error)) = (freshness.state, freshness.observed_at, lost) {
+        let homes: BTreeSet<&str> = apps.iter().map(|app| &*app.app.home).collect();
+        let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
+        let known = match apps.len() {
+            0 => String::new(),
+            1 => format!("; 1 app of it is known from {homes}"),
+            count => format!("; {count} apps of it are known from {homes}"),
+        };
+        status = Status::Unknown;
+        message = format!("{}{known}", problem::silence(error));
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(

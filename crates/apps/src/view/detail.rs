@@ -277,6 +277,13 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         SyncState::Suspended => None,
     };
     let message = match (app.sync.state, &app.sync.desired) {
+        (SyncState::OutOfSync, desired @ Some(_)) if *desired == app.sync.applied => {
+            let which = match argo::which(&app.unsynced) {
+                which if which.is_empty() => "the cluster differs".to_owned(),
+                which => format!("{which} {}", if app.unsynced.len() == 1 { "differs" } else { "differ" }),
+            };
+            format!("OutOfSync: the same revision, but {which}")
+        }
         (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: {desired} is wanted"),
         _ => app.said.clone(),
     };

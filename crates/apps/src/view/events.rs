@@ -8,7 +8,7 @@ use taffrail_status::assess::Event;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
-use super::together::{earlier, grouped, later, likeness};
+use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape};
 use super::{API_VERSION, AppName, ErrorRow, InClusters, ObjectName, time};
 use crate::apps::{self, App};
@@ -16,6 +16,7 @@ use crate::delivery::flux;
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects};
+use crate::owners::controllers;
 
 /// The warnings about apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,6 +55,12 @@ pub struct EventRow {
     /// When it was last given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<String>,
+    /// What made the object, where that is a Pod: several that it made share an entry.
+    #[serde(skip)]
+    pub made_by: Option<String>,
+    /// Of how many objects it is told.
+    #[serde(skip)]
+    pub objects: usize,
 }
 
 impl EventList {
@@ -106,8 +113,8 @@ impl EventList {
                     let Some(object) = event.at(&[about]).and_then(subject) else { continue };
                     let Some(app) = owners.get(&(cluster, object.clone())) else { continue };
                     let given = Given::of(event);
-                    let place =
-                        (cluster, object, event.text(&["reason"]).into_owned(), likeness(&given.message));
+                    let message = nameless(&given.message, &object.name);
+                    let place = (cluster, object, event.text(&["reason"]).into_owned(), message);
                     let warning = warnings.entry(place).or_insert_with(|| Warning {
                         app: AppName::from(&app.app),
                         message: given.message.clone(),
@@ -120,6 +127,10 @@ impl EventList {
             }
         }
         let mut rows: Vec<(Option<Timestamp>, EventRow)> = warnings.into_iter().map(row).collect();
+        for (_, row) in &mut rows {
+            let objects = clusters.iter().copied().find(|cluster| cluster.name() == row.place.first());
+            row.made_by = objects.and_then(|objects| maker(objects, &row.object));
+        }
         rows.sort_by_key(|(last, _)| *last);
         EventList {
             api_version: API_VERSION,
@@ -129,13 +140,21 @@ impl EventList {
         }
     }
 
-    /// The same, with each warning once that several clusters give about the same object of the same app.
+    /// The same, with each warning once that several clusters give about the same object of the same app, or about several Pods of
+    /// one maker, of which the newest is told.
     #[must_use]
     pub fn together(self) -> EventList {
-        let groups = grouped(self.items, |row| {
-            let EventRow { app, object, reason, message, .. } = row.clone();
-            (row.place.first().to_owned(), (app, object, reason, likeness(&message)))
-        });
+        let like = |row: &EventRow| {
+            let EventRow { app, object, reason, message, made_by, .. } = row.clone();
+            let message = nameless(&message.replace(&*object.name, "*"), "*");
+            let name = made_by.map_or(object.name, |made_by| format!("{made_by}-*"));
+            let object = ObjectName { name, ..object };
+            (app, object, reason, message)
+        };
+        // First those of one cluster, which else has an entry for each.
+        let of_each = grouped_in_one(self.items, |row| (row.place.first().to_owned(), like(row)));
+        let of_each = of_each.into_iter().filter_map(EventRow::together).collect();
+        let groups = grouped(of_each, |row: &EventRow| (row.place.first().to_owned(), like(row)));
         let mut items: Vec<EventRow> = groups.into_iter().filter_map(EventRow::together).collect();
         items.sort_by_cached_key(|row| row.last_seen.as_deref().and_then(|at| at.parse::<Timestamp>().ok()));
         EventList { items, ..self }
@@ -146,15 +165,40 @@ impl EventRow {
     fn together(rows: Vec<EventRow>) -> Option<EventRow> {
         let mut names: Vec<String> = rows.iter().map(|row| row.place.first().to_owned()).collect();
         names.sort();
+        names.dedup();
         // The newest comes last, and its words are told.
         let told = rows.into_iter().reduce(|one, other| EventRow {
             count: one.count.saturating_add(other.count),
             first_seen: earlier(one.first_seen, other.first_seen),
             last_seen: later(one.last_seen, other.last_seen),
+            objects: one.objects.saturating_add(other.objects),
             ..other
         })?;
         Some(EventRow { place: InClusters::new(names), ..told })
     }
+}
+
+/// Returns what a message about the object `name` has in common with others: without numbers, spans and the names that controllers
+/// made of that name.
+fn nameless(message: &str, name: &str) -> String {
+    let made_of = |word: &str| {
+        let bare =
+            word.trim_matches(|character: char| !character.is_ascii_alphanumeric() && character != '*');
+        bare.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'))
+    };
+    let words = message.split_whitespace().map(|word| if made_of(word) { "*" } else { word });
+    likeness(&without_uids(&words.collect::<Vec<_>>().join(" ")))
+}
+
+/// Returns the name of what made a Pod, if its own name begins with it: of its Deployment, where that is known.
+fn maker(objects: &dyn Objects, pod: &ObjectName) -> Option<String> {
+    let key = ObjectKey::new(&*pod.group, &*pod.kind, &*pod.namespace, &*pod.name);
+    if (&*key.group, &*key.kind) != ("", "Pod") {
+        return None;
+    }
+    let is_made_of = |name: &str| pod.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let makers = controllers(objects, &key).into_iter().map(|it| it.name);
+    makers.take_while(|name| is_made_of(name)).last()
 }
 
 /// What makes two events one warning: cluster, object, reason, and what the messages have in common.
@@ -236,6 +280,8 @@ fn row((place, warning): (Place<'_>, Warning)) -> (Option<Timestamp>, EventRow) 
         count: warning.count,
         first_seen: warning.first.map(time),
         last_seen: warning.last.map(time),
+        made_by: None,
+        objects: 1,
     };
     (warning.last, row)
 }

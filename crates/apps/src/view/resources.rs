@@ -116,7 +116,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
             ..own
         };
     }
-    let unsynced = app.unsynced.iter().find(|unsynced| unsynced.key == resource.key);
+    let unsynced = app.sync_of(&resource.key);
     ResourceRow {
         sync: unsynced.map(|unsynced| unsynced.state),
         sync_message: unsynced.map(|unsynced| unsynced.message.clone()).unwrap_or_default(),

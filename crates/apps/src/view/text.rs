@@ -8,8 +8,8 @@ use taffrail_status::Status;
 use crate::apps::App;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
-use crate::problem::{Axis, Problem, SUSPENDED};
-use crate::sync::shorten;
+use crate::problem::{self, Axis, Problem, SUSPENDED};
+use crate::sync::{SyncState, shorten};
 
 /// What is written where a tool has nothing to say.
 pub const NONE: &str = "-";
@@ -50,6 +50,16 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
         (FreshnessState::Stale | FreshnessState::Lost, Some(at)) => {
             format!("{} (was {}, {})", Status::Unknown.word(), last.word(), ago(at, now))
         }
+    }
+}
+
+/// Returns the status of an object with what its delivery tool says of its sync: `Ready, OutOfSync`.
+///
+/// An object that is not there cannot be in sync: that is not said of it.
+pub fn object_status(status: Status, sync: Option<&str>) -> String {
+    match sync.filter(|sync| status != Status::NotFound || *sync != SyncState::OutOfSync.as_str()) {
+        Some(sync) => format!("{}, {}", status.word(), problem::object_words(sync)),
+        None => status.word().to_owned(),
     }
 }
 

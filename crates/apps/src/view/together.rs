@@ -105,6 +105,23 @@ pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     groups
 }
 
+/// Groups entries that are alike and of the same cluster, each group in the place of its first.
+pub(super) fn grouped_in_one<T, K: Eq + Hash>(
+    items: Vec<T>,
+    like: impl Fn(&T) -> (String, K),
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut places: HashMap<(String, K), usize> = HashMap::new();
+    for item in items {
+        let place = *places.entry(like(&item)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
 /// Returns the earlier of two points in time, where any is known.
 pub(super) fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
     earliest([one, other].into_iter().flatten())
@@ -240,7 +257,7 @@ impl Generated {
 const UID: [usize; 5] = [8, 4, 4, 4, 12];
 
 /// Replaces UIDs, such as those of the Pods that the kubelet speaks of.
-fn without_uids(text: &str) -> String {
+pub(super) fn without_uids(text: &str) -> String {
     let is_uid = |text: &str| {
         let mut parts = text.split('-');
         let is_part = |length: &usize| {

@@ -7,13 +7,14 @@ use serde::Serialize;
 use taffrail_status::assess::assess_dependent;
 use taffrail_status::{Rules, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, text, time};
+use super::{API_VERSION, AppName, ErrorRow, ObjectName, ProblemView, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed, suffices};
 use crate::owners::dependents;
+use crate::problem::{self, SUSPENDED};
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.
@@ -94,6 +95,12 @@ pub struct TreeNode {
     /// Why, in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What there is to look at in the app; absent of an app that is well, and of objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemView>,
+    /// What the delivery tool says of the sync of the object, where it is not synced: `OutOfSync`, `SyncFailed`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<&'static str>,
     /// Since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -156,11 +163,29 @@ impl TreeNode {
             object: None,
             status: Status::Unknown.as_str(),
             message: String::new(),
+            problem: None,
+            sync: None,
             since: None,
             created: None,
             note: None,
             folded: None,
             children,
+        }
+    }
+
+    /// Returns the problem of an app that its status does not say: that of one that is Ready. That it is suspended is its note.
+    pub fn besides(&self) -> Option<&ProblemView> {
+        let is_ready = self.status == Status::Current.as_str();
+        self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
+    }
+
+    /// Returns its status in words: `Ready`, `Ready, OutOfSync`.
+    pub fn words(&self) -> String {
+        let status: Status = self.status.parse().unwrap_or(Status::Unknown);
+        let besides = self.besides().map(|it| problem::words(it.axis, &it.state));
+        match besides.filter(|words| !words.is_empty()) {
+            Some(words) => format!("{}, {words}", status.word()),
+            None => text::object_status(status, self.sync),
         }
     }
 }
@@ -248,6 +273,8 @@ impl<'a> Forest<'a> {
             object: app.declaring.as_ref().map(ObjectName::from),
             status: app.effective().as_str(),
             message: app.message.clone(),
+            problem: app.problem().map(ProblemView::from),
+            sync: None,
             since: None,
             created: created.map(time),
             note: app.suspended.then(|| "suspended".to_owned()),
@@ -347,6 +374,8 @@ impl<'a> Below<'_, 'a> {
             object: Some(ObjectName::from(key)),
             status: self.app.freshness.effective(status).as_str(),
             message,
+            problem: None,
+            sync: None,
             since: since.map(time),
             created: created_at(observed).map(time),
             note: is_old.then(|| SCALED_TO_0.to_owned()),
@@ -369,6 +398,8 @@ fn declared_node(app: &App, resource: &Resource) -> TreeNode {
         object: Some(ObjectName::from(&resource.key)),
         status: app.freshness.effective(resource.status).as_str(),
         message: resource.message.clone(),
+        problem: None,
+        sync: app.sync_of(&resource.key).map(|own| own.state),
         since: resource.since.map(time),
         created: None,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
@@ -448,6 +479,7 @@ struct Likeness<'n> {
     kind: &'n str,
     namespace: &'n str,
     status: &'static str,
+    sync: Option<&'static str>,
     message: String,
     note: Option<&'n str>,
     has_children: bool,
@@ -470,6 +502,7 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
         kind: &object.kind,
         namespace: &object.namespace,
         status: node.status,
+        sync: node.sync,
         message,
         note: node.note.as_deref(),
         has_children: !node.children.is_empty(),
@@ -478,7 +511,8 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
 
 /// Whether a node and all below it are as they should be. Lines that speak of several are well or not as these are.
 fn is_well(node: &TreeNode) -> bool {
-    node.app.is_none() && node.status == Status::Current.as_str() && node.children.iter().all(is_well)
+    let is_ready = node.status == Status::Current.as_str() && node.sync.is_none();
+    node.app.is_none() && is_ready && node.children.iter().all(is_well)
 }
 
 /// The line for `count` children like this one, of which `kept` have lines of their own.

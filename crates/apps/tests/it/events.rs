@@ -41,6 +41,49 @@ fn shop(events: Vec<Value>) -> Snapshot {
 }
 
 #[test]
+fn warnings_about_what_has_a_generated_name_are_one() {
+    let at = |last: &str| json!({"firstTimestamp": "2026-03-01T11:00:00Z", "lastTimestamp": format!("2026-03-01T{last}Z")});
+    let set = ("apps/v1", "ReplicaSet", "web-7d9f");
+    let denied = |pod: &str| format!("Error creating: pods \"{pod}\" is forbidden: exceeded quota: team");
+    let crash = |pod: &str| {
+        format!(
+            "back-off 10s restarting failed container=web pod={pod}_shop(5d1f2e3a-0000-4000-8000-000000000001)"
+        )
+    };
+    let pods = ["web-7d9f-x2k1a", "web-7d9f-x2k2b"];
+    let made = |version: &str, kind: &str, name: &str, (maker, by): (&str, &str)| {
+        let mut made = object(version, kind, name, Some(&format!("{maker}-{by}")));
+        let reference = &mut made["metadata"]["ownerReferences"][0];
+        reference["apiVersion"] = json!("apps/v1");
+        (reference["kind"], reference["name"]) = (json!(maker), json!(by));
+        made
+    };
+    let mut objects = vec![
+        kustomization("app", &["shop_web_apps_Deployment".to_owned()]),
+        object("apps/v1", "Deployment", "web", None),
+        made("apps/v1", "ReplicaSet", "web-7d9f", ("Deployment", "web")),
+        event("a", set, "FailedCreate", &denied("web-7d9f-aaaaa"), &at("11:01:00")),
+        event("b", set, "FailedCreate", &denied("web-7d9f-bbbbb"), &at("11:02:00")),
+    ];
+    for (pod, last) in pods.into_iter().zip(["11:03:00", "11:04:00"]) {
+        objects.push(made("v1", "Pod", pod, ("ReplicaSet", "web-7d9f")));
+        objects.push(event(pod, ("v1", "Pod", pod), "BackOff", &crash(pod), &at(last)));
+    }
+    let prod = holding("prod", &objects);
+    let list = apps(&[&prod], &Taffrail, NOW);
+    let asked: Vec<&App> = list.apps.iter().collect();
+    let each = EventList::new(&asked, &list, &[&prod], &Taffrail, NOW);
+    let told = |list: &EventList| -> Vec<String> {
+        let rows = list.items.iter();
+        rows.map(|row| format!("{} {} {} of {}", row.reason, row.object.name, row.count, row.objects))
+            .collect()
+    };
+    let of_set = "FailedCreate web-7d9f 2 of 1".to_owned();
+    assert_eq!(told(&each)[..2], [of_set.clone(), format!("BackOff {} 1 of 1", pods[0])]);
+    assert_eq!(told(&each.together()), [of_set, format!("BackOff {} 2 of 2", pods[1])]);
+}
+
+#[test]
 fn a_warning_that_was_given_often_is_one() {
     let at = |first: &str, last: &str, count: i64| json!({"firstTimestamp": format!("2026-03-01T{first}Z"), "lastTimestamp": format!("2026-03-01T{last}Z"), "count": count});
     let prod = shop(vec![

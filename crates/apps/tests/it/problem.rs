@@ -149,7 +149,7 @@ fn each_axis_alone_shows_in_every_view() {
     in_every_view(&holding("prod", &[source, kustomization()]), "Ready, source failed");
     in_every_view(&holding("prod", &[kustomization()]), "Ready, source not found");
     let stopped = controller("kustomize-controller", "flux-system", 0);
-    in_every_view(&holding("prod", &[fetched(), kustomization(), stopped]), "Ready, not synced");
+    in_every_view(&holding("prod", &[fetched(), kustomization(), stopped]), "Ready, delivery stopped");
     let mut quiet = kustomization();
     quiet["spec"]["suspend"] = json!(true);
     in_every_view(&holding("prod", &[fetched(), quiet]), "Ready (suspended)");

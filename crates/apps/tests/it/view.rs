@@ -149,7 +149,7 @@ fn a_cluster_whose_apps_cannot_be_seen_is_not_ready() {
         rows,
         [
             ("empty", "Unknown", "it holds no objects"),
-            ("lost", "Unknown", "no answer within 5 s"),
+            ("lost", "Unknown", "does not answer: no answer within 5 s"),
             ("half", "Unknown", "no YAML")
         ]
     );

@@ -12,7 +12,7 @@ use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, indented, printable, screen, style};
+use crate::output::{answer, app_style, indented, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
@@ -143,11 +143,10 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// What the delivery tool says of the sync of an object.
-fn unsynced(app: &App, object: &ObjectName) -> Option<String> {
+/// Returns the message of the last operation of the delivery tool about an object.
+fn unsynced<'a>(app: &'a App, object: &ObjectName) -> Option<&'a str> {
     let own = app.unsynced.iter().find(|it| ObjectName::from(&it.key) == *object)?;
-    let colon = if own.message.is_empty() { "" } else { ": " };
-    Some(format!("{}{colon}{}", own.state, own.message))
+    Some(own.message.as_str()).filter(|message| !message.is_empty())
 }
 
 fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
@@ -178,7 +177,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
         };
         let unsynced = line.object.as_ref().and_then(|object| unsynced(app, object));
         let message = match unsynced {
-            Some(unsynced) if message.is_empty() => unsynced,
+            Some(unsynced) if message.is_empty() => unsynced.to_owned(),
             Some(unsynced) => format!("{message}; {unsynced}"),
             None => message.to_owned(),
         };
@@ -187,7 +186,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
         table.row(vec![
             Cell::new(&kind),
             Cell::new(name),
-            Cell::styled(status.word(), style(status)),
+            Cell::styled(line.words(), object_style(status, line.sync)),
             Cell::new(&namespace),
             message,
         ])?;

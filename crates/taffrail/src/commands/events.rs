@@ -66,7 +66,12 @@ fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Ti
             "FIRST SEEN" => Cell::new(ago(&event.first_seen)),
             "COUNT" => Cell::new(event.count.to_string()),
             "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
-            "OBJECT" => Cell::new(format!("{} {}{slash}{}", object.kind, object.namespace, object.name)),
+            "OBJECT" => Cell::new(match (&event.made_by, event.objects) {
+                (Some(made_by), 2..) => {
+                    format!("{} Pods {}{slash}{made_by}-*", event.objects, object.namespace)
+                }
+                _ => format!("{} {}{slash}{}", object.kind, object.namespace, object.name),
+            }),
             "REASON" => Cell::new(&event.reason),
             _ => Cell::new(text::revision(&event.message)),
         };

@@ -48,6 +48,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = source.read(&arguments.view, &asked, &more)?;
     get::check_clusters(&arguments.cluster, fleet)?;
+    let of_objects: Vec<String> = names.iter().filter_map(Name::cluster).map(str::to_owned).collect();
+    get::check_clusters(&of_objects, fleet)?;
     let list = fleet.apps(&arguments.declared);
     let (subjects, missing) = choose(fleet, &list, &names, arguments);
 
@@ -133,8 +135,8 @@ fn of_interest(names: &[Name<'_>]) -> Changes {
 
 /// What was asked for by name.
 enum Name<'t> {
-    /// `group/Kind/namespace/name`
-    Key(ObjectKey),
+    /// `[CLUSTER/]group/Kind/namespace/name`
+    Key { cluster: Option<&'t str>, key: ObjectKey },
     /// An app, or a kind and a name: which of them depends on what there is.
     Words { text: &'t str, query: AppQuery },
 }
@@ -146,14 +148,17 @@ impl<'t> Name<'t> {
         if let Some(query) = query {
             return Ok(Name::Words { text, query });
         }
+        if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
+            return Ok(Name::Key { cluster: Some(cluster), key });
+        }
         match text.parse() {
-            Ok(key) => Ok(Name::Key(key)),
+            Ok(key) => Ok(Name::Key { cluster: None, key }),
             Err(_) => match text.parse() {
                 Ok(query) => Ok(Name::Words { text, query }),
                 Err(InvalidAppQuery(text)) => {
                     let what = format!("'{text}' names neither an app nor an object");
                     Err(Complaint::usage(what)
-                        .hint("write NAME, NAMESPACE/NAME, KIND/NAME or group/Kind/namespace/name"))
+                        .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"))
                 }
             },
         }
@@ -161,22 +166,30 @@ impl<'t> Name<'t> {
 
     fn key(&self) -> Option<&ObjectKey> {
         match self {
-            Name::Key(key) => Some(key),
+            Name::Key { key, .. } => Some(key),
             Name::Words { .. } => None,
         }
     }
 
     fn query(&self) -> Option<&AppQuery> {
         match self {
-            Name::Key(_) => None,
+            Name::Key { .. } => None,
             Name::Words { query, .. } => Some(query),
+        }
+    }
+
+    /// Returns the cluster of the object that it names in full.
+    fn cluster(&self) -> Option<&'t str> {
+        match self {
+            Name::Key { cluster, .. } => *cluster,
+            Name::Words { .. } => None,
         }
     }
 
     /// A kind and a name, if that may be meant.
     fn kind_and_name(&self) -> Option<(&'t str, &'t str)> {
         match self {
-            Name::Key(_) => None,
+            Name::Key { .. } => None,
             Name::Words { text, .. } => text.split_once('/').filter(|(_, name)| !name.contains('/')),
         }
     }
@@ -203,7 +216,7 @@ impl<'t> Name<'t> {
 
     fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
         match (self, self.kind_and_name()) {
-            (Name::Key(own), _) => own == key,
+            (Name::Key { key: own, .. }, _) => own == key,
             (_, Some((kind, name))) => {
                 name == key.name
                     && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
@@ -251,7 +264,7 @@ fn choose<'l>(
     let mut missing = Vec::new();
     for name in names {
         let apps = match name {
-            Name::Key(_) => None,
+            Name::Key { .. } => None,
             Name::Words { query, .. } => {
                 Some(query.clone().within(namespace).find_in(list, &arguments.cluster))
             }
@@ -328,7 +341,7 @@ fn objects<'l>(
     let clusters = fleet.clusters();
     for (place, snapshot) in fleet.snapshots.iter().enumerate() {
         // One cluster under two names is shown once.
-        if is_alias(&clusters, place) {
+        if is_alias(&clusters, place) || name.cluster().is_some_and(|own| own != snapshot.name()) {
             continue;
         }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());

@@ -7,16 +7,18 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
-use taffrail_apps::view::{self, text};
-use taffrail_apps::{App, AppError, AppList, Delivery, Scope, ScopeState, full_name};
+use taffrail_apps::view::{self, quoted, text};
+use taffrail_apps::{
+    App, AppError, AppList, Axis, Delivery, FreshnessState, ObjectKey, Scope, ScopeState, full_name,
+};
 use taffrail_status::Status;
 
 use super::named;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
-use crate::complaint::{Complaint, Exit, written};
+use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, printable, screen, style, sync_style};
+use crate::output::{answer, app_style, object_style, printable, screen, style, sync_style};
 use crate::phrase;
 use crate::program;
 use crate::reasons;
@@ -33,8 +35,13 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     let fleet = source.read(&arguments.view, &asked, NOTHING_MORE)?;
     check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);
+    let mut hint = None;
     if let Some(namespace) = &arguments.namespace {
+        let all = list.clone();
         list.apps.retain(|app| app.app.namespace == *namespace);
+        if list.apps.is_empty() && arguments.name.is_empty() {
+            hint = elsewhere(arguments, namespace, all)?;
+        }
     }
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     check_kinds(&filter.kinds, &list)?;
@@ -50,6 +57,9 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     let shown = Shown { arguments, fleet, filter: &filter, list: &list };
 
     written(shown.answer())?;
+    if let Some(hint) = hint {
+        advise(&hint);
+    }
 
     // In a table each error has its line below; answers for programs hold them themselves.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
@@ -58,6 +68,46 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
         exit = exit.max(Exit::No);
     }
     Ok(exit)
+}
+
+/// How many apps a hint names.
+const MAX_NAMED: usize = 3;
+
+/// Returns which apps have objects in a namespace in which none is declared, and how to list them; nothing where there are none,
+/// and to programs.
+fn elsewhere(
+    arguments: &GetArguments,
+    namespace: &String,
+    read: AppList,
+) -> Result<Option<String>, Complaint> {
+    let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
+    if !is_for_people || arguments.view.watch || arguments.what == What::Clusters {
+        return Ok(None);
+    }
+    let mut list = read;
+    if arguments.view.source.from.is_empty() {
+        // Of clusters only what is declared in that namespace was read.
+        let asked = asked(None, &arguments.declared, &arguments.grouping);
+        list = Fleet::read(&arguments.view, &asked)?.apps(&arguments.declared);
+    }
+    let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
+    filter.apps(&mut list, &[]);
+    let names: BTreeSet<String> = list.apps.iter().map(|app| full_name(&app.app)).collect();
+    let mut named: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
+    if names.len() > MAX_NAMED {
+        named.push("…");
+    }
+    let have = match list.apps.len() {
+        0 => return Ok(None),
+        1 => "1 app has".to_owned(),
+        count => format!("{count} apps have"),
+    };
+    let what = if arguments.what == What::Apps { "apps" } else { "resources" };
+    let command = format!("{} get {what} --in-namespace {}", program::name(), quoted(namespace));
+    Ok(Some(format!(
+        "{have} objects in namespace {namespace} ({}): '{command}' lists them",
+        named.join(", ")
+    )))
 }
 
 /// Tells of what could not be read; answers for programs hold the errors of clusters themselves.
@@ -87,6 +137,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
         clusters: arguments.cluster.clone(),
         kinds: arguments.kind.clone(),
         images: arguments.image.clone(),
+        namespaces: arguments.in_namespace.clone(),
     }
 }
 
@@ -107,6 +158,10 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
         }
     }
+    if *what == What::Clusters && !filters.in_namespace.is_empty() {
+        let complaint = Complaint::usage("--in-namespace is about apps and objects, not clusters");
+        return Err(complaint.hint(format!("{} get apps --in-namespace …", program::name())));
+    }
     if *what == What::Clusters && !arguments.name.is_empty() {
         let complaint = Complaint::usage("clusters are not chosen by the names of apps");
         return Err(complaint.hint(format!("{} get clusters --cluster NAME", program::name())));
@@ -120,13 +175,18 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
 /// The names of clusters that were asked for must be names of clusters.
 pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
     let names = filter::cluster_names(&fleet.clusters());
-    match wanted.iter().find(|wanted| !names.contains(wanted)) {
-        None => Ok(()),
-        Some(wrong) => {
-            let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
-            Err(complaint.hint(format!("there are: {}", names.join(", "))))
-        }
-    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
+}
+
+/// Complains of the first of the names that is not that of a cluster.
+pub(super) fn unknown_cluster<'w>(
+    mut wanted: impl Iterator<Item = &'w str>,
+    known: &[&str],
+) -> Option<Complaint> {
+    let wrong = wanted.find(|wanted| !known.contains(wanted))?;
+    let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
+    Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
 /// A kind of which no app has an object may be a misspelled one.
@@ -217,15 +277,15 @@ impl Shown<'_> {
     /// Whether all that is shown is as it should be.
     fn is_well(&self) -> bool {
         let current = Status::Current.as_str();
-        let Filter { status, kinds, images, .. } = self.filter;
+        let Filter { status, kinds, images, namespaces, .. } = self.filter;
+        let are_chosen =
+            status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
         match self.arguments.what {
             What::Clusters => {
                 self.clusters().items.iter().all(|row| row.status == current && row.problems == 0)
             }
             // Who asks for some objects does not ask for what their app says.
-            What::Resources if status.is_some() || !kinds.is_empty() || !images.is_empty() => {
-                self.resources().items.iter().all(|row| row.status == current)
-            }
+            What::Resources if are_chosen => self.resources().items.iter().all(|row| row.status == current),
             What::Apps | What::Resources => self.list.apps.iter().all(|app| app.pressing().is_none()),
         }
     }
@@ -251,10 +311,13 @@ impl Shown<'_> {
             ),
             What::Apps => Names::all(self.list.apps.iter().map(|app| full_name(&app.app))),
             What::Clusters => Names::all(self.clusters().items.iter().map(|cluster| &cluster.name)),
-            What::Resources => Names::all(self.resources().items.iter().map(|row| {
-                let dot = if row.group.is_empty() { "" } else { "." };
-                format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name)
-            })),
+            What::Resources => {
+                let several = self.fleet.snapshots.len() > 1;
+                Names::all(self.resources().items.iter().map(|row| {
+                    let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
+                    if several { format!("{}/{key}", row.cluster) } else { key.to_string() }
+                }))
+            }
         }
     }
 
@@ -349,10 +412,10 @@ fn noun(what: What) -> &'static str {
 /// The name that leads to an app, as short as it may be, where there is no room for the columns with its parts.
 const FOLDED: &str = "APP";
 
-/// What a narrow screen lacks, in this order. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
+/// What a narrow screen lacks, in this order: a revision is worth more than three columns for a name. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
 /// says so.
 const SPARE_OF_APPS: &[&str] =
-    &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", "APPLIED", FOLDED, "HOME", "SYNC", "SINCE"];
+    &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", FOLDED, "APPLIED", "HOME", "SYNC", "SINCE"];
 const SPARE_OF_CLUSTERS: &[&str] = &[
     "ID",
     "ALIASES",
@@ -365,7 +428,7 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
     "LIVE SINCE",
     "NOT LIVE",
 ];
-const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "DELIVERY", "APP", "SINCE"];
+const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 
 /// The room for messages of apps: a fifth of the screen, and no more than this.
 const MOST_ROOM: usize = 30;
@@ -472,8 +535,13 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     ])
 }
 
-/// The message of the column: of an app that is Ready with a problem, a notice among them, that of the problem.
+/// The message of the column: of an app that is Ready with a problem, a notice among them, that of the problem; of one in a
+/// cluster that was never heard of, that of the cluster.
 fn message(app: &App) -> &str {
+    let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
+    if let Some(problem) = app.problem().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
+        return problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
+    }
     let besides = app.problem().filter(|_| app.effective() == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
     said.unwrap_or(&app.message)
@@ -561,7 +629,7 @@ fn not_live(scopes: &[view::NotLiveRow]) -> String {
 
 fn resource_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        let of_app = ["STATUS", "SINCE", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
         [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
     } else {
         vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
@@ -573,18 +641,23 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     let status: Status = row.status.parse().unwrap_or(Status::Unknown);
     let suspended = if row.suspended { " (suspended)" } else { "" };
     let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
+    let words = text::object_status(status, row.sync);
+    // What is Ready and could not be synced says why in the words of its tool.
+    let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
+    let message = if is_unsynced { &row.sync_message } else { &row.message };
     BTreeMap::from([
         ("CLUSTER", Cell::new(&row.cluster)),
         ("NAMESPACE", Cell::new(&row.namespace)),
         ("KIND", Cell::new(&row.kind)),
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{}{unconfirmed}{suspended}", status.word()), style(status))),
+        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, row.sync))),
+        ("SYNC", Cell::new(row.sync.unwrap_or(text::NONE))),
         ("SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default())),
         ("DELIVERY", Cell::new(row.app.delivery)),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
         ("RULE", Cell::new(&row.rule)),
-        ("MESSAGE", Cell::new(&row.message)),
+        ("MESSAGE", Cell::new(message)),
     ])
 }
 

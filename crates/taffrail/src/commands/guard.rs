@@ -11,7 +11,8 @@ use crate::phrase;
 const TOLD: usize = 10;
 
 /// Asks before something is done to several things that were not named one by one: `what` would be done to `names`, which are
-/// `of` a sort, such as `clusters`. Nothing is asked for one, with `--yes`, or where nothing is written.
+/// `of` a sort, such as `clusters`. Nothing is asked for one, with `--yes`, or where nothing is written. Whoever is asked at a terminal
+/// is shown first what `show` shows.
 ///
 /// # Errors
 /// When the answer is no, or when there is no terminal to ask at.
@@ -21,6 +22,7 @@ pub(crate) fn confirm(
     names: &[String],
     yes: bool,
     dry_run: DryRun,
+    show: impl FnOnce(),
 ) -> Result<(), Complaint> {
     if names.len() <= 1 || yes || dry_run != DryRun::None {
         return Ok(());
@@ -31,7 +33,7 @@ pub(crate) fn confirm(
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
-    ask(&question, "say --yes if all of them are meant, or look first with --dry-run=client")
+    ask(&question, "say --yes if all of them are meant, or look first with --dry-run=client", show)
 }
 
 /// Asks before an object is written to that an app names in another namespace than its own: others may live on it.
@@ -43,6 +45,7 @@ pub(crate) fn confirm_elsewhere(
     names: &[String],
     yes: bool,
     dry_run: DryRun,
+    show: impl FnOnce(),
 ) -> Result<(), Complaint> {
     if names.is_empty() || yes || dry_run != DryRun::None {
         return Ok(());
@@ -56,13 +59,15 @@ pub(crate) fn confirm_elsewhere(
     ask(
         &question,
         "say --yes if they are meant, leave --with-source out, or look first with --dry-run=client",
+        show,
     )
 }
 
-fn ask(question: &str, hint: &str) -> Result<(), Complaint> {
+fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Complaint::usage(question).hint(hint));
     }
+    show();
     answer::tell(phrase!("{}\nGo on? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();

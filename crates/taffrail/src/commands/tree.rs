@@ -2,16 +2,17 @@
 
 use std::io::{self, Write};
 
+use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::AppList;
 use taffrail_apps::view::{AppTree, ObjectName, TreeList, TreeNode, TreeShape, text};
+use taffrail_apps::{AppList, ProblemSeverity};
 use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen, style};
+use crate::output::{answer, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
@@ -73,13 +74,17 @@ impl<W: Write> Printer<'_, W> {
         let created: Option<Timestamp> = node.created.as_deref().and_then(|created| created.parse().ok());
         let age = created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
         // What is well needs no words, nor does a line for several, whose like are above it.
-        let message = if status == Status::Current { "" } else { &node.message };
+        let message = match node.besides() {
+            Some(problem) => &*problem.message,
+            None if status == Status::Current => "",
+            None => &node.message,
+        };
         let note = node.note.as_deref().filter(|_| node.folded.is_none()).unwrap_or_default();
         let words: Vec<&str> = [note, message].into_iter().filter(|words| !words.is_empty()).collect();
         let blank = |text: String| if text.is_empty() { Cell::blank() } else { Cell::new(text) };
         self.table.row(vec![
             Cell::new(format!("{lead}{}", label(node, inside))),
-            Cell::styled(status.word(), style(status)),
+            Cell::styled(node.words(), node_style(node, status)),
             blank(age.unwrap_or_default()),
             blank(text::revision(&words.join(": ")).into_owned()),
         ])?;
@@ -91,6 +96,15 @@ impl<W: Write> Printer<'_, W> {
             self.node(child, &format!("{below}{branch}"), &format!("{below}{trunk}"), declared_inside)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the colour of a node: one that is Ready with a problem is not green.
+fn node_style(node: &TreeNode, status: Status) -> Style {
+    match node.besides() {
+        Some(problem) if problem.severity == ProblemSeverity::Error.as_str() => style(Status::Failed),
+        Some(_) => style(Status::InProgress),
+        None => object_style(status, node.sync),
     }
 }
 
@@ -126,7 +140,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
             Status::Unknown => "purple",
             Status::Failed | Status::NotFound => "red",
         };
-        let label = quoted(&format!("{}\n{}", label(node, inside), status.word()));
+        let label = quoted(&format!("{}\n{}", label(node, inside), node.words()));
         out.push_str(&format!("  n{own} [label={label}, color={colour}];\n"));
         let namespace = node.object.as_ref().map(|object| object.namespace.as_str());
         let declared_inside = node.app.is_none().then_some(namespace).flatten();

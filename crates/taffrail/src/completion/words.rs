@@ -8,8 +8,9 @@ use std::time::Duration;
 use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use taffrail_apps::view::is_plain;
-use taffrail_apps::{AppList, Asked, Delivery, Objects, full_name};
+use taffrail_apps::{AppList, Asked, Delivery, Objects, SyncState, full_name};
 use taffrail_cluster::{Cluster, Discovery, Form, ListRequest};
+use taffrail_rules::shipped_action_names;
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status};
 
@@ -46,13 +47,16 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
             for id in ids {
                 let Some(find) = words_of(name, &id) else { continue };
                 let words = words.clone();
-                let is_ours = matches!(id.as_str(), "status" | "columns" | "delivery");
+                let is_context = id == "context";
+                let is_ours = matches!(id.as_str(), "status" | "sync" | "columns" | "delivery");
                 let find = move |current: &OsStr| {
                     let (Some(words), Some(current)) = (&words, current.to_str()) else { return Vec::new() };
                     let mut found = find(words, current);
+                    // What stands before the last of several contexts is the caller's own.
+                    let own = if is_context { last_of(current, &[',']).0.len() } else { 0 };
                     found.retain(|candidate| {
                         let word = candidate.get_value().as_encoded_bytes();
-                        word.starts_with(current.as_bytes()) && (is_ours || is_plain(word))
+                        word.starts_with(current.as_bytes()) && (is_ours || is_plain(&word[own..]))
                     });
                     found
                 };
@@ -68,9 +72,9 @@ type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
 /// Who knows the words of an argument.
 fn words_of(command: &str, argument: &str) -> Option<Find> {
     Some(match (command, argument) {
-        (_, "context") => |line, _| line.contexts(),
+        (_, "context") => |line, current| behind_commas(current, line.contexts()),
         (_, "cluster") => |line, _| line.clusters(),
-        (_, "namespace") => |line, _| line.namespaces(),
+        (_, "namespace" | "in_namespace") => |line, _| line.namespaces(),
         (_, "kind") => |line, _| line.kinds(""),
         (_, "name") => Line::apps,
         ("explain", "what") => Line::apps_or_objects,
@@ -79,10 +83,15 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
         }
+        ("action", "action") => {
+            |_, _| shipped_action_names().into_iter().map(CompletionCandidate::new).collect()
+        }
+        (_, "sync") => |_, current| {
+            let (before, _) = last_of(current, &[',', '!']);
+            SyncState::ALL.iter().map(|state| CompletionCandidate::new(format!("{before}{state}"))).collect()
+        },
         (_, "status") => |_, current| {
-            let (before, _) = current
-                .rsplit_once([',', '!'])
-                .map_or(("", current), |(before, rest)| (&current[..before.len() + 1], rest));
+            let (before, _) = last_of(current, &[',', '!']);
             let all = [
                 Status::Failed,
                 Status::NotFound,
@@ -100,6 +109,19 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         },
         _ => return None,
     })
+}
+
+/// Splits the last word off that is being typed, from all before it with the character between them.
+fn last_of<'c>(current: &'c str, between: &[char]) -> (&'c str, &'c str) {
+    current.rfind(between).map_or(("", current), |at| current.split_at(at + 1))
+}
+
+/// Returns words for the last one of a list, behind those that stand in it already.
+fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let (before, _) = last_of(current, &[',']);
+    let are_told: BTreeSet<&[u8]> = before.split(',').map(str::as_bytes).collect();
+    let is_new = |word: &CompletionCandidate| !are_told.contains(word.get_value().as_encoded_bytes());
+    words.into_iter().filter(is_new).map(|word| word.add_prefix(before)).collect()
 }
 
 /// What the line says so far.

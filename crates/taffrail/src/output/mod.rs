@@ -48,6 +48,15 @@ pub(crate) fn app_style(app: &App) -> Style {
     }
 }
 
+/// Returns the colour of the status of an object: one that is Ready and not synced is not green.
+pub(crate) fn object_style(status: Status, sync: Option<&str>) -> Style {
+    match sync.filter(|_| status == Status::Current) {
+        Some("SyncFailed" | "HookFailed") => style(Status::Failed),
+        Some(_) => style(Status::InProgress),
+        None => style(status),
+    }
+}
+
 /// Returns the colour of the state of a sync.
 pub(crate) fn sync_style(state: SyncState) -> Style {
     match state {

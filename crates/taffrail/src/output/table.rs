@@ -207,7 +207,8 @@ impl<W: Write> Table<W> {
         (0..columns).filter(|at| !self.left_out.contains(at)).collect()
     }
 
-    /// Leaves columns out until the last one has room for a few words: first those that say nothing.
+    /// Leaves columns out until the last one has room for a few words: first those that say nothing. Of the others those come back for
+    /// which wider ones that went after them left room.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
         if self.lacks_room(widths, screen) && screen < NARROW {
@@ -219,9 +220,10 @@ impl<W: Write> Table<W> {
         };
         let empty: Vec<&'static str> =
             self.spare.iter().copied().filter(|title| self.place(title).is_some_and(says_nothing)).collect();
+        let mut gone: Vec<&'static str> = Vec::new();
         for title in empty.iter().chain(self.spare) {
             if !self.lacks_room(widths, screen) {
-                return;
+                break;
             }
             let Some(at) = self.place(title) else { continue };
             match self.fold.filter(|(into, _)| into == title) {
@@ -231,12 +233,33 @@ impl<W: Write> Table<W> {
                     self.left_out.extend(from);
                 }
                 // What stands last is cut, not left out, unless it stands below.
-                None if self.shown(widths.len()).last() == Some(&at) && !self.is_whole => {}
-                None if self.left_out.contains(&at) => {}
+                None if self.shown(widths.len()).last() == Some(&at) && !self.is_whole => continue,
+                None if self.left_out.contains(&at) => continue,
                 None => {
                     self.left_out.push(at);
                     self.below.push(at);
                 }
+            }
+            if !empty.contains(title) {
+                gone.push(title);
+            }
+        }
+        for title in gone.iter().rev() {
+            let Some(at) = self.place(title) else { continue };
+            let now = (self.left_out.clone(), self.below.clone());
+            match self.fold.filter(|(into, _)| into == title) {
+                Some((_, from)) => {
+                    let from: Vec<usize> = from.iter().filter_map(|title| self.place(title)).collect();
+                    self.left_out.retain(|other| !from.contains(other));
+                    self.left_out.push(at);
+                }
+                None => {
+                    self.left_out.retain(|other| *other != at);
+                    self.below.retain(|other| *other != at);
+                }
+            }
+            if self.lacks_room(widths, screen) {
+                (self.left_out, self.below) = now;
             }
         }
     }
@@ -446,6 +469,15 @@ mod tests {
         let print = |message| row(39, ["shop", "web", "a", message], |table| table.spare(&["NAME", "APP"]));
         assert_eq!(print("well").lines().next(), Some("NAMESPACE   NAME   APP   MESSAGE"));
         assert_eq!(print("a message of words").lines().next(), Some("NAMESPACE  APP  MESSAGE"));
+    }
+
+    #[test]
+    fn a_column_comes_back_where_a_wider_one_that_went_after_it_left_room() {
+        let print = |screen| {
+            let cells = ["a-namespace-that-is-long", "web", "shop", "a message of words"];
+            row(screen, cells, |table| table.spare(&["NAME", "NAMESPACE"]))
+        };
+        assert_eq!(print(40), "NAME  APP   MESSAGE\nweb   shop  a message of words\n");
     }
 
     #[test]

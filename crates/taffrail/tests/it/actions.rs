@@ -11,7 +11,7 @@ use taffrail_sim::{Cluster, Fault, Trouble};
 use super::served::Served;
 use super::{Answer, command, taffrail};
 
-fn definition(kind: &str, plural: &str) -> Value {
+pub(super) fn definition(kind: &str, plural: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -140,11 +140,43 @@ fn names_of_lists_of_objects_are_taken() {
     cluster.apply(labelled).unwrap();
     let names = served.ask(&["get", "resources", "--kind", "deployment", "-o", "name"]).stdout;
     let name = names.trim_end();
-    assert_eq!(name, "deployment.apps/web");
+    assert_eq!(name, "apps/Deployment/shop/web");
     let answer = served.ask(&["action", "scale", name, "--param", "replicas=4"]);
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     assert_eq!(web(cluster)["spec"]["replicas"], 4);
     assert_eq!(served.ask(&["actions", name, "-o", "name"]).code, 0);
+}
+
+#[test]
+fn names_of_objects_of_several_clusters_are_taken_by_every_command_about_objects() {
+    let served = served(&["one", "two"]);
+    let mut labelled = deployment();
+    labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "web"});
+    for cluster in &served.clusters {
+        cluster.apply(labelled.clone()).unwrap();
+    }
+    // Without the namespace: the names say it.
+    let ask = |words: &[&str]| super::taffrail(&served.all(&[words, &["--timeout", "30s"]].concat()), "");
+    let names = ask(&["get", "resources", "--kind", "deployment", "-o", "name"]).stdout;
+    assert_eq!(names, "one/apps/Deployment/shop/web\ntwo/apps/Deployment/shop/web\n");
+    let name = names.lines().last().unwrap_or_default();
+    for command in ["status", "explain", "actions"] {
+        let answer = ask(&[command, name]);
+        let is_of_two = answer.stdout.contains("two") && !answer.stdout.contains("one");
+        assert!(is_of_two && answer.code == 0, "{command}: {}{}", answer.stdout, answer.stderr);
+    }
+    let waited = ask(&["wait", name, "--for", "exists", "-o", "lines"]);
+    assert_eq!(waited.code, 0, "{}{}", waited.stdout, waited.stderr);
+    assert!(waited.stdout.contains("two") && !waited.stdout.contains("one"), "{}", waited.stdout);
+    let done = ask(&["action", "scale", name, "--param", "replicas=4"]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    let replicas = |at: usize| web(&served.clusters[at])["spec"]["replicas"].clone();
+    assert_eq!((replicas(0), replicas(1)), (labelled["spec"]["replicas"].clone(), json!(4)));
+    for command in [&["status"][..], &["explain"], &["wait"], &["actions"]] {
+        let wrong = ask(&[command, &["three/apps/Deployment/shop/web"]].concat());
+        assert_eq!(wrong.code, 2, "{command:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains("no cluster here is called 'three'"), "{command:?}: {}", wrong.stderr);
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::{Answer, taffrail};
 
 /// A server that treats each connection as it is told, until the test ends.
@@ -182,6 +184,38 @@ fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer(
     assert!(one.stderr.contains(said), "{}", one.stderr);
     let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);
+}
+
+#[test]
+fn of_apps_in_a_cluster_that_does_not_answer_its_silence_comes_first() {
+    let served = super::served::Served::start(&["hub"], |_, cluster| {
+        cluster.apply(super::actions::definition("Application", "applications")).unwrap();
+        let namespace =
+            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        cluster.apply(namespace("argocd")).unwrap();
+        cluster
+            .apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+                "metadata": {"namespace": "argocd", "name": "shop"},
+                "spec": {"destination": {"server": "http://127.0.0.1:1"}},
+                "status": {"sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
+                    "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "web", "status": "Synced"}]}}))
+            .unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let dark = folder.path().join("dark");
+    fs::write(&dark, kubeconfig(&[("dark", "http://127.0.0.1:1")])).unwrap();
+    let both = format!("{}:{}", served.kubeconfig, dark.display());
+    let ask = |what: &str| {
+        let mut command = super::command(&["get", what, "--all-contexts", "--timeout", "30s"]);
+        command.env("KUBECONFIG", &both);
+        super::run(command, b"").stdout
+    };
+    let clusters = ask("clusters");
+    assert!(clusters.contains("   does not answer: cannot connect to http://127.0.0.1:1"), "{clusters}");
+    assert!(clusters.contains("; 1 app of it is known from hub"), "{clusters}");
+    let apps = ask("apps");
+    assert!(apps.contains("   dark does not answer: cannot connect to http://127.0.0.1:1"), "{apps}");
+    assert!(!apps.contains("was not observed"), "{apps}");
 }
 
 /// The answer about a cluster whose certificate is not verified, and which does not answer.

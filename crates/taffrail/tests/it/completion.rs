@@ -59,6 +59,15 @@ fn bash_knows_commands_flags_and_values() {
     assert_eq!(of(&["taffrail", "get", "apps", "--all"]), ["--all-namespaces", "--all-contexts"]);
     assert_eq!(of(&["taffrail", "get", "apps", "-o", "w"]), ["wide"]);
     assert_eq!(of(&["taffrail", "get", "apps", "--status", "Ready,In"]), ["Ready,InProgress"]);
+    assert_eq!(
+        of(&["taffrail", "get", "apps", "--sync", "!Synced,Sy"]),
+        ["!Synced,Synced", "!Synced,Syncing"]
+    );
+    let actions = of(&["taffrail", "action", "re"]);
+    assert!(
+        actions.iter().any(|action| action == "restart") && !actions.iter().any(|it| it == "scale"),
+        "{actions:?}"
+    );
     assert_eq!(of(&["taffrail", "get", "clusters", "--columns", "cluster,ver"]), ["cluster,version"]);
     assert_eq!(of(&["taffrail", "completion", ""]), ["bash", "zsh", "fish", "kubectl"]);
     assert_eq!(of(&["taffrail", "config", "view", "--show"]), ["--show-origin"]);
@@ -103,6 +112,10 @@ fn contexts_and_fleets_come_from_files_and_nothing_is_said_of_what_fails() {
         return;
     };
     assert_eq!(contexts, ["prod-eu", "lab", "@prod"]);
+    let listed = ["taffrail", "get", "apps", "--config", config, "--kubeconfig", kubeconfig, "--context"];
+    let next = |word: &str| bash(&[&listed[..], &[word]].concat()).unwrap();
+    assert_eq!(next("prod-eu,"), ["prod-eu,lab", "prod-eu,@prod"]);
+    assert_eq!(next("prod-eu,l"), ["prod-eu,lab"]);
     let none: [&str; 0] = [];
     let of = |line: &[&str]| bash(line).unwrap();
     // Clusters that do not answer, files that cannot be read, lines that make no sense.

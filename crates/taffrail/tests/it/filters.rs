@@ -37,9 +37,9 @@ helm/ns-3/helm-03
 
 #[test]
 fn objects_are_filtered_by_what_they_are_and_run() {
-    assert_eq!(names("resources", &["--status", "NotFound"]), "configmap/ks-17-gone\n");
+    assert_eq!(names("resources", &["--status", "NotFound"]), "/ConfigMap/ns-5/ks-17-gone\n");
     let of_image = names("resources", &["--image", "/web:", "--kind", "deploy"]);
-    assert!(of_image.lines().all(|line| line.starts_with("deployment.apps/")), "{of_image}");
+    assert!(of_image.lines().all(|line| line.starts_with("apps/Deployment/")), "{of_image}");
     let json = of_case(&["get", "clusters", "--status", "Ready", "-o", "json"], "sixty-apps", &[]).json();
     assert_eq!(json["items"], serde_json::json!([]));
 }
@@ -64,7 +64,7 @@ fn names_that_are_more_than_one_word_to_a_shell_are_left_out() {
     names.sort_unstable();
     assert_eq!(
         names,
-        ["clusterrole.rbac.authorization.k8s.io/admin", "clusterrole.rbac.authorization.k8s.io/edit"]
+        ["rbac.authorization.k8s.io/ClusterRole//admin", "rbac.authorization.k8s.io/ClusterRole//edit"]
     );
     assert!(answer.stderr.contains("2 names are left out"), "{}", answer.stderr);
 }

@@ -45,6 +45,33 @@ fn namespaces_filter_by_where_an_app_is_declared() {
 }
 
 #[test]
+fn a_namespace_without_declarations_leads_to_the_apps_that_have_objects_there() {
+    let ask = |what: &str, words: &[&str]| get(what, "sixty-apps", words);
+    let inside = ask("apps", &["--in-namespace", "ns-5", "-o", "json"]).json();
+    let inside = inside["items"].as_array().unwrap();
+    assert!(!inside.is_empty());
+    let objects = ask("resources", &["--in-namespace", "ns-5", "-o", "json"]).json();
+    let objects = objects["items"].as_array().unwrap();
+    assert!(objects.iter().all(|it| it["namespace"] == "ns-5"), "{objects:?}");
+    let owners: std::collections::BTreeSet<&str> =
+        objects.iter().filter_map(|it| it["app"]["name"].as_str()).collect();
+    let names = inside.iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(owners, names);
+
+    let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example/eu-1.yaml");
+    for what in ["apps", "resources"] {
+        let none = taffrail(&["get", what, "--from", dump, "-n", "shop"], "");
+        assert_eq!((none.stdout.as_str(), none.code), ("", 0));
+        let said = "1 app has objects in namespace shop (flux-kustomization/flux-system/shop)";
+        assert!(none.stderr.contains(said), "{}", none.stderr);
+        let command = format!("'taffrail get {what} --in-namespace shop' lists them");
+        assert!(none.stderr.contains(&command), "{}", none.stderr);
+    }
+    let wrong = ask("clusters", &["--in-namespace", "ns-5"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+}
+
+#[test]
 fn a_dump_without_objects_is_not_green() {
     let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
     let clusters =
@@ -141,9 +168,9 @@ fn apps_on_screens_of_120_and_200_columns() {
     assert_eq!(
         lines(120),
         "\
-CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        MESSAGE
-eu-1      flux-system   docs      ks         Ready                 -       Synced
-eu-1      flux-system   shop      ks         Failed                7m      Synced      Back-off pulling image \"ghcr.io/…"
+CLUSTER   APP            STATUS                SINCE   SYNC        APPLIED              MESSAGE
+eu-1      ks/docs        Ready                 -       Synced      main@sha1:28e01ce0
+eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io…"
     );
     assert_eq!(
         lines(200),

@@ -243,6 +243,8 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let (text, code) = asked.end();
     let plain = told(&text);
     assert_eq!(code, Some(2), "{plain}");
+    let (shown, _) = plain.split_once("this would").unwrap_or_else(|| panic!("{plain}"));
+    assert!(shown.contains("+   suspend: true"), "the change stands above the question: {plain}");
     let name = "flux-kustomization/flux-system/webx\u{fffd}[2J";
     assert!(plain.contains("this would suspend 3 apps: ") && plain.contains(name), "{plain}");
     let after: Vec<u64> = served.clusters.iter().map(taffrail_sim::Cluster::resource_version).collect();
@@ -257,6 +259,11 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let (text, _) = asked.end();
     let plain = told(&text);
     assert!(plain.contains("-     reconcile.fluxcd.io/requestedAt: ") && plain.contains("+     "), "{plain}");
+    assert_eq!(
+        plain.matches("-     reconcile.fluxcd.io/requestedAt: ").count(),
+        served.clusters.len(),
+        "each is shown once: {plain}"
+    );
     let (text, code) = on_terminal(&served, &["suspend", &name, "--dry-run"]).end();
     let plain = told(&text);
     assert_eq!(code, Some(0), "{plain}");

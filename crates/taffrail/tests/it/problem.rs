@@ -83,7 +83,12 @@ fn each_axis_alone_is_seen_in_every_view() {
     for (axis, dump, words, says) in [
         ("health", MISSING.to_owned(), "NotFound", "gone not found"),
         ("sync", SYNC_FAILED.to_owned(), "Ready, sync failed", "make sure the CRD is installed"),
-        ("sync", [&source(FETCHED), KUSTOMIZATION, STOPPED].concat(), "Ready, not synced", "scaled to 0"),
+        (
+            "sync",
+            [&source(FETCHED), KUSTOMIZATION, STOPPED].concat(),
+            "Ready, delivery stopped",
+            "scaled to 0",
+        ),
         (
             "source",
             [&source(FAILING), KUSTOMIZATION].concat(),
@@ -195,4 +200,46 @@ fn a_row_that_shows_a_notice_says_what_it_is() {
     let behind = row(&[&source(FETCHED).replace("main@sha1:1", "main@sha1:2"), &*quiet].concat());
     let said = "its delivery tool was told to leave it alone; the source has main@sha1:2";
     assert!(behind.contains("Ready (suspended)") && behind.contains(said), "{behind}");
+}
+
+#[test]
+fn the_object_that_differs_is_seen_in_lists_and_trees() {
+    let drifted = SYNC_FAILED.replace("phase: Failed", "phase: Succeeded");
+    let row = |words: &[&str], dump: &str| {
+        let answer = ask(words, dump).stdout;
+        let row = answer.lines().rfind(|line| line.contains("settings"));
+        row.unwrap_or_else(|| panic!("{words:?}: {answer}")).to_owned()
+    };
+    for view in [&["tree", "shop"][..], &["app", "shop"], &["get", "resources"]] {
+        assert!(row(view, &drifted).contains("Ready, OutOfSync"), "{view:?}: {}", row(view, &drifted));
+    }
+    let dot = ask(&["tree", "shop", "-o", "dot"], &drifted).stdout;
+    assert!(dot.contains("settings\\nReady, OutOfSync"), "{dot}");
+    let wide = ask(&["get", "resources", "--columns", "name,sync"], &drifted).stdout;
+    assert_eq!(wide, "NAME       SYNC\nsettings   OutOfSync\n");
+    assert!(ask(&["get", "resources", "-o", "wide"], &drifted).stdout.contains("  SYNC  "));
+    // As of apps, what has a problem that is more than a notice is not Ready.
+    let names =
+        |status: &str| ask(&["get", "resources", "--status", status, "-o", "name"], SYNC_FAILED).stdout;
+    assert!(names("!Ready").contains("settings") && names("Ready").is_empty(), "{}", names("!Ready"));
+
+    let tree = ask(&["tree", "shop"], SYNC_FAILED).stdout;
+    let root = tree.lines().nth(1).unwrap_or_default();
+    assert!(root.contains("Ready, sync failed") && root.contains("make sure the CRD is installed"), "{tree}");
+    let json = ask(&["tree", "shop", "-o", "json"], SYNC_FAILED).json();
+    let root = &json["items"][0]["root"];
+    assert_eq!(
+        (&root["problem"]["axis"], &root["children"][0]["sync"]),
+        (&"sync".into(), &"OutOfSync".into())
+    );
+}
+
+#[test]
+fn a_revision_that_is_applied_is_not_said_to_be_wanted() {
+    let drifted = SYNC_FAILED.replace("phase: Failed", "phase: Succeeded");
+    let behind = ask(&["app", "shop"], &drifted).stdout;
+    assert!(behind.contains("OutOfSync: c2 is wanted"), "{behind}");
+    let history = "  history: [{revision: c2, deployedAt: '2026-03-01T11:30:00Z'}]\n  operationState:";
+    let same = ask(&["app", "shop"], &drifted.replace("  operationState:", history)).stdout;
+    assert!(same.contains("OutOfSync: the same revision, but ConfigMap shop/settings differs"), "{same}");
 }

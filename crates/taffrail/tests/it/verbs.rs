@@ -310,7 +310,13 @@ fn suspended_apps_are_resumed() {
     // More than one cluster is asked for twice.
     let answer = served.ask(&["suspend", "shop"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (2, ""));
-    assert!(answer.stderr.contains("this would suspend in 2 clusters: one, two"), "{}", answer.stderr);
+    assert!(
+        answer
+            .stderr
+            .contains("this would suspend flux-kustomization/flux-system/shop in 2 clusters: one, two"),
+        "{}",
+        answer.stderr
+    );
     assert!(answer.stderr.contains("hint: say --yes"), "{}", answer.stderr);
     assert_eq!(suspended(0), Value::Null);
     // In the other one it is done, and told what was done already.

@@ -85,7 +85,7 @@ pub(crate) struct ActionArguments {
 /// Which object, and whose actions.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
-    /// The object: KIND/NAME or group/Kind/namespace/name
+    /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as `get resources -o name` prints it
     #[arg(value_name = "OBJECT", value_parser = Word::read)]
     pub(crate) object: Word,
 
@@ -140,22 +140,35 @@ impl Whose {
 /// An object as people name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// `group/Kind/namespace/name`
-    Key(ObjectKey),
+    /// `[CLUSTER/]group/Kind/namespace/name`
+    Key { cluster: Option<String>, key: ObjectKey },
     /// `KIND/NAME`, the kind as kubectl understands it.
     Named { kind: String, name: String },
 }
 
 impl Word {
     fn read(text: &str) -> Result<Word, String> {
+        if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
+            return Ok(Word::Key { cluster: Some(cluster.to_owned()), key });
+        }
         if let Ok(key) = text.parse() {
-            return Ok(Word::Key(key));
+            return Ok(Word::Key { cluster: None, key });
         }
         match text.split_once('/') {
             Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
                 Ok(Word::Named { kind: kind.to_owned(), name: name.to_owned() })
             }
-            _ => Err("write KIND/NAME or group/Kind/namespace/name".to_owned()),
+            _ => Err("write KIND/NAME or [CLUSTER/]group/Kind/namespace/name".to_owned()),
+        }
+    }
+}
+
+impl Word {
+    /// Returns the only cluster that it is about, where it names one.
+    pub(super) fn cluster(&self) -> Option<&str> {
+        match self {
+            Word::Key { cluster, .. } => cluster.as_deref(),
+            Word::Named { .. } => None,
         }
     }
 }
@@ -163,7 +176,7 @@ impl Word {
 impl std::fmt::Display for Word {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Word::Key(key) => write!(f, "{} {}", key.kind, key.path()),
+            Word::Key { key, .. } => write!(f, "{} {}", key.kind, key.path()),
             Word::Named { kind, name } => write!(f, "{kind} '{name}'"),
         }
     }

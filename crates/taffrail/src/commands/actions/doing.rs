@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             (format!("{} in", arguments.action), "clusters", clusters)
         }
     };
-    guard::confirm(&what, of, &meant, arguments.yes, arguments.dry_run)?;
+    guard::confirm(&what, of, &meant, arguments.yes, arguments.dry_run, || ())?;
     let mut rows = Vec::new();
     let mut tasks = Vec::new();
     for site in &sites {

@@ -15,6 +15,7 @@ use taffrail_status::{Object, ObjectError};
 
 use super::OfCluster;
 use super::arguments::{WhichArguments, Word};
+use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
 use crate::ruling::trusted;
@@ -103,7 +104,12 @@ pub(super) fn clusters(sites: &[Site]) -> impl Iterator<Item = &Cluster> {
 }
 
 fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
-    let Members { members, mut complaints } = source::members(&arguments.source)?;
+    let Members { mut members, mut complaints } = source::members(&arguments.source)?;
+    if let Some(cluster) = arguments.object.cluster() {
+        let known: Vec<&str> = members.iter().map(|member| &*member.name).collect();
+        unknown_cluster(std::iter::once(cluster), &known).map_or(Ok(()), Err)?;
+        members.retain(|member| member.name == cluster);
+    }
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let everywhere = arguments.all_namespaces;
     let word = Arc::new((arguments.object.clone(), arguments.namespace.clone()));
@@ -140,7 +146,7 @@ async fn of_cluster(
     let discovery = cluster.discover().await.map_err(|error| of_read(&error))?;
     let other = |message: String| Failure { reason: String::new(), message };
     let (resource, namespace, name) = match word {
-        Word::Key(key) => {
+        Word::Key { key, .. } => {
             (discovery.kind(&key.group, &key.kind).map(|it| it.preferred()), &*key.namespace, &key.name)
         }
         Word::Named { kind, name } => {
@@ -149,7 +155,7 @@ async fn of_cluster(
     };
     let Some(resource) = resource else {
         let kind = match word {
-            Word::Key(key) => &key.kind,
+            Word::Key { key, .. } => &key.kind,
             Word::Named { kind, .. } => kind,
         };
         return Err(other(format!("the server has no kind called {kind}")));
@@ -369,7 +375,7 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let mut sites = Vec::new();
     let mut complaints = fleet.complaints;
     let is_meant = |key: &ObjectKey| match &arguments.object {
-        Word::Key(own) => own == key,
+        Word::Key { key: own, .. } => own == key,
         Word::Named { kind, name } => {
             let is_there = arguments
                 .namespace
@@ -378,7 +384,10 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
             *name == key.name && is_there && filter::is_kind(kind, key)
         }
     };
-    for snapshot in &fleet.snapshots {
+    let wanted = arguments.object.cluster();
+    let known_names: Vec<&str> = fleet.snapshots.iter().map(Objects::name).collect();
+    unknown_cluster(wanted.into_iter(), &known_names).map_or(Ok(()), Err)?;
+    for snapshot in fleet.snapshots.iter().filter(|it| wanted.is_none_or(|name| name == it.name())) {
         for observed in snapshot.all().filter(|observed| is_meant(observed.key)) {
             let text = observed.object.root().text().unwrap_or_default();
             let Ok(object) = OwnedDocument::parse(text) else { continue };

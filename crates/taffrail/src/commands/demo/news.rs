@@ -70,7 +70,7 @@ impl Concern {
                 "sync failed" => "Sync failed",
                 "sync unknown" => "Sync unknown",
                 "source failed" => "Source failed",
-                "not synced" => "Not synced",
+                "delivery stopped" => "Delivery stopped",
                 word => word,
             }),
         }

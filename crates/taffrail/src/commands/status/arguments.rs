@@ -21,7 +21,8 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
 something could not be read or judged (the rest is still shown).")]
 pub(crate) struct StatusArguments {
-    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, KIND,… for all of a kind, or [CLUSTER/]group/Kind/namespace/name …, as
+    /// `get resources -o name` prints them
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     pub(crate) objects: Vec<String>,
 

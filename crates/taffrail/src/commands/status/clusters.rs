@@ -13,21 +13,30 @@ use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
 use super::kinds;
 use super::print::Printer;
+use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, Exit, chain};
 use crate::reasons;
 use crate::ruling::Judging;
 use crate::source::{self, Failure, Live, Members};
 
-/// A kind, and the name of one object of it or of none: all.
+/// What one word of the command line names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) kind: String,
-    pub(super) name: Option<String>,
+enum Wanted {
+    /// A kind, and the name of one object of it or of none: all.
+    Named { kind: String, name: Option<String> },
+    /// An object in full, in all clusters or in one of them.
+    Key { cluster: Option<String>, key: ObjectKey },
+}
+
+impl Wanted {
+    fn named(kind: &str, name: Option<&str>) -> Wanted {
+        Wanted::Named { kind: kind.to_owned(), name: name.map(str::to_owned) }
+    }
 }
 
 /// What was asked for, for every cluster the same.
 pub(super) struct Asked {
-    pub(super) wanted: Vec<Wanted>,
+    wanted: Vec<Wanted>,
     namespace: Option<String>,
     all_namespaces: bool,
     pub(super) selector: Option<String>,
@@ -42,6 +51,8 @@ pub(super) enum Meant {
     NoKind(String),
     /// Why it stands for nothing.
     Nothing(String),
+    /// It is about another cluster.
+    Elsewhere,
 }
 
 /// What one cluster answered.
@@ -56,7 +67,8 @@ struct Found {
 impl Asked {
     pub(super) fn read(arguments: &StatusArguments) -> Result<Asked, Complaint> {
         let wanted = wanted(&arguments.objects)?;
-        if arguments.selector.is_some() && wanted.iter().any(|wanted| wanted.name.is_some()) {
+        let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Named { name: None, .. });
+        if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(Complaint::usage(
                 "-l chooses among all objects of a kind, so names make no sense beside it",
             ));
@@ -78,9 +90,23 @@ impl Asked {
         }
     }
 
-    /// Returns what each word stands for in a cluster whose context has the namespace `own`.
-    pub(super) fn meant(&self, discovery: &Discovery, own: &str) -> Vec<Meant> {
-        let meant = |Wanted { kind, name }: &Wanted| {
+    /// Checks that the clusters that words name are among those asked.
+    pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), Complaint> {
+        let named = self.wanted.iter().filter_map(|wanted| match wanted {
+            Wanted::Key { cluster, .. } => cluster.as_deref(),
+            Wanted::Named { .. } => None,
+        });
+        unknown_cluster(named, known).map_or(Ok(()), Err)
+    }
+
+    /// Returns what each word stands for in `cluster`, whose context has the namespace `own`.
+    pub(super) fn meant(&self, cluster: &str, discovery: &Discovery, own: &str) -> Vec<Meant> {
+        let meant = |wanted: &Wanted| {
+            let (kind, name) = match wanted {
+                Wanted::Named { kind, name } => (kind, name),
+                Wanted::Key { cluster: Some(other), .. } if other != cluster => return Meant::Elsewhere,
+                Wanted::Key { key, .. } => return in_full(key, discovery),
+            };
             let Some(resource) = discovery.resolve(kind) else {
                 return match discovery.broken().is_empty() {
                     true => Meant::NoKind(kind.clone()),
@@ -114,7 +140,7 @@ impl Asked {
                     namespace: namespace.clone(),
                     labels: self.selector.clone(),
                 }),
-                Meant::NoKind(_) | Meant::Nothing(_) => {}
+                Meant::NoKind(_) | Meant::Nothing(_) | Meant::Elsewhere => {}
             }
         }
         reads
@@ -129,7 +155,7 @@ impl Asked {
         for meant in meant {
             let wrong = meant.iter().map(|meant| match meant {
                 Meant::NoKind(kind) => Some(kind),
-                Meant::One(..) | Meant::All(..) | Meant::Nothing(_) => None,
+                Meant::One(..) | Meant::All(..) | Meant::Nothing(_) | Meant::Elsewhere => None,
             });
             places = Some(match places {
                 None => wrong.collect(),
@@ -138,6 +164,15 @@ impl Asked {
         }
         let word = places?.into_iter().flatten().next()?;
         Some(kinds::unknown(word, known))
+    }
+}
+
+/// Returns what the name of an object in full stands for.
+fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
+    match (discovery.kind(&key.group, &key.kind), discovery.broken().is_empty()) {
+        (Some(served), _) => Meant::One(served.preferred(), key.clone()),
+        (None, true) => Meant::NoKind(key.kind.clone()),
+        (None, false) => Meant::Nothing(format!("the server has no kind called {}", key.kind)),
     }
 }
 
@@ -170,6 +205,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     }
 
     let Members { members, complaints } = source::members(&arguments.source)?;
+    asked.check_clusters(&members.iter().map(|member| &*member.name).collect::<Vec<_>>())?;
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
     let (plan, rules) = (plan(judge), arguments.rules.judging(Budgets::default(), arguments.source.timeout));
@@ -225,6 +261,7 @@ fn print(
                 complain(printer, "", why);
                 continue;
             }
+            Meant::Elsewhere => continue,
             Meant::One(resource, key) => (resource, vec![key.clone()]),
             Meant::All(resource, namespace) => (resource, keys(snapshot, resource, namespace.as_ref())),
         };
@@ -266,7 +303,7 @@ pub(super) fn of_key(
     }
 }
 
-/// Reads `KIND/NAME …`, `KIND NAME …` or `KIND,…`.
+/// Reads `KIND/NAME …`, names in full, `KIND NAME …` or `KIND,…`.
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
@@ -274,9 +311,12 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
             .iter()
             .map(|word| match word.split_once('/') {
                 Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                    Ok(Wanted { kind: kind.to_owned(), name: Some(name.to_owned()) })
+                    Ok(Wanted::named(kind, Some(name)))
                 }
-                _ => Err(Complaint::usage(format!("'{word}' is not KIND/NAME"))),
+                _ => in_words(word).ok_or_else(|| {
+                    let complaint = Complaint::usage(format!("'{word}' is not KIND/NAME"));
+                    complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full")
+                }),
             })
             .collect();
     }
@@ -287,13 +327,19 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
     let Some((kinds, names)) = words.split_first() else { return Ok(Vec::new()) };
     let kinds: Vec<&str> = kinds.split(',').filter(|kind| !kind.is_empty()).collect();
     let of_kind = |kind: &str| -> Vec<Wanted> {
-        let kind = kind.to_owned();
         if names.is_empty() {
-            return vec![Wanted { kind, name: None }];
+            return vec![Wanted::named(kind, None)];
         }
-        names.iter().map(|name| Wanted { kind: kind.clone(), name: Some(name.clone()) }).collect()
+        names.iter().map(|name| Wanted::named(kind, Some(name))).collect()
     };
     Ok(kinds.into_iter().flat_map(of_kind).collect())
+}
+
+/// Reads the name of an object in full.
+fn in_words(word: &str) -> Option<Wanted> {
+    let in_one = ObjectKey::in_cluster(word).map(|(cluster, key)| (Some(cluster.to_owned()), key));
+    let (cluster, key) = in_one.or_else(|| word.parse().ok().map(|key| (None, key)))?;
+    Some(Wanted::Key { cluster, key })
 }
 
 async fn of_cluster(
@@ -328,7 +374,7 @@ async fn of_cluster(
         snapshot.retract(&Scope::Group(group.to_owned()));
     }
     snapshot.retract(&Scope::Group(KindCatalog::ALL_GROUPS.to_owned()));
-    let meant = asked.meant(&discovery, cluster.namespace());
+    let meant = asked.meant(name, &discovery, cluster.namespace());
     let (mut objects, selections) = asked.reads(&meant);
     let first = taffrail_apps::Asked { objects: objects.clone(), selections, ..plan };
     source::go_on(&mut snapshot, &cluster, &first, &rules).await;
@@ -359,6 +405,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
         taffrail_apps::Asked { objects, selections, ..plan(judge) }
     };
     let fleet = source::dumps_of(&arguments.source, &of)?;
+    asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
     let judge = &Judge { now: Some(fleet.now), ..*judge };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
     let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));
@@ -381,21 +428,25 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
 /// What each word stands for in a dump. A name without a namespace means every object of that name.
 fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
     let mut meant = Vec::new();
-    for Wanted { kind: word, name } in &asked.wanted {
+    for wanted in &asked.wanted {
+        let (word, name) = match wanted {
+            Wanted::Named { kind, name } => (kind, name),
+            Wanted::Key { cluster: Some(other), .. } if other != snapshot.name() => {
+                meant.push(Meant::Elsewhere);
+                continue;
+            }
+            Wanted::Key { key, .. } => {
+                meant.push(Meant::One(dumped(snapshot, &key.group_kind()), key.clone()));
+                continue;
+            }
+        };
         let kinds = kinds::called(snapshot, word);
         if kinds.is_empty() {
             meant.push(Meant::NoKind(word.clone()));
         }
         let before = meant.len();
         for kind in &kinds {
-            let version = snapshot.of_kind(&kind.group, &kind.kind).next();
-            let resource = ApiResource {
-                group: kind.group.clone(),
-                version: version.map_or_else(String::new, |observed| observed.object.version().to_owned()),
-                kind: kind.kind.clone(),
-                plural: String::new(),
-                namespaced: snapshot.is_namespaced(&kind.group, &kind.kind).unwrap_or(true),
-            };
+            let resource = dumped(snapshot, kind);
             let namespace = asked.namespace.clone().filter(|_| resource.namespaced);
             let Some(name) = name else {
                 meant.push(Meant::All(resource, namespace));
@@ -407,20 +458,25 @@ fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
         }
         // One that is not there is of the kind that comes first.
         if let (Some(name), Some(kind), true) = (name, kinds.first(), meant.len() == before) {
-            let is_namespaced = snapshot.is_namespaced(&kind.group, &kind.kind).unwrap_or(true);
-            let place = asked.namespace.clone().filter(|_| is_namespaced).unwrap_or_default();
-            let resource = ApiResource {
-                group: kind.group.clone(),
-                version: String::new(),
-                kind: kind.kind.clone(),
-                plural: String::new(),
-                namespaced: is_namespaced,
-            };
+            let resource = ApiResource { version: String::new(), ..dumped(snapshot, kind) };
+            let place = asked.namespace.clone().filter(|_| resource.namespaced).unwrap_or_default();
             let key = ObjectKey::new(&*kind.group, &*kind.kind, place, &**name);
             meant.push(Meant::One(resource, key));
         }
     }
     meant
+}
+
+/// Returns a kind as the objects of a dump have it.
+fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
+    let version = snapshot.of_kind(&kind.group, &kind.kind).next();
+    ApiResource {
+        group: kind.group.clone(),
+        version: version.map_or_else(String::new, |observed| observed.object.version().to_owned()),
+        kind: kind.kind.clone(),
+        plural: String::new(),
+        namespaced: snapshot.is_namespaced(&kind.group, &kind.kind).unwrap_or(true),
+    }
 }
 
 #[cfg(test)]
@@ -431,7 +487,10 @@ mod tests {
     fn objects_are_named_as_kubectl_names_them() {
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let show = |wanted: &Wanted| format!("{}:{}", wanted.kind, wanted.name.as_deref().unwrap_or("*"));
+            let show = |wanted: &Wanted| match wanted {
+                Wanted::Named { kind, name } => format!("{kind}:{}", name.as_deref().unwrap_or("*")),
+                Wanted::Key { cluster, key } => format!("{}:{key}", cluster.as_deref().unwrap_or("*")),
+            };
             wanted(&words)
                 .map(|all| all.iter().map(show).collect::<Vec<_>>().join(" "))
                 .map_err(|error| error.exit)
@@ -439,6 +498,9 @@ mod tests {
         assert_eq!(read(&["deploy/web", "svc/web"]), Ok("deploy:web svc:web".to_owned()));
         assert_eq!(read(&["deploy", "web", "api"]), Ok("deploy:web deploy:api".to_owned()));
         assert_eq!(read(&["deploy,sts.apps"]), Ok("deploy:* sts.apps:*".to_owned()));
+        let both = ["apps/Deployment/shop/web", "arn:aws:eks:eu/one//Service/shop/web"];
+        let keys = "*:apps/Deployment/shop/web arn:aws:eks:eu/one:/Service/shop/web";
+        assert_eq!(read(&both), Ok(keys.to_owned()));
         assert_eq!(read(&["deploy", "svc/web"]), Err(Exit::Usage));
         assert_eq!(read(&["deploy/"]), Err(Exit::Usage));
         assert_eq!(read(&["a/b/c"]), Err(Exit::Usage));

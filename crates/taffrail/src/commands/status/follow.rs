@@ -33,13 +33,15 @@ pub(super) fn look(
     let Some((follow, is_held)) = from.followed(view, &reads)? else {
         return Err(Complaint::unreadable("nothing is followed"));
     };
-    let members = follow.fleet().snapshots.len();
+    let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
+    asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let members = names.len();
     if !is_held {
         connect(follow, members, arguments.source.timeout);
     }
     let meant: Vec<Vec<Meant>> = (0..members)
         .map(|at| match follow.discovery(at) {
-            Some(discovery) => asked.meant(discovery, follow.namespace(at)),
+            Some(discovery) => asked.meant(&names[at], discovery, follow.namespace(at)),
             None => Vec::new(),
         })
         .collect();
@@ -59,7 +61,7 @@ pub(super) fn look(
             let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
             let listed = meant.iter().flat_map(|meant| match meant {
                 Meant::All(resource, namespace) => keys(snapshot, resource, namespace.as_ref()),
-                Meant::One(..) | Meant::NoKind(_) | Meant::Nothing(_) => Vec::new(),
+                Meant::One(..) | Meant::NoKind(_) | Meant::Nothing(_) | Meant::Elsewhere => Vec::new(),
             });
             let objects = listed.collect();
             follow.want(at, Wanted { objects, ..Wanted::default() });
@@ -131,6 +133,7 @@ fn show(
             Meant::NoKind(kind) => {
                 complain(printer, "", &format!("the server has no kind called {kind}"));
             }
+            Meant::Elsewhere => {}
             Meant::Nothing(why) => complain(printer, "", why),
             Meant::One(resource, key) => print(printer, resource, key)?,
             Meant::All(resource, namespace) => {

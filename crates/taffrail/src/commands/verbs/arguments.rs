@@ -29,7 +29,8 @@ Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeo
 the app's tool can do; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: first fetch what it is made from
+    /// Flux: first fetch what it is made from; for a source in another namespace than the app that names it there is a question, and
+    /// where there is no terminal it takes --yes
     #[arg(long)]
     pub(crate) with_source: bool,
 
@@ -118,7 +119,7 @@ fn suspending(argument: clap::Arg) -> clap::Arg {
 /// On which apps, and how.
 #[derive(Debug, Args)]
 pub(crate) struct ActingArguments {
-    /// The apps: NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME
+    /// The apps: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
@@ -130,7 +131,7 @@ pub(crate) struct ActingArguments {
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all: bool,
 
-    /// Do it, without a question, although several clusters are meant, or apps that were not named
+    /// Do it, without a question, although several clusters are meant, apps that were not named, or sources in other namespaces
     #[arg(short, long)]
     pub(crate) yes: bool,
 

@@ -1,7 +1,7 @@
 //! What is done with each app, step by step: write, wait until the tool has handled it, wait until the app is ready.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -35,6 +35,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How often it is looked whether time is up.
 const TICK: Duration = Duration::from_millis(500);
 
+/// How many apps a question names, and of how many it shows the changes.
+const MAX_NAMED: usize = 5;
+const MAX_PREVIEWED: usize = 10;
+
 /// What is done with one app.
 struct Task {
     app: AppRef,
@@ -44,6 +48,8 @@ struct Task {
     /// Whether the step's other patch is the one that the server knows.
     otherwise: bool,
     shown: bool,
+    /// Whether its changes stood above a question.
+    is_previewed: bool,
     /// Whether a line has said that it is waited for.
     awaited: bool,
     tries: usize,
@@ -125,6 +131,8 @@ pub(super) struct Doing<'a> {
     /// Rows of those that were refused.
     refused: Vec<ActionRow>,
     exit: Exit,
+    /// Whether the changes stood above a question.
+    is_previewed: bool,
 }
 
 impl<'a> Doing<'a> {
@@ -136,6 +144,7 @@ impl<'a> Doing<'a> {
             refusals: Vec::new(),
             refused: Vec::new(),
             exit: Exit::Yes,
+            is_previewed: false,
         }
     }
 
@@ -162,6 +171,7 @@ impl<'a> Doing<'a> {
                     at: 0,
                     otherwise: false,
                     shown: false,
+                    is_previewed: false,
                     awaited: false,
                     tries: 0,
                     state,
@@ -184,6 +194,43 @@ impl<'a> Doing<'a> {
     pub(super) fn clusters(&self) -> Vec<String> {
         let homes: BTreeSet<&String> = self.tasks.iter().map(|task| &task.app.home).collect();
         homes.into_iter().cloned().collect()
+    }
+
+    /// Names the apps that something is done with.
+    pub(super) fn called(&self) -> String {
+        let names: BTreeSet<String> = self.tasks.iter().map(|task| full_name(&task.app)).collect();
+        let count = names.len();
+        let mut named: Vec<String> = names.into_iter().take(MAX_NAMED).collect();
+        if count == 1 {
+            return named.remove(0);
+        }
+        if count > MAX_NAMED {
+            named.push(format!("and {} more", count - MAX_NAMED));
+        }
+        format!("{count} apps ({})", named.join(", "))
+    }
+
+    /// Shows at the terminal what would be written, before a question about it.
+    pub(super) fn preview(&mut self) {
+        if std::mem::replace(&mut self.is_previewed, true) {
+            return;
+        }
+        let mut out = Vec::new();
+        for task in self.tasks.iter().take(MAX_PREVIEWED) {
+            for step in &task.plan.steps {
+                // A buffer takes all.
+                let _ = print(&mut out, task, step, &step.patch);
+            }
+        }
+        let more = self.tasks.len().saturating_sub(MAX_PREVIEWED);
+        if more > 0 {
+            let _ = say!(out, "… and {} more apps", more);
+        }
+        answer::retell(&String::from_utf8_lossy(&out));
+        // What stands in a file or in a document has it once more.
+        let is_seen = self.is_text() && io::stdout().is_terminal();
+        let tasks = self.tasks.iter_mut().take(MAX_PREVIEWED).filter(|_| is_seen);
+        tasks.for_each(|task| task.is_previewed = true);
     }
 
     /// The sources that are written to in other namespaces than that of the app that names them.
@@ -275,7 +322,11 @@ impl<'a> Doing<'a> {
     fn print(&mut self, at: usize, step: &Step, patch: &Patch) -> Result<(), Complaint> {
         let task = &mut self.tasks[at];
         task.patches.push(PatchRow::new(&step.object, patch));
-        if self.is_text() { written(print(&self.tasks[at], step, patch)) } else { Ok(()) }
+        if !self.is_text() || self.tasks[at].is_previewed {
+            return Ok(());
+        }
+        let mut out = answer::people();
+        written(print(&mut out, &self.tasks[at], step, patch).and_then(|()| out.flush()))
     }
 
     /// Writes, and follows what comes of it.
@@ -421,6 +472,7 @@ impl<'a> Doing<'a> {
     fn go_otherwise(&mut self, at: usize) -> Result<(), Complaint> {
         let task = &mut self.tasks[at];
         (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
+        task.is_previewed = false;
         let text = "the tool does not know this field yet; instead:";
         if self.is_text() { written(say!(answer::people(), "{}", text)) } else { Ok(()) }
     }
@@ -581,9 +633,8 @@ fn is_about_to_sync(app: &App) -> bool {
 }
 
 /// Prints what a step changes.
-fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
+fn print(out: &mut impl Write, task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = answer::people();
     let ObjectKey { kind, .. } = &step.object;
     let elsewhere = if task.app.target == task.app.home {
         phrase!("")
@@ -600,8 +651,7 @@ fn print(task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
         printable(&task.app.home),
         elsewhere
     )?;
-    lines(&mut out, &patch.lines())?;
-    out.flush()
+    lines(out, &patch.lines())
 }
 
 /// Prints lines of changes, marked as a diff marks them.

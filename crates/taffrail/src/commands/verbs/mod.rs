@@ -91,9 +91,7 @@ fn chosen<'a>(
         }
     }
     if !arguments.name.is_empty() {
-        let what = format!("{} in", verb.as_str());
-        guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
-        guard::confirm_elsewhere(verb.as_str(), &doing.elsewhere(), arguments.yes, arguments.dry_run)?;
+        confirm_clusters(&mut doing, verb, arguments)?;
         return Ok(doing);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
@@ -114,14 +112,35 @@ fn chosen<'a>(
         return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
     }
     let names: Vec<String> = names.into_iter().collect();
-    guard::confirm(verb.as_str(), "apps", &names, arguments.yes, arguments.dry_run)?;
     for app in apps {
         doing.add(app, fleet, list);
     }
     if names.len() <= 1 {
-        let what = format!("{} in", verb.as_str());
-        guard::confirm(&what, "clusters", &doing.clusters(), arguments.yes, arguments.dry_run)?;
+        confirm_clusters(&mut doing, verb, arguments)?;
+        return Ok(doing);
     }
-    guard::confirm_elsewhere(verb.as_str(), &doing.elsewhere(), arguments.yes, arguments.dry_run)?;
+    let ActingArguments { yes, dry_run, .. } = *arguments;
+    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || doing.preview())?;
+    confirm_elsewhere(&mut doing, verb, arguments)?;
     Ok(doing)
+}
+
+/// Asks before apps that were named are written to in several clusters.
+fn confirm_clusters(doing: &mut Doing<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
+    let what = format!("{} {} in", verb.as_str(), doing.called());
+    let clusters = doing.clusters();
+    let ActingArguments { yes, dry_run, .. } = *arguments;
+    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || doing.preview())?;
+    confirm_elsewhere(doing, verb, arguments)
+}
+
+/// Asks before sources are written to that others may live on.
+fn confirm_elsewhere(
+    doing: &mut Doing<'_>,
+    verb: Verb,
+    arguments: &ActingArguments,
+) -> Result<(), Complaint> {
+    let sources = doing.elsewhere();
+    let ActingArguments { yes, dry_run, .. } = *arguments;
+    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || doing.preview())
 }

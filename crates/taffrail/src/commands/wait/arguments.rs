@@ -32,7 +32,7 @@ something was never seen; 130 interrupted.")]
 pub(crate) struct WaitArguments {
     /// What is waited for: objects, all of a kind, apps.
     #[arg(
-        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, a name of `get apps -o name`, or group/Kind/namespace/name",
+        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name that `get apps -o name` and `get resources -o name` print",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
     )]
     pub(crate) targets: Vec<String>,
@@ -110,7 +110,7 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct ClusterArguments {
-    /// Ask the cluster of this context; may be given more than once [default: the current context]
+    /// Ask the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 

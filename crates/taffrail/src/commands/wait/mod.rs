@@ -10,7 +10,7 @@ mod targets;
 use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
-use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey};
+use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey, Objects};
 
 use super::get::check_clusters;
 use crate::cli::ViewArguments;
@@ -112,18 +112,19 @@ impl Question {
         for complaint in &follow.fleet().complaints {
             complaint.print();
         }
-        let clusters = self.asked.apps.iter().filter_map(|app| app.cluster().map(str::to_owned));
-        check_clusters(&clusters.collect::<Vec<_>>(), follow.fleet())?;
-        let members = follow.fleet().snapshots.len();
+        check_clusters(&self.asked.clusters(), follow.fleet())?;
+        let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
+        let members = names.len();
         let source = &view.source;
         let mut output =
             Output::open(self.output, members > 1, source.all_contexts || !source.context.is_empty())?;
         let apps = self.asked.apps.clone();
         let mut wait = Wait::new(self.until, self.options, apps, self.labels);
         loop {
-            let targets: Vec<Vec<Target>> = (0..members)
-                .map(|at| self.asked.targets(follow.discovery(at), follow.namespace(at)))
-                .collect();
+            let target = |(at, name): (usize, &String)| {
+                self.asked.targets(name, follow.discovery(at), follow.namespace(at))
+            };
+            let targets: Vec<Vec<Target>> = names.iter().enumerate().map(target).collect();
             want(&mut follow, &mut wait, &targets);
             follow.ask();
             let settled: Vec<(bool, bool)> =

@@ -22,8 +22,11 @@ pub(super) struct Asked {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Word {
-    /// `group/Kind/namespace/name`
-    Key(ObjectKey),
+    /// `[CLUSTER/]group/Kind/namespace/name`
+    Key {
+        cluster: Option<String>,
+        key: ObjectKey,
+    },
     /// A kind as people write it, and a name.
     Named {
         kind: String,
@@ -85,8 +88,10 @@ impl Asked {
                 self.app(name)?;
             } else if word.parse().is_ok_and(|query: AppQuery| query.is_full()) {
                 self.app(word)?;
+            } else if let Some((cluster, key)) = ObjectKey::in_cluster(word) {
+                self.words.push(Word::Key { cluster: Some(cluster.to_owned()), key });
             } else if let Ok(key) = word.parse() {
-                self.words.push(Word::Key(key));
+                self.words.push(Word::Key { cluster: None, key });
             } else {
                 match word.split_once('/') {
                     Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
@@ -94,7 +99,8 @@ impl Asked {
                     }
                     _ => {
                         let complaint = Complaint::usage(format!("'{word}' names nothing to wait for"));
-                        return Err(complaint.hint("write KIND/NAME, app/NAME or group/Kind/namespace/name"));
+                        return Err(complaint
+                            .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name"));
                     }
                 }
             }
@@ -179,10 +185,27 @@ impl Asked {
         self.words.iter().any(|word| matches!(word, Word::Inventory { .. }))
     }
 
-    /// What is waited for in a cluster whose context has this namespace.
-    pub(super) fn targets(&self, discovery: Option<&Discovery>, namespace: &str) -> Vec<Target> {
+    /// Returns the names of clusters that words begin with.
+    pub(super) fn clusters(&self) -> Vec<String> {
+        let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
+        let of_objects = self.words.iter().filter_map(|word| match word {
+            Word::Key { cluster, .. } => cluster.as_deref(),
+            _ => None,
+        });
+        of_apps.chain(of_objects).map(str::to_owned).collect()
+    }
+
+    /// What is waited for in `cluster`, whose context has this namespace.
+    pub(super) fn targets(
+        &self,
+        cluster: &str,
+        discovery: Option<&Discovery>,
+        namespace: &str,
+    ) -> Vec<Target> {
         let namespace = self.namespace.as_deref().unwrap_or(namespace);
-        self.words.iter().map(|word| self.target(word, discovery, namespace)).collect()
+        let is_here =
+            |word: &&Word| !matches!(word, Word::Key { cluster: Some(other), .. } if other != cluster);
+        self.words.iter().filter(is_here).map(|word| self.target(word, discovery, namespace)).collect()
     }
 
     fn target(&self, word: &Word, discovery: Option<&Discovery>, namespace: &str) -> Target {
@@ -202,7 +225,7 @@ impl Asked {
         let resolved = |kind: &str| discovery.and_then(|discovery| discovery.resolve(kind));
         let within = |namespaced: bool| if namespaced { namespace } else { "" };
         match word {
-            Word::Key(key) => Target::Object(key.clone()),
+            Word::Key { key, .. } => Target::Object(key.clone()),
             Word::Named { kind, name } => match resolved(kind) {
                 Some(it) => Target::Object(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name)),
                 None => unknown(kind, Some(name)),
@@ -300,6 +323,7 @@ mod tests {
 
     #[test]
     fn targets_are_read_as_people_write_them() {
+        let key = |cluster: Option<&str>, key| Word::Key { cluster: cluster.map(str::to_owned), key };
         let named = |kind: &str, name: &str| Word::Named { kind: kind.to_owned(), name: name.to_owned() };
         for (words, expected) in [
             (vec!["deploy/web", "svc/web"], vec![named("deploy", "web"), named("svc", "web")]),
@@ -307,9 +331,13 @@ mod tests {
             (vec!["deploy,sts"], vec![Word::Kind("deploy".to_owned()), Word::Kind("sts".to_owned())]),
             (
                 vec!["apps/Deployment/shop/web"],
-                vec![Word::Key(ObjectKey::new("apps", "Deployment", "shop", "web"))],
+                vec![key(None, ObjectKey::new("apps", "Deployment", "shop", "web"))],
             ),
-            (vec!["/Service/shop/web"], vec![Word::Key(ObjectKey::new("", "Service", "shop", "web"))]),
+            (vec!["/Service/shop/web"], vec![key(None, ObjectKey::new("", "Service", "shop", "web"))]),
+            (
+                vec!["a/b//Service/shop/web"],
+                vec![key(Some("a/b"), ObjectKey::new("", "Service", "shop", "web"))],
+            ),
         ] {
             assert_eq!(read(&words).map(|asked| asked.words).ok(), Some(expected), "{words:?}");
         }
@@ -325,7 +353,7 @@ mod tests {
     #[test]
     fn what_is_not_known_yet_is_waited_for_by_its_words() {
         let asked = read(&["widget/one"]).unwrap_or_default();
-        let targets = asked.targets(None, "default");
+        let targets = asked.targets("one", None, "default");
         assert!(matches!(&targets[..], [Target::UnknownKind { why: Some(_), .. }]), "{targets:?}");
     }
 }
