@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use taffrail_status::json::Value;
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, flux, text, time};
-use crate::agreement::{CONFIG_SYNC, Claimant};
+use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
@@ -217,29 +217,13 @@ impl Package<'_> {
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
         let directory = self.directory.as_str();
-        let bringing: Vec<(&Carrier, &Declaration)> = carriers
-            .iter()
-            .filter(|carrier| carrier.brings(repository, directory))
-            .filter_map(|carrier| Some((carrier, apps.get(carrier.app)?)))
-            .collect();
-        let is_beside = |by: &Declaration| by.home == self.home && by.namespace == self.namespace;
         let mut nearest: BTreeMap<Option<usize>, &Carrier> = BTreeMap::new();
-        for (carrier, by) in &bringing {
-            if !is_beside(by) && !carrier.is_proven(fleet, by) {
-                continue;
-            }
-            let cluster = by.cluster();
+        for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, directory)) {
+            let cluster = apps.get(carrier.app).and_then(Declaration::cluster);
             let nearer = |other: &&Carrier| other.directory.len() < carrier.directory.len();
             if nearest.get(&cluster).is_none_or(nearer) {
                 nearest.insert(cluster, carrier);
             }
-        }
-        if let (true, [(_, by), ..]) = (nearest.is_empty(), &*bringing) {
-            let why = format!(
-                "{} says that it syncs {directory}, and no object outside of its namespace confirms it",
-                by.declaring_name()
-            );
-            return alone((key.clone(), format!("{said}: {why}")));
         }
         if nearest.is_empty() {
             let Repository { url, branch, .. } = repository;
@@ -264,7 +248,8 @@ impl Package<'_> {
             let message = format!("{said}, synced by {}{at}", by.declaring_name());
             // Whoever may write a Repository can name the address of another's. Config Sync writes on each object which file of it
             // declares that; else only who could have written what delivers it is believed.
-            let claimant = match is_beside(by) || by.delivery == Delivery::ConfigSync {
+            let is_beside = by.home == self.home && by.namespace == self.namespace;
+            let claimant = match is_beside || by.delivery == Delivery::ConfigSync {
                 true => Claimant { hooks: Vec::new(), ..by.claimant.clone() },
                 false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
             };
@@ -374,8 +359,6 @@ struct Carrier {
     directory: String,
     /// Of Config Sync: its objects with the files that declare them, or why that is not known.
     files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
-    /// See [`Carrier::is_proven`].
-    is_proven: OnceCell<bool>,
 }
 
 impl Carrier {
@@ -389,33 +372,9 @@ impl Carrier {
                 _ => return None,
             };
             let directory = folder(&directory).to_owned();
-            Some(Carrier {
-                app: place,
-                url: address(&url),
-                branch,
-                directory,
-                files: OnceCell::new(),
-                is_proven: OnceCell::new(),
-            })
+            Some(Carrier { app: place, url: address(&url), branch, directory, files: OnceCell::new() })
         };
         apps.iter().enumerate().filter_map(carrier).collect()
-    }
-
-    /// Returns true if `by`, which this is, was let deliver by more people than those of its own namespace: the address of a
-    /// repository is no secret, and whoever may write in some namespace can make something that says to sync it. It is the
-    /// RootSync of the cluster, or an object elsewhere carries its mark.
-    fn is_proven(&self, fleet: &Fleet<'_>, by: &Declaration) -> bool {
-        *self.is_proven.get_or_init(|| {
-            let is_root = by.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
-            let confirms = |key: &ObjectKey| {
-                let Some(cluster) = by.cluster().filter(|_| key.namespace != by.namespace) else {
-                    return false;
-                };
-                let found = fleet.objects(cluster).get(key);
-                matches!(found, Lookup::Found(_)) && !by.claimant.lacks_agreement(cluster, key, &found)
-            };
-            is_root && by.namespace == CONFIG_SYNC || by.objects.iter().any(confirms)
-        })
     }
 
     /// Whether it delivers a folder of a repository.

@@ -374,11 +374,13 @@ fn flux_delivers_packages_too() {
                 "inventory": {"entries": [{"id": "shop_shop__ConfigMap", "v": "v1"}]},
             },
         });
-        let mut delivered = managed("shop", None);
-        delivered["metadata"]["labels"] = json!({
-            "kustomize.toolkit.fluxcd.io/name": "edge1", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
-        let objects =
-            [source, app, repository(true), revision("shop", json!(2), "Published", NEW), delivered];
+        let objects = [
+            source,
+            app,
+            repository(true),
+            revision("shop", json!(2), "Published", NEW),
+            managed("shop", None),
+        ];
         let list = apps_of(&holding("prod", &objects));
         let [app] = packages(&list)[..] else { panic!("{list:?}") };
         app.clone()
@@ -388,42 +390,6 @@ fn flux_delivers_packages_too() {
     let app = flux("./");
     assert_eq!((app.health, app.sync.state, names(&app)), (Status::Unknown, SyncState::Synced, vec![]));
     assert!(app.message.contains("delivers shop among others"), "{}", app.message);
-}
-
-/// The address of a repository is no secret.
-#[test]
-fn who_says_to_sync_a_package_does_not_deliver_it() {
-    let ready = json!([{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied", "observedGeneration": 1}]);
-    let source = json!({
-        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-        "metadata": {"namespace": "tenant", "name": "edge1"},
-        "spec": {"url": "ssh://git@172.18.255.200:3000/nephio/edge1.git", "ref": {"branch": "main"}},
-        "status": {"artifact": {"revision": format!("main@sha1:{NEW}")}},
-    });
-    let app = json!({
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-        "metadata": {"namespace": "tenant", "name": "grab", "generation": 1},
-        "spec": {"path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "edge1"}},
-        "status": {"observedGeneration": 1, "lastAppliedRevision": format!("main@sha1:{NEW}"), "conditions": ready,
-            "inventory": {"entries": [{"id": "tenant_own__ConfigMap", "v": "v1"}]}},
-    });
-    let own = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "tenant", "name": "own", "labels": {
-        "kustomize.toolkit.fluxcd.io/name": "grab", "kustomize.toolkit.fluxcd.io/namespace": "tenant"}}});
-    let forged = [source, app, own];
-    let package = [repository(true), revision("shop", json!(2), "Published", NEW)];
-    let row = |objects: &[&[Value]]| {
-        let list = apps_of(&holding("prod", &objects.concat()));
-        let [app] = packages(&list)[..] else { panic!("{list:?}") };
-        app.clone()
-    };
-    // It stays with what is known to deliver it, though that is farther away.
-    let edge = edge(NEW);
-    let honest = row(&[&package, &edge]);
-    assert_eq!(row(&[&package, &edge, &forged]), honest);
-    // Where nothing is known to, nobody says that it is well.
-    let alone = row(&[&package, &forged]);
-    assert_eq!((alone.health, names(&alone)), (Status::Unknown, vec![]));
-    assert!(alone.message.contains("Kustomization tenant/grab says that it syncs shop"), "{}", alone.message);
 }
 
 #[test]
