@@ -661,6 +661,12 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     ])
 }
 
+/// How many kinds that could not be read are named in a line.
+const MOST_KINDS: usize = 10;
+
+/// How many lines are told of one cluster: it answers what it likes.
+const MOST_LINES: usize = 50;
+
 /// What is told below the table: kinds that failed for the same reason share a line.
 pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
@@ -671,17 +677,49 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
                 let entry = kinds.entry((cluster, &error.reason)).or_insert((Vec::new(), &error.message));
                 entry.0.push(error.scope.to_string());
             }
-            _ => complaints.push(complaint(cluster, &error.reason, &error.message)),
+            _ => complaints.push((cluster.as_str(), complaint(cluster, &error.reason, &error.message))),
         }
     }
     for ((cluster, reason), (scopes, message)) in kinds {
         let message = match scopes.as_slice() {
             [_] => message.to_owned(),
-            _ => format!("{} kinds could not be read ({reason}): {}", scopes.len(), scopes.join(", ")),
+            all => {
+                let named = all.get(..MOST_KINDS).unwrap_or(all).join(", ");
+                let more = all.len().saturating_sub(MOST_KINDS);
+                let more =
+                    if more > 0 { format!(" and {more} more (-o json names all)") } else { String::new() };
+                format!("{} kinds could not be read ({reason}): {named}{more}", all.len())
+            }
         };
-        complaints.push(complaint(cluster, reason, &message));
+        complaints.push((cluster, complaint(cluster, reason, &message)));
     }
-    told_once(complaints)
+    told_once(bounded(complaints))
+}
+
+/// Leaves out what is too much of one cluster, the least grave first, and says how much that is.
+fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
+    complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut more: BTreeMap<&str, (usize, Exit)> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for (cluster, complaint) in complaints {
+        let count = lines.entry(cluster).or_default();
+        *count += 1;
+        if *count <= MOST_LINES {
+            kept.push(complaint);
+            continue;
+        }
+        let (count, exit) = more.entry(cluster).or_insert((0, Exit::Yes));
+        *count += 1;
+        *exit = (*exit).max(complaint.exit);
+    }
+    let more = more.into_iter().map(|(cluster, (count, exit))| {
+        let told = Complaint::unreadable(format!("{cluster}: {count} more like these"));
+        let told = told.hint("-o json names all");
+        if exit == Exit::Yes { told.harmless() } else { told }
+    });
+    kept.extend(more);
+    kept
 }
 
 /// What is to be done is said below the last of those of which it is true.
@@ -700,5 +738,43 @@ fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
         // These were read well enough; that they are wrong is no failure to read.
         "Malformed" | "Overlap" => complaint.harmless(),
         _ => complaint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taffrail_apps::{GroupKind, ScopeError};
+
+    use super::*;
+
+    fn error(scope: Scope, reason: &str) -> AppError {
+        let message = format!("{scope} cannot be read");
+        AppError {
+            cluster: "evil".to_owned(),
+            error: ScopeError { scope, reason: reason.to_owned(), message },
+        }
+    }
+
+    #[test]
+    fn a_cluster_tells_so_much_and_no_more() {
+        let kind = |at: usize| Scope::Kind { kind: GroupKind::new("x", format!("K{at}")), namespace: None };
+        let one_reason: Vec<_> = (0..700).map(|at| error(kind(at), "Forbidden")).collect();
+        let [told] = &complaints(&one_reason)[..] else { panic!("one line") };
+        let text = told.text().to_string();
+        assert!(text.contains("700 kinds could not be read (Forbidden): "), "{text}");
+        assert!(text.contains(" and 690 more (-o json names all)") && text.len() < 400, "{text}");
+
+        let overlap = |at: usize| error(Scope::Namespace(format!("n{at}")), "Overlap");
+        let mut all: Vec<_> = (0..200).map(overlap).collect();
+        all.extend((0..5).map(|at| error(kind(at), &format!("Reason{at}"))));
+        let told = complaints(&all);
+        assert_eq!(told.len(), MOST_LINES + 1);
+        assert_eq!(
+            told.iter().filter(|it| it.exit != Exit::Yes).count(),
+            5,
+            "errors are told before warnings"
+        );
+        let last = told.last().unwrap();
+        assert!(last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more like these"));
     }
 }
