@@ -447,6 +447,10 @@ impl Snapshot {
                 return;
             }
             Answer::NotFound => {
+                // It was listed, and is gone by now.
+                if let Scope::Object(key) = &scope {
+                    self.remove(key);
+                }
                 self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                 return;
             }

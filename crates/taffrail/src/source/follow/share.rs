@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::{Freshness, FreshnessState, Scope, ScopeError, Snapshot};
+use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapshot};
 use taffrail_cluster::ReadError;
 
 use super::super::live::Failure;
@@ -63,6 +63,8 @@ impl Follow {
         following.feeds = None;
         following.scopes.clear();
         following.planned.clear();
+        following.values.clear();
+        following.rounds = Rounds::default();
         following.again = Again::default();
         following.coming = Coming { is_wanted: following.coming.is_wanted, ..Coming::default() };
         following.live_since = None;
