@@ -78,6 +78,6 @@ pub use reads::{
     Asked, Changes, Dependents, Elsewhere, LeftOut, Read, ReadPlan, Rounds, Target, dependents_elsewhere,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
-pub use snapshot::{Answer, InsertError, NOT_IN_DUMP, Snapshot};
+pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

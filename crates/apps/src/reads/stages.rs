@@ -24,6 +24,11 @@ const MOST_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 pub struct Rounds([u8; MOST_ROUNDS.len()]);
 
 impl Rounds {
+    /// Returns those of a reader for whom no stage holds up another, which has all stages planned at once.
+    pub fn spent() -> Rounds {
+        Rounds(MOST_ROUNDS)
+    }
+
     /// Returns true if a stage may hold up those after it once more, and counts that.
     fn may_hold_up(&mut self, stage: usize) -> bool {
         let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MOST_ROUNDS.get(stage)) else {

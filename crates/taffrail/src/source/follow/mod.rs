@@ -8,6 +8,7 @@ mod intake;
 mod plan;
 mod scopes;
 mod share;
+mod unwanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
@@ -158,6 +159,8 @@ struct Following {
     fetching: HashMap<Read, Fetch>,
     /// How often the stages of the plan held up others since all was read that is waited for.
     rounds: Rounds,
+    /// So many objects that are followed one by one have it asked which are still wanted.
+    most_singles: usize,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
@@ -286,6 +289,7 @@ impl Follow {
             values: HashMap::new(),
             fetching: HashMap::new(),
             rounds: Rounds::default(),
+            most_singles: unwanted::FEW,
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             foreign: BTreeMap::new(),

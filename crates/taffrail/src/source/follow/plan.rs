@@ -190,6 +190,7 @@ impl Follow {
         let dependents_in = following.dependents_in.clone();
         let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
         let without_others = Asked { objects: own, ..asked.clone() };
+        self.end_unwanted_objects(at, &asked, now);
         // Where nothing comes of what a stage wants, it holds up no other.
         while self.begin_next(at, &asked, &without_others, now) {}
         let following = &mut self.clusters[at];
