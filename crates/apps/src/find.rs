@@ -170,7 +170,12 @@ impl AppQuery {
                 self.name.as_deref() == Some(name.as_str())
                     && (self.delivery.is_none() && is_inside || self.is_in_word(namespace))
             }
-            AppKey::ApplicationSet { .. } | AppKey::Package(_) => is_inside && key.to_string() == self.text,
+            // What stands before its slash is no namespace.
+            AppKey::Package(name) => {
+                let of_text = self.text == format!("package/{name}");
+                of_text && (is_inside || self.namespace.as_deref() == Some("package"))
+            }
+            AppKey::ApplicationSet { .. } => is_inside && key.to_string() == self.text,
             AppKey::Own { .. } => false,
         };
         is_called && self.cluster.is_none()

@@ -170,6 +170,22 @@ fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
     }
 }
 
+#[test]
+fn the_key_of_a_package_leads_to_it() {
+    let group = |namespace: &str| {
+        json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+        "metadata": {"namespace": namespace, "name": "inventory"},
+        "spec": {"descriptor": {"type": "shop"}, "resources": []}})
+    };
+    let found = |objects: &[serde_json::Value]| {
+        let one = holding("one", objects);
+        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        "package/shop".parse::<AppQuery>().unwrap().find(&list).map(|apps| apps.len()).ok()
+    };
+    assert_eq!(found(&[group("shop")]), Some(1));
+    assert_eq!(found(&[group("shop"), group("team-a")]), None, "anybody may call theirs so");
+}
+
 /// `argo`, `helm` and `release` are words for deliveries, and namespaces may be called so.
 #[test]
 fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
