@@ -417,7 +417,12 @@ impl<'p> Plan<'p> {
         };
         if !self.asked.only.is_empty() {
             let is_meant = |app: &&Declaration| self.asked.only.iter().any(|query| means(app, query));
-            return found.apps.iter().filter(is_meant).collect();
+            let meant = found.apps.iter().filter(is_meant);
+            // The objects of what is only wanted are among those of what delivers it.
+            let with_carrier = |app: &'f Declaration| {
+                [Some(app), app.via.and_then(|place| found.apps.get(place))].into_iter().flatten()
+            };
+            return meant.flat_map(with_carrier).collect();
         }
         let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
         let places = || found.apps.iter().enumerate();
