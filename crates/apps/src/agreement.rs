@@ -17,7 +17,7 @@ use crate::objects::Lookup;
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 
 /// The namespace of the RootSyncs that Config Sync hears.
-const CONFIG_SYNC: &str = "config-management-system";
+pub(crate) const CONFIG_SYNC: &str = "config-management-system";
 
 /// The length to which Argo CD cuts names in labels.
 const LONGEST_LABEL: usize = 63;

@@ -18,6 +18,8 @@ pub struct AppQuery {
     cluster: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
+    /// The namespace that the first of two parts may name too, where it is the word for a delivery: `release/web`.
+    or_namespace: Option<String>,
     /// `None` where the text can only be a key.
     name: Option<String>,
 }
@@ -53,11 +55,13 @@ impl FromStr for AppQuery {
             return Err(InvalidAppQuery(text.to_owned()));
         }
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let or_namespace = parts.first().filter(|_| parts.len() == 2 && delivery.is_some());
         Ok(AppQuery {
             text: text.to_owned(),
             cluster: None,
             delivery,
             namespace: namespace.map(str::to_owned),
+            or_namespace: or_namespace.map(|word| (*word).to_owned()),
             name: name.map(str::to_owned),
         })
     }
@@ -128,7 +132,8 @@ impl AppQuery {
     /// The same within a namespace, unless the name says one itself.
     #[must_use]
     pub fn within(self, namespace: Option<&str>) -> AppQuery {
-        AppQuery { namespace: self.namespace.or(namespace.map(str::to_owned)), ..self }
+        let or_namespace = self.or_namespace.filter(|_| namespace.is_none());
+        AppQuery { namespace: self.namespace.or(namespace.map(str::to_owned)), or_namespace, ..self }
     }
 
     /// How the app that is meant is delivered, where the name says so.
@@ -161,17 +166,30 @@ impl AppQuery {
     fn calls(&self, key: &AppKey, namespace: &str) -> bool {
         let is_inside = self.namespace.as_deref().is_none_or(|own| own == namespace);
         let is_called = match key {
-            AppKey::Named(name) => self.delivery.is_none() && self.name.as_deref() == Some(name.as_str()),
-            AppKey::ApplicationSet { .. } | AppKey::Package(_) => key.to_string() == self.text,
+            AppKey::Named(name) => {
+                self.name.as_deref() == Some(name.as_str())
+                    && (self.delivery.is_none() && is_inside || self.is_in_word(namespace))
+            }
+            // What stands before its slash is no namespace.
+            AppKey::Package(name) => {
+                let of_text = self.text == format!("package/{name}");
+                of_text && (is_inside || self.namespace.as_deref() == Some("package"))
+            }
+            AppKey::ApplicationSet { .. } => is_inside && key.to_string() == self.text,
             AppKey::Own { .. } => false,
         };
-        is_called && is_inside && self.cluster.is_none()
+        is_called && self.cluster.is_none()
     }
 
     fn names(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
-        self.name.as_deref() == Some(name)
-            && self.delivery.is_none_or(|own| own == delivery)
-            && self.namespace.as_deref().is_none_or(|own| own == namespace)
+        let is_inside = self.delivery.is_none_or(|own| own == delivery)
+            && self.namespace.as_deref().is_none_or(|own| own == namespace);
+        self.name.as_deref() == Some(name) && (is_inside || self.is_in_word(namespace))
+    }
+
+    /// Returns true if the word for a delivery may also name this namespace.
+    fn is_in_word(&self, namespace: &str) -> bool {
+        self.or_namespace.as_deref() == Some(namespace)
     }
 
     /// The app that is meant, once for each cluster that it is in.
@@ -203,19 +221,17 @@ impl AppQuery {
         Ok(found)
     }
 
-    /// All apps that may be meant.
+    /// All apps that may be meant: those of this name, and those that people call so. Neither goes before the other, because
+    /// whoever may write into one namespace can give an app there any name and any key.
     ///
     /// # Errors
     /// When no app is meant.
     pub fn all<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
-        let named = |app: &&App| {
-            self.names(app.app.delivery, &app.app.namespace, &app.app.name)
+        let is_meant = |app: &&App| {
+            self.means(&app.key, app.app.delivery, &app.app.namespace, &app.app.name)
                 && self.cluster.as_ref().is_none_or(|cluster| *cluster == app.app.target)
         };
-        let mut found: Vec<&App> = list.apps.iter().filter(named).collect();
-        if found.is_empty() {
-            found = list.apps.iter().filter(|app| self.calls(&app.key, &app.app.namespace)).collect();
-        }
+        let found: Vec<&App> = list.apps.iter().filter(is_meant).collect();
         match found.is_empty() {
             true => Err(FindError::NotFound { text: self.text.clone(), nearest: self.nearest(list) }),
             false => Ok(found),

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
-//! * [`next_reads`] plans what to read of a live cluster.
+//! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
 //! * [`ClusterEvidence`] is what stands behind an object that is not well.
 //! * [`wait`] says whether what is waited for holds, and what stands in the way.
 //! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
@@ -75,9 +75,9 @@ pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
-    Asked, Changes, Dependents, Elsewhere, LeftOut, Read, Target, dependents_elsewhere, elsewhere,
-    next_reads, still_wanted, wanted_elsewhere,
+    Asked, Changes, Dependents, Elsewhere, LeftOut, Read, ReadPlan, Rounds, Target, dependents_elsewhere,
+    elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
-pub use snapshot::{Answer, InsertError, NOT_IN_DUMP, Snapshot};
+pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

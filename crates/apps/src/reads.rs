@@ -17,6 +17,9 @@
 //! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
 //!    controls an object; what says that nodes and controllers live.
 //!
+//! A reader that follows a cluster asks [`plan_reads`] instead: there each of these waits for those before it for so many
+//! rounds only, because whoever goes on to make what one of them wants would else keep all others from being read.
+//!
 //! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
 //! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
 //! beside 4.
@@ -30,6 +33,7 @@ mod dependents;
 mod elsewhere;
 mod evidence;
 mod liveness;
+mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +42,7 @@ use taffrail_status::json::{self, OwnedDocument, write_string};
 use taffrail_status::{Rules, Trust};
 
 pub use elsewhere::{Elsewhere, LeftOut, elsewhere, still_wanted, wanted_elsewhere};
+pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
@@ -294,67 +299,6 @@ pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool 
     is_its && declares_apps(kind)
 }
 
-/// What to read next, all of it at once; nothing when all is known that can be. What `rules` call well needs no
-/// evidence.
-pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<Read> {
-    if snapshot.is_lost() {
-        return Vec::new();
-    }
-    let plan = Plan { snapshot, asked, namespace: asked.namespace.as_deref() };
-    let mut reads = plan.declaring();
-    let Some(catalog) = snapshot.kinds() else { return reads };
-
-    let fleet = Fleet::new(&[snapshot]);
-    let mut found = match asked.declarations {
-        true => Declarations::of(&fleet, &asked.app_labels, rules.trust(), Timestamp::UNIX_EPOCH),
-        false => Declarations::default(),
-    };
-    let is_coming = |key: &ObjectKey| {
-        let brings = |read: &Read| {
-            read.kind == key.kind
-                && read.group == key.group
-                && read.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
-        };
-        reads.iter().any(brings)
-    };
-    let mut lacking = std::mem::take(&mut found.lacking);
-    if asked.follow {
-        lacking.add(std::mem::take(&mut found.addresses));
-    }
-    lacking.extend(plan.origins(&found).into_iter().map(|key| (0, key)));
-    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key));
-    if asked.namespace.is_some() {
-        // There are no others whose reads could wait.
-        first.append(&mut rest);
-        first.sort();
-    }
-    let read = |key: &&ObjectKey| plan.object(catalog, key, Body::Whole);
-    let rest: Vec<Read> = rest.iter().filter_map(read).collect();
-    reads.extend(first.iter().filter_map(read));
-    if reads.is_empty() {
-        reads = plan.declared(catalog, &found);
-        reads.extend(plan.widened(catalog, &found, &[Delivery::Helm, Delivery::Porch]));
-    }
-    if reads.is_empty() {
-        reads = plan.widened(catalog, &found, &[Delivery::Label]);
-        reads.extend(plan.left(catalog, &found));
-        if asked.declarations {
-            reads.extend(plan.argo(catalog, rules));
-        }
-        reads.extend(plan.controllers(catalog, &found));
-        if asked.evidence {
-            reads.extend(plan.evidence(catalog, &found, rules));
-        }
-    }
-    if reads.is_empty() {
-        reads = plan.dependents(catalog, &found);
-        reads.extend(plan.liveness(catalog, &found));
-        reads.extend(plan.owners(catalog));
-    }
-    // What the apps of one namespace need in great number waits for what all others need.
-    if reads.is_empty() { rest } else { reads }
-}
-
 /// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
 /// these go into [`Asked::dependents_in`].
 pub fn dependents_elsewhere(
@@ -473,7 +417,12 @@ impl<'p> Plan<'p> {
         };
         if !self.asked.only.is_empty() {
             let is_meant = |app: &&Declaration| self.asked.only.iter().any(|query| means(app, query));
-            return found.apps.iter().filter(is_meant).collect();
+            let meant = found.apps.iter().filter(is_meant);
+            // The objects of what is only wanted are among those of what delivers it.
+            let with_carrier = |app: &'f Declaration| {
+                [Some(app), app.via.and_then(|place| found.apps.get(place))].into_iter().flatten()
+            };
+            return meant.flat_map(with_carrier).collect();
         }
         let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
         let places = || found.apps.iter().enumerate();

@@ -1,5 +1,7 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
+mod aside;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
@@ -17,6 +19,8 @@ use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
+
+pub use aside::Aside;
 
 const FORBIDDEN: &str = "Forbidden";
 
@@ -111,6 +115,10 @@ struct Stored {
 }
 
 impl Stored {
+    fn size(&self) -> u64 {
+        length(&self.document)
+    }
+
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
         Some(Observed { key, object, body: self.body })
@@ -447,6 +455,10 @@ impl Snapshot {
                 return;
             }
             Answer::NotFound => {
+                // It was listed, and is gone by now.
+                if let Scope::Object(key) = &scope {
+                    self.remove(key);
+                }
                 self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                 return;
             }

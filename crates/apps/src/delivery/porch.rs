@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use taffrail_status::json::Value;
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, flux, text, time};
-use crate::agreement::Claimant;
+use crate::agreement::{CONFIG_SYNC, Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
@@ -205,27 +205,31 @@ impl Package<'_> {
         let Some(newest) = self.newest() else { return Vec::new() };
         let said = format!("{} ({})", newest.name(), newest.lifecycle);
         let key = newest.observed.key;
-        let alone = |unreadable: (ObjectKey, String)| {
+        let unknown = |destination: Destination, unreadable: (ObjectKey, String)| {
             let sync = Sync { desired: Some(newest.name()), ..Sync::unknown() };
-            let place = "a cluster that is not known".to_owned();
             let trouble = Some(unreadable.1.clone());
-            let app = self.app(newest, Destination::OutOfReach(place), sync, said.clone());
-            vec![Declaration { unreadable: Some(unreadable), trouble, ..app }]
+            let app = self.app(newest, destination, sync, said.clone());
+            Declaration { unreadable: Some(unreadable), trouble, ..app }
+        };
+        let alone = |unreadable: (ObjectKey, String)| {
+            let place = "a cluster that is not known".to_owned();
+            vec![unknown(Destination::OutOfReach(place), unreadable)]
         };
         let repository = match &self.repository {
             Ok(repository) => repository,
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
         let directory = self.directory.as_str();
-        let mut nearest: BTreeMap<Option<usize>, &Carrier> = BTreeMap::new();
+        let mut bringing: BTreeMap<Option<usize>, Vec<(Ground, &Carrier, &Declaration)>> = BTreeMap::new();
         for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, directory)) {
-            let cluster = apps.get(carrier.app).and_then(Declaration::cluster);
-            let nearer = |other: &&Carrier| other.directory.len() < carrier.directory.len();
-            if nearest.get(&cluster).is_none_or(nearer) {
-                nearest.insert(cluster, carrier);
-            }
+            let Some(by) = apps.get(carrier.app) else { continue };
+            let ground = match by.home == self.home && by.namespace == self.namespace {
+                true => Ground::Beside,
+                false => carrier.ground(fleet, by),
+            };
+            bringing.entry(by.cluster()).or_default().push((ground, carrier, by));
         }
-        if nearest.is_empty() {
+        if bringing.is_empty() {
             let Repository { url, branch, .. } = repository;
             let why = format!(
                 "nothing that was read syncs {directory} of {}, branch {branch}",
@@ -239,8 +243,7 @@ impl Package<'_> {
                 && other.repository.as_ref().is_ok_and(|it| it.address == repository.address)
         };
         let inside: Vec<&str> = packages.iter().filter(is_inside).map(|it| it.directory.as_str()).collect();
-        let delivered = |carrier: &Carrier| {
-            let by = apps.get(carrier.app)?;
+        let delivered = |carrier: &Carrier, by: &Declaration| {
             let (objects, unreadable) = carrier.objects(fleet, by, directory, &inside);
             let (sync, trouble) = self.sync(newest, repository, by);
             let revision = by.sync.applied.as_deref().map(shorten);
@@ -253,7 +256,7 @@ impl Package<'_> {
                 true => Claimant { hooks: Vec::new(), ..by.claimant.clone() },
                 false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
             };
-            Some(Declaration {
+            Declaration {
                 objects,
                 unreadable,
                 trouble,
@@ -261,9 +264,33 @@ impl Package<'_> {
                 suspended: by.suspended,
                 claimant,
                 ..self.app(newest, by.destination.clone(), sync, message)
-            })
+            }
         };
-        nearest.into_values().filter_map(delivered).collect()
+        // The address of a repository is known to many, and who may write into any namespace can say that this is what delivers it.
+        let chosen = |mut all: Vec<(Ground, &Carrier, &Declaration)>| {
+            let best = all.iter().map(|(ground, ..)| *ground).max()?;
+            all.retain(|(ground, ..)| *ground == best);
+            let nearest = all.iter().map(|(_, carrier, _)| carrier.directory.len()).max()?;
+            let (_, carrier, by) = *all.iter().find(|(_, it, _)| it.directory.len() == nearest)?;
+            let is_one = all.iter().all(|(.., it)| (it.home, &it.namespace) == (by.home, &by.namespace));
+            if best >= Ground::Admin || best == Ground::Marked && is_one {
+                return Some(delivered(carrier, by));
+            }
+            let names: Vec<String> =
+                all.iter().take(MOST_NAMED).map(|(.., by)| by.declaring_name()).collect();
+            let (names, left) = (names.join(", "), all.len().saturating_sub(MOST_NAMED));
+            let more = if left > 0 { format!(" and {left} more") } else { String::new() };
+            let why = match (best, all.len()) {
+                (Ground::Marked, _) => "and objects carry the marks of each",
+                (_, 1) => {
+                    "which is not in the namespace of the package, and no object outside of its own carries its mark"
+                }
+                (..) => "none of which is in the namespace of the package",
+            };
+            let why = format!("{said}: {directory} is synced, as they say, by {names}{more}, {why}");
+            Some(unknown(by.destination.clone(), (key.clone(), why)))
+        };
+        bringing.into_values().filter_map(chosen).collect()
     }
 
     fn app(
@@ -349,6 +376,22 @@ fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
+/// What is named of several that say to deliver a package.
+const MOST_NAMED: usize = 3;
+
+/// Why it is believed that something delivers a package, from weak to strong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ground {
+    /// It says so.
+    Said,
+    /// Objects of other namespaces than its own are marked for it.
+    Marked,
+    /// It is where only who administers Config Sync writes.
+    Admin,
+    /// It is beside the package.
+    Beside,
+}
+
 /// What delivers a folder of a repository in Git.
 struct Carrier {
     /// Its place among the apps.
@@ -359,6 +402,7 @@ struct Carrier {
     directory: String,
     /// Of Config Sync: its objects with the files that declare them, or why that is not known.
     files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
+    ground: OnceCell<Ground>,
 }
 
 impl Carrier {
@@ -372,7 +416,8 @@ impl Carrier {
                 _ => return None,
             };
             let directory = folder(&directory).to_owned();
-            Some(Carrier { app: place, url: address(&url), branch, directory, files: OnceCell::new() })
+            let (files, ground) = (OnceCell::new(), OnceCell::new());
+            Some(Carrier { app: place, url: address(&url), branch, directory, files, ground })
         };
         apps.iter().enumerate().filter_map(carrier).collect()
     }
@@ -382,6 +427,26 @@ impl Carrier {
         self.url == repository.address
             && self.branch.as_ref().is_none_or(|branch| *branch == repository.branch)
             && is_in(directory, &self.directory)
+    }
+
+    /// Why packages of other namespaces believe `app`, which this is.
+    fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
+        *self.ground.get_or_init(|| {
+            let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
+            if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
+                return Ground::Admin;
+            }
+            let Some(cluster) = app.cluster() else { return Ground::Said };
+            let objects = fleet.objects(cluster);
+            let is_marked = |key: &&ObjectKey| {
+                !app.claimant.owns_place_of(cluster, key)
+                    && objects
+                        .get(key)
+                        .found()
+                        .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
+            };
+            if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
+        })
     }
 
     /// Those objects of `app`, which this is, that are of the package in a folder, and what keeps it from being

@@ -257,7 +257,10 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
             && other.in_reach
             && !other.suspended
             && other.app.target == app.app.home
-            && other.resources.iter().any(|resource| Some(&resource.key) == app.declaring.as_ref())
+            // Anybody may list it.
+            && other.resources.iter().any(|resource| {
+                Some(&resource.key) == app.declaring.as_ref() && !resource.unconfirmed
+            })
     };
     let parent = list.apps.iter().find(declares)?;
     let applied = writers(object, field).into_iter().find(|writer| writer.applies);

@@ -178,7 +178,10 @@ fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> A
     let declares_it = |other: &&App| {
         other.in_reach
             && other.app.target == app.app.home
-            && app.declaring.as_ref().is_some_and(|own| other.resources.iter().any(|it| it.key == *own))
+            && app
+                .declaring
+                .as_ref()
+                .is_some_and(|own| other.resources.iter().any(|it| it.key == *own && !it.unconfirmed))
     };
     let parent = list.apps.iter().find(declares_it);
     let deployment_type = match app.app.delivery {

@@ -48,6 +48,30 @@ fn each_delivery_says_what_it_knows_and_nothing_else() {
     assert_eq!(application("label-groups", "forum"), json!({}));
 }
 
+/// Anybody may list what declares an app in an inventory of theirs.
+#[test]
+fn only_who_marks_what_declares_an_app_says_where_it_is_configured() {
+    let listing = |namespace: &str| {
+        let mut app =
+            kustomization("root", &["infra_shop_kustomize.toolkit.fluxcd.io_Kustomization".to_owned()]);
+        app["metadata"]["namespace"] = json!(namespace);
+        let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"namespace": namespace, "name": "fleet"},
+            "spec": {"url": format!("https://git.example/{namespace}")}});
+        [app, source]
+    };
+    let mut own = kustomization("shop", &[]);
+    own["metadata"]["namespace"] = json!("infra");
+    own["metadata"]["labels"] = json!({
+        "kustomize.toolkit.fluxcd.io/namespace": "zz", "kustomize.toolkit.fluxcd.io/name": "root"});
+    let url = |more: &[[Value; 2]]| {
+        let objects = [&[own.clone()], more.concat().as_slice()].concat();
+        detail(&holding("one", &objects), "shop")["application"]["configUrl"].clone()
+    };
+    assert_eq!(url(&[listing("team-a")]), Value::Null);
+    assert_eq!(url(&[listing("team-a"), listing("zz")]), json!("https://git.example/zz"));
+}
+
 #[test]
 fn sources_come_before_what_delivers_them() {
     let rows = |case, name, part: &str| {

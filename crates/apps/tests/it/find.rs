@@ -130,3 +130,82 @@ fn one_key_joins_no_apps_of_several_namespaces_in_one_cluster() {
     assert!(found(&[&one, &two], "checkout").is_err());
     assert_eq!(found(&[&one, &two], "shop/checkout"), Ok(2));
 }
+
+/// Whoever may write into one namespace gives an app there the name that is the key of another.
+#[test]
+fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
+    let at = |namespace: &str, name: &str| {
+        let mut app = kustomization(name, &[]);
+        app["metadata"]["namespace"] = json!(namespace);
+        app
+    };
+    let mut called = at("team-b", "pay-prod");
+    called["metadata"]["annotations"] = json!({"taffrail.dev/app": "payments"});
+    let labelled = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "x", "namespace": "team-a", "labels": {"app.kubernetes.io/instance": "payments"}}});
+    let payments: AppQuery = "payments".parse().unwrap();
+    for (taken, name) in [
+        (at("team-a", "payments"), "flux-kustomization/team-a/payments"),
+        (labelled, "label/team-a/payments"),
+    ] {
+        let one = holding("one", &[called.clone(), taken.clone()]);
+        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        let mut names = ["flux-kustomization/team-b/pay-prod", name];
+        names.sort_unstable();
+        let error = payments.find(&list).unwrap_err().to_string();
+        assert_eq!(error, format!("'payments' names 2 apps: {}", names.join(", ")));
+        assert_eq!(payments.all(&list).unwrap().len(), 2);
+        // A namespace, and the cluster beside the name in full, say which.
+        for (query, found) in
+            [("team-a/payments", name), ("team-b/payments", "flux-kustomization/team-b/pay-prod")]
+        {
+            let query: AppQuery = query.parse().unwrap();
+            let apps = query.find(&list).unwrap();
+            assert_eq!(apps.iter().map(|app| full_name(&app.app)).collect::<Vec<_>>(), [found]);
+        }
+        // In two clusters, too, one is the other's only by its key.
+        let (one, two) = (holding("one", &[called.clone()]), holding("two", &[taken]));
+        let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+        assert!(payments.find(&list).is_err());
+    }
+}
+
+#[test]
+fn the_key_of_a_package_leads_to_it() {
+    let group = |namespace: &str| {
+        json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+        "metadata": {"namespace": namespace, "name": "inventory"},
+        "spec": {"descriptor": {"type": "shop"}, "resources": []}})
+    };
+    let found = |objects: &[serde_json::Value]| {
+        let one = holding("one", objects);
+        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        "package/shop".parse::<AppQuery>().unwrap().find(&list).map(|apps| apps.len()).ok()
+    };
+    assert_eq!(found(&[group("shop")]), Some(1));
+    assert_eq!(found(&[group("shop"), group("team-a")]), None, "anybody may call theirs so");
+}
+
+/// `argo`, `helm` and `release` are words for deliveries, and namespaces may be called so.
+#[test]
+fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
+    let mut own = kustomization("web", &[]);
+    own["metadata"]["namespace"] = json!("release");
+    let theirs = release("team-a", "web", 1, "deployed", "");
+    let found = |objects: &[serde_json::Value], name: &str| {
+        let one = holding("one", objects);
+        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        let found = name.parse::<AppQuery>().unwrap().find(&list);
+        let names =
+            |apps: Vec<&taffrail_apps::App>| apps.iter().map(|app| full_name(&app.app)).collect::<Vec<_>>();
+        found.map(names).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        found(&[own.clone(), theirs.clone()], "release/web").unwrap_err(),
+        "'release/web' names 2 apps: flux-kustomization/release/web, helm/team-a/web"
+    );
+    assert_eq!(found(&[own.clone()], "release/web").unwrap(), ["flux-kustomization/release/web"]);
+    assert_eq!(found(&[theirs.clone()], "release/web").unwrap(), ["helm/team-a/web"]);
+    // The names that lists print mean a delivery.
+    assert_eq!(found(&[own, theirs], "helm/team-a/web").unwrap(), ["helm/team-a/web"]);
+}

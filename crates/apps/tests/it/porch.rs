@@ -355,6 +355,96 @@ fn an_object_that_may_be_of_the_package_is_not_left_out() {
     assert_eq!((app.health, names(&app)), (Status::Current, vec!["shop"]));
 }
 
+/// An object with the labels that kustomize-controller writes.
+fn of_kustomization(mut object: Value, namespace: &str, name: &str) -> Value {
+    object["metadata"]["labels"] = json!({
+        "kustomize.toolkit.fluxcd.io/name": name, "kustomize.toolkit.fluxcd.io/namespace": namespace});
+    object
+}
+
+/// A Kustomization of a namespace that says it delivers the package `shop`, with its source.
+fn grabbing(namespace: &str, entry: Option<&str>) -> [Value; 2] {
+    let entries: Vec<Value> = entry.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    [
+        json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"namespace": namespace, "name": "grab"},
+            "spec": {"url": REPO, "ref": {"branch": "main"}},
+            "status": {"artifact": {"revision": format!("main@sha1:{NEW}")}},
+        }),
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": namespace, "name": "grab", "generation": 1},
+            "spec": {"path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "grab"}},
+            "status": {
+                "observedGeneration": 1, "lastAppliedRevision": format!("main@sha1:{NEW}"),
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied", "observedGeneration": 1}],
+                "inventory": {"entries": entries},
+            },
+        }),
+    ]
+}
+
+/// The address of a repository is known to many, and whoever may write into one namespace can say it there.
+#[test]
+fn what_a_tenant_says_to_deliver_takes_no_package_of_another_namespace() {
+    let row = |more: &[Value]| {
+        let package = [repository(true), revision("shop", json!(2), "Published", NEW)];
+        let list = apps_of(&holding("prod", &[&package[..], more].concat()));
+        let [app] = packages(&list)[..] else { panic!("{list:?}") };
+        app.clone()
+    };
+    let mut failing = edge(NEW);
+    failing[2]["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:00:00Z");
+    failing[2]["metadata"]["finalizers"] = json!(["example.com/never"]);
+    let theirs = row(&failing);
+    assert_eq!((theirs.health, theirs.sync.state), (Status::Terminating, SyncState::Synced));
+    // RootSyncs are where only admins write, and a longer folder does not go before that.
+    let own =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team-a", "name": "own"}});
+    let own = of_kustomization(own, "team-a", "grab");
+    for entry in [None, Some("team-a_own__ConfigMap")] {
+        let grab = [&grabbing("team-a", entry)[..], &[own.clone()]].concat();
+        assert_eq!(row(&[&failing[..], &grab].concat()), theirs);
+        // What marks objects of other namespaces goes before it too.
+        let [source, mut flux] = grabbing("flux-system", Some("shop_shop__ConfigMap"));
+        flux["spec"]["path"] = json!("./shop");
+        let flux = [source, flux, of_kustomization(managed("shop", None), "flux-system", "grab")];
+        let marked = row(&flux);
+        assert_eq!((marked.health, names(&marked)), (Status::Current, vec!["shop"]));
+        assert_eq!(row(&[&flux[..], &grab].concat()), marked);
+        // Alone it proves nothing.
+        let app = row(&grab);
+        assert_eq!((app.health, names(&app)), (Status::Unknown, vec![]), "{}", app.message);
+        assert!(app.message.contains("Kustomization team-a/grab"), "{}", app.message);
+    }
+    // Of two that prove as much neither goes first.
+    let both = [&grabbing("team-a", None)[..], &grabbing("flux-system", None)].concat();
+    let app = row(&both);
+    assert_eq!(app.health, Status::Unknown);
+    for name in ["flux-system/grab", "team-a/grab"] {
+        assert!(app.message.contains(name), "{}", app.message);
+    }
+    // Who may write beside the package is believed.
+    let app = row(&grabbing("porch-demo", None));
+    assert_eq!((app.health, app.sync.state), (Status::Current, SyncState::Synced), "{}", app.message);
+}
+
+/// `wait` reads the objects of what it waits for alone, and those of a package are the carrier's.
+#[test]
+fn a_package_that_is_waited_for_has_its_objects_read() {
+    let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
+    let asked = Asked {
+        only: vec!["porch/porch-demo/edge1.shop".parse().unwrap()],
+        label_groups: false,
+        ..Asked::default()
+    };
+    let (live, _) = Server::new(objects.clone()).read("prod", &asked);
+    let list = apps_of(&live);
+    let [app] = packages(&list)[..] else { panic!("{list:?}") };
+    assert_eq!((app.health, names(app)), (Status::Current, vec!["shop", "shop-more"]), "{}", app.message);
+}
+
 #[test]
 fn flux_delivers_packages_too() {
     let flux = |path: &str| {
@@ -379,7 +469,7 @@ fn flux_delivers_packages_too() {
             app,
             repository(true),
             revision("shop", json!(2), "Published", NEW),
-            managed("shop", None),
+            of_kustomization(managed("shop", None), "flux-system", "edge1"),
         ];
         let list = apps_of(&holding("prod", &objects));
         let [app] = packages(&list)[..] else { panic!("{list:?}") };

@@ -1,7 +1,12 @@
 //! What one namespace asks for in excess, and what of it others pay for.
 
+use std::collections::HashSet;
+
 use serde_json::json;
-use taffrail_apps::{Asked, Body, Lookup, ObjectKey, Objects as _, Read, Target, apps};
+use taffrail_apps::{
+    AppList, Asked, Body, Lookup, ObjectKey, Objects as _, Read, ReadPlan, Rounds, Snapshot, Target, apps,
+    plan_reads,
+};
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, release, storage};
@@ -58,6 +63,98 @@ fn releases_are_charged_to_the_namespace_that_asks_for_them() {
         rounds(&log, |read| read.target == name)
     };
     assert_eq!((of("infra"), of("r7")), (vec![1], vec![log.0.len() - 1]));
+}
+
+/// Follows a server, which `changes` before each round of reads, until nothing is waited for; what the rounds were.
+fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList, usize) {
+    let asked = Asked::default();
+    let mut snapshot = Snapshot::live("cluster", NOW);
+    let (mut rounds, mut planned) = (Rounds::default(), HashSet::<Read>::new());
+    let is_list = |read: &&Read| matches!(read.target, Target::List { .. });
+    for round in 0..40 {
+        changes(&mut server, round);
+        for read in planned.iter().filter(is_list) {
+            snapshot.answer(read, server.answer(read));
+        }
+        let ReadPlan { awaited, loose } =
+            plan_reads(&snapshot, &asked, &Taffrail, &mut rounds, &|read| !planned.contains(read));
+        if awaited.is_empty() {
+            return (apps(&[&snapshot], &Taffrail, NOW), round);
+        }
+        for read in awaited.into_iter().chain(loose) {
+            snapshot.answer(&read, server.answer(&read));
+            planned.insert(read);
+        }
+        if snapshot.kinds().is_none() {
+            snapshot.set_kinds(server.catalog());
+        }
+    }
+    panic!("40 rounds are waited for");
+}
+
+/// However few are there at a time: what is new in each round must not be waited for in each.
+#[test]
+fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
+    let mut deployment = object("apps/v1", "Deployment", "shop", "web");
+    deployment["spec"] = json!({"replicas": 1});
+    let objects = || {
+        let mut grab = kustomization("v1", &[]);
+        grab["metadata"] = json!({"namespace": "team-a", "name": "grab", "generation": 1});
+        let shop = kustomization("v1", &["shop_web_apps_Deployment"]);
+        let labelled = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "namespace": "team-a", "name": "own", "labels": {"app.kubernetes.io/instance": "own"}}});
+        vec![grab, shop, labelled, deployment.clone(), object("apps/v1", "ReplicaSet", "shop", "web-1")]
+    };
+    let message = |list: &AppList| {
+        let shop = list.apps.iter().find(|app| app.app.name == "shop").unwrap();
+        shop.resources.iter().map(|resource| resource.message.clone()).collect::<Vec<_>>().join(", ")
+    };
+    let (quiet, few) = follow(Server::new(objects()), |_, _| {});
+    assert!(few <= 5 && !message(&quiet).contains("not read"), "{few} rounds: {}", message(&quiet));
+
+    let new_release = |server: &mut Server, round: usize| {
+        let is_older = |object: &serde_json::Value| object["kind"] == "Secret";
+        server.objects.retain(|object| !is_older(object));
+        server.objects.push(storage("team-a", &format!("c{round}"), 1, &json!("eA==")));
+    };
+    let new_entry = |server: &mut Server, round: usize| {
+        let id = format!("team-a_c{round}__ConfigMap");
+        server.objects[0]["status"]["inventory"]["entries"] = json!([{"id": id, "v": "v1"}]);
+    };
+    let both = |server: &mut Server, round: usize| {
+        new_release(server, round);
+        new_entry(server, round);
+    };
+    let ways: [&dyn Fn(&mut Server, usize); 3] = [&new_release, &new_entry, &both];
+    for (way, changes) in ways.into_iter().enumerate() {
+        let (list, rounds) = follow(Server::new(objects()), changes);
+        assert!(rounds <= 16, "{rounds} rounds ({way})");
+        assert_eq!(message(&list), message(&quiet), "{way}");
+    }
+}
+
+/// Between a list and what is read of one of its objects time passes.
+#[test]
+fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
+    let objects = vec![
+        release("data", "pg", 1, "superseded", ""),
+        release("data", "pg", 2, "deployed", ""),
+        release("data", "gone", 1, "deployed", ""),
+    ];
+    let mut server = Server::new(objects);
+    let asked = Asked::default();
+    let mut live = Snapshot::live("cluster", NOW);
+    for read in taffrail_apps::next_reads(&live, &asked, &Taffrail) {
+        live.answer(&read, server.answer(&read));
+    }
+    live.set_kinds(server.catalog());
+    // The newest version of one release, and the only one of another.
+    server.objects.truncate(1);
+    server.go_on(&mut live, &asked);
+    let list = apps(&[&live], &Taffrail, NOW);
+    assert_eq!(list.errors, []);
+    let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.sync.applied.as_deref())).collect();
+    assert_eq!(rows, [("pg", None)]);
 }
 
 /// Who can write a Kustomization would else have any object read, and shown, by who may read more.

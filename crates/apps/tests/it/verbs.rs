@@ -325,6 +325,27 @@ fn who_would_set_it_back_is_told() {
     );
 }
 
+/// Anybody may list an object in an inventory of theirs.
+#[test]
+fn only_who_marks_what_declares_an_app_is_told_to_set_it_back() {
+    let listing = |namespace: &str, name: &str| {
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": namespace, "name": name},
+            "spec": {"path": "./", "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+            "status": {"inventory": {"entries": [{"id": "flux-system_shop_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}]}},
+        })
+    };
+    let mut shop = kustomization(json!({}));
+    let alone = [listing("team-a", "aaa"), shop.clone()];
+    assert!(planned(&alone, "shop", Verb::Suspend).unwrap().warnings.is_empty());
+    shop["metadata"]["labels"] = json!({
+        "kustomize.toolkit.fluxcd.io/namespace": "zz", "kustomize.toolkit.fluxcd.io/name": "root"});
+    let both = [listing("team-a", "aaa"), shop, listing("zz", "root")];
+    let plan = planned(&both, "shop", Verb::Suspend).unwrap();
+    assert!(plan.warnings[0].starts_with("flux-kustomization zz/root declares"), "{:?}", plan.warnings);
+}
+
 #[test]
 fn tools_that_cannot_be_told_say_so() {
     let root = |name: &str| {

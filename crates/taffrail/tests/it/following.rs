@@ -3,8 +3,9 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 use super::bad_clusters::{hanging, kubeconfig, server};
 use super::going::Going;
 use super::sameness::merged;
+use super::wait::far_away;
 use super::{command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
@@ -441,4 +443,54 @@ fn a_secret_that_changes_without_end_is_read_once_at_a_time() {
     board.until(|notes| again(notes) && notes.count(RELEASE) > 1);
     let asked = board.notes.lock().unwrap().count(RELEASE);
     assert!(asked <= 3, "{asked} times");
+}
+
+/// A Secret with a release of no objects, in Helm's storage.
+fn stored(namespace: &str, release: &str) -> Value {
+    // {"name":"c","namespace":"team-a","version":1,"manifest":"","info":{"status":"deployed"},"chart":{"metadata":{"name":"c","version":"1"}}}
+    const RELEASE: &str = "ZXlKdVlXMWxJam9pWXlJc0ltNWhiV1Z6Y0dGalpTSTZJblJsWVcwdFlTSXNJblpsY25OcGIyNGlPakVzSW0xaGJtbG1aWE4wSWpvaUlpd2lhVzVtYnlJNmV5SnpkR0YwZFhNaU9pSmtaWEJzYjNsbFpDSjlMQ0pqYUdGeWRDSTZleUp0WlhSaFpHRjBZU0k2ZXlKdVlXMWxJam9pWXlJc0luWmxjbk5wYjI0aU9pSXhJbjE5ZlE9PQ==";
+    json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "data": {"release": RELEASE},
+        "metadata": {"name": format!("sh.helm.release.v1.{release}.v1"), "namespace": namespace,
+            "labels": {"owner": "helm", "name": release, "status": "deployed", "version": "1"}}})
+}
+
+#[test]
+fn a_namespace_that_goes_on_making_secrets_keeps_nothing_of_others_from_being_read() {
+    let fleet = honest(&["one"]);
+    let one = &fleet.clusters[0];
+    serve_applications(one);
+    let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}});
+    one.apply(own).unwrap();
+    one.apply(deployment(2)).unwrap();
+    let web = json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "status": "Synced"});
+    one.apply(application("https://kubernetes.default.svc", vec![web])).unwrap();
+    let near = one.url();
+    let far = far_away(near.trim_start_matches("https://").to_owned());
+    let config = fleet.folder.path().join("far");
+    let kubeconfig = Cluster::kubeconfig_of(&fleet.clusters).replace(&near, &format!("https://{far}"));
+    std::fs::write(&config, kubeconfig).unwrap();
+    let config = config.to_str().unwrap();
+
+    let (is_over, began) = (AtomicBool::new(false), Instant::now());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) || began.elapsed() > PATIENCE {
+                    break;
+                }
+                one.apply(stored("team-a", &format!("c{number}"))).unwrap();
+                if number >= 20 {
+                    one.delete("v1", "Secret", "team-a", &format!("sh.helm.release.v1.c{}.v1", number - 20));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let ended = begin(config, &["wait", "app/argo-application/argocd/far", "--timeout", "12s"]).end();
+        is_over.store(ended != Some(0), Ordering::Relaxed);
+        assert_eq!(ended, Some(0));
+        let mut going = begin(config, &["get", "apps", "-w", "--timeout", "12s"]);
+        let row = going.until_line("a row of it", |line| line.split_whitespace().nth(1) == Some("far"));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(row.contains("Ready"), "{row}");
+    });
 }

@@ -456,7 +456,7 @@ fn nothing_is_asked_but_the_watches() {
 }
 
 /// A way to a server on which each packet takes its time; it ends with the test.
-fn far_away(server: String) -> std::net::SocketAddr {
+pub(super) fn far_away(server: String) -> std::net::SocketAddr {
     fn carry(mut from: TcpStream, mut to: TcpStream) {
         let mut packet = [0; 16 << 10];
         while let Ok(length @ 1..) = from.read(&mut packet) {

@@ -1,17 +1,19 @@
 //! What comes of followed clusters, and what becomes of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::{Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Scope, ScopeError};
+use taffrail_apps::{
+    Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Scope, ScopeError, Snapshot,
+};
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
 use super::plan::get;
-use super::scopes::{named, names};
-use super::{Connected, Event, Follow};
+use super::scopes::named;
+use super::{Connected, Event, Fetch, Follow};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -53,19 +55,24 @@ impl Follow {
             }
             Event::Got(at, read, outcome) => {
                 let following = &mut self.clusters[at];
-                let is_due = following.fetching.remove(&*read).unwrap_or_default();
+                let Fetch { is_loose, is_due, is_gone } =
+                    following.fetching.remove(&*read).unwrap_or_default();
                 // It was let go of meanwhile.
                 if following.feeds.is_none() {
                     return false;
                 }
-                following.changed = true;
-                let snapshot = &mut self.fleet.snapshots[at];
-                snapshot.retract(&read.scope());
-                take(snapshot, &read, outcome);
+                // What nothing waits for is planned for all together.
+                following.changed |= !is_loose || following.loose_fetches() == 0;
+                let is_absent = matches!(outcome, Ok(None));
+                if !is_gone && !(is_due && is_absent) {
+                    let snapshot = &mut self.fleet.snapshots[at];
+                    snapshot.retract(&read.scope());
+                    take(snapshot, &read, outcome);
+                }
                 if is_due {
                     self.fetch(at, *read);
                 }
-                true
+                !is_gone
             }
             Event::Again(at, id, outcome) => {
                 let following = &mut self.clusters[at];
@@ -130,7 +137,6 @@ impl Follow {
         let (feeds, inbox) = Feeds::start(cluster, context, settings);
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
-        following.patience = Instant::now() + self.timeout;
         following.changed = true;
         following.inbox = Some(inbox);
         true
@@ -240,7 +246,20 @@ impl Follow {
                 let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
                 following.again.end(batch.scope());
                 let mut again: BTreeSet<Read> = BTreeSet::new();
-                let (mut changed, planned) = (false, &following.planned);
+                let values = &mut following.values;
+                let (planned, fetching) = (&mut following.planned, &mut following.fetching);
+                // Where one of its name comes again, that is another one.
+                let mut forget =
+                    |snapshot: &mut Snapshot, values: &mut HashMap<ObjectKey, Read>, key: &ObjectKey| {
+                        snapshot.remove(key);
+                        let Some(value) = values.remove(key) else { return };
+                        planned.remove(&value);
+                        snapshot.forget(key);
+                        if let Some(fetch) = fetching.get_mut(&value) {
+                            (fetch.is_gone, fetch.is_due) = (true, false);
+                        }
+                    };
+                let mut changed = false;
                 batch.read(&mut self.parser, |change| match change {
                     Change::Upsert(object) => {
                         let Some(text) = object.root().text() else { return };
@@ -258,7 +277,7 @@ impl Follow {
                             changed = true;
                             followed.unseen.remove(&key);
                             if secret {
-                                again.extend(planned.iter().filter(|read| names(read, &key)).cloned());
+                                again.extend(values.get(&key).cloned());
                             }
                             followed.keys.insert(key);
                         }
@@ -267,7 +286,7 @@ impl Follow {
                         let read = &followed.read;
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
-                        snapshot.remove(&key);
+                        forget(snapshot, values, &key);
                         followed.keys.remove(&key);
                         followed.unseen.remove(&key);
                         changed = true;
@@ -278,7 +297,7 @@ impl Follow {
                     }
                     Change::Complete => {
                         for key in std::mem::take(&mut followed.unseen) {
-                            snapshot.remove(&key);
+                            forget(snapshot, values, &key);
                             followed.keys.remove(&key);
                         }
                         followed.answered = true;
@@ -307,11 +326,13 @@ impl Follow {
     fn fetch(&mut self, at: usize, read: Read) {
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };
-        if let Some(is_due) = following.fetching.get_mut(&read) {
-            *is_due = true;
+        if let Some(fetch) = following.fetching.get_mut(&read) {
+            fetch.is_due = true;
             return;
         }
-        following.fetching.insert(read.clone(), false);
+        // What was read before is shown until then.
+        let fetch = Fetch { is_loose: true, ..Fetch::default() };
+        following.fetching.insert(read.clone(), fetch);
         self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
     }
 }

@@ -8,6 +8,7 @@ mod intake;
 mod plan;
 mod scopes;
 mod share;
+mod unwanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
@@ -18,7 +19,8 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
-    Asked, Freshness, FreshnessState, GroupKind, NotLive, ObjectKey, Objects, Read, Reading, ScopeError,
+    Asked, Freshness, FreshnessState, GroupKind, NotLive, ObjectKey, Objects, Read, Reading, Rounds,
+    ScopeError,
 };
 use taffrail_cluster::{
     Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
@@ -95,10 +97,14 @@ struct Followed {
     state: (ScopeState, Timestamp),
     /// Wanted by apps of other clusters alone.
     is_foreign: bool,
+    /// Nothing waits for its answer.
+    is_loose: bool,
+    /// When the first answer must have come.
+    patience: Instant,
 }
 
 impl Followed {
-    fn new(read: Read, is_foreign: bool) -> Followed {
+    fn new(read: Read, is_foreign: bool, is_loose: bool, patience: Instant) -> Followed {
         Followed {
             read,
             keys: HashSet::new(),
@@ -108,6 +114,8 @@ impl Followed {
             broken: None,
             state: (ScopeState::CatchingUp, Timestamp::now()),
             is_foreign,
+            is_loose,
+            patience,
         }
     }
 
@@ -125,6 +133,17 @@ impl Followed {
     }
 }
 
+/// A Secret that is read whole.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fetch {
+    /// Nothing waits for it.
+    is_loose: bool,
+    /// It changed meanwhile, and is to be read again.
+    is_due: bool,
+    /// It was deleted meanwhile, and did not come again.
+    is_gone: bool,
+}
+
 /// One cluster that is followed.
 struct Following {
     member: Member,
@@ -134,8 +153,14 @@ struct Following {
     scopes: HashMap<ScopeId, Followed>,
     /// All reads so far, those of values that are read once among them.
     planned: HashSet<Read>,
-    /// Single objects under way; true for those that have changed since, which are to be read again.
-    fetching: HashMap<Read, bool>,
+    /// Those of values, by the Secret that has them.
+    values: HashMap<ObjectKey, Read>,
+    /// Those of values that are under way.
+    fetching: HashMap<Read, Fetch>,
+    /// How often the stages of the plan held up others since all was read that is waited for.
+    rounds: Rounds,
+    /// So many objects that are followed one by one have it asked which are still wanted.
+    most_singles: usize,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
@@ -146,8 +171,6 @@ struct Following {
     over: Vec<ScopeError>,
     /// Where what controllers made of that is wanted too.
     dependents_in: BTreeSet<String>,
-    /// When the answers must have come that are waited for at first.
-    patience: Instant,
     connecting: bool,
     discovered: Instant,
     /// Something changed since the plan was made last.
@@ -256,22 +279,24 @@ impl Follow {
             complaints,
             labels: asked.app_labels.clone(),
         };
-        let patience = runtime.block_on(async { Instant::now() }) + timeout;
+        let discovered = runtime.block_on(async { Instant::now() }) + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
             feeds: None,
             inbox: None,
             scopes: HashMap::new(),
             planned: HashSet::new(),
+            values: HashMap::new(),
             fetching: HashMap::new(),
+            rounds: Rounds::default(),
+            most_singles: unwanted::FEW,
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             foreign: BTreeMap::new(),
             over: Vec::new(),
             dependents_in: BTreeSet::new(),
-            patience,
             connecting: false,
-            discovered: patience,
+            discovered,
             changed: false,
             is_settled: false,
             live_since: None,

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, Scope, ScopeError, Snapshot, Target,
-    dependents_elsewhere, elsewhere, next_reads,
+    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope, ScopeError,
+    Snapshot, Target, dependents_elsewhere, elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId};
 use tokio::time::Instant;
@@ -16,13 +16,16 @@ use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, named, scope_of};
-use super::{Connected, Event, Follow, Followed, Following};
+use super::{Connected, Event, Fetch, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
 
 /// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
+
+/// How many Secrets are read at once for which nothing waits.
+const LOOSE_AT_ONCE: usize = 100;
 
 /// How many objects of a kind, and of all kinds, are followed one by one because apps of other clusters name them. Who names
 /// ever others has whole kinds followed.
@@ -125,14 +128,12 @@ impl Follow {
             return following.connecting && !has_failed(snapshot);
         }
         let now = self.runtime.block_on(async { Instant::now() });
-        let impatient = now >= following.patience;
-        if impatient {
-            for followed in following.scopes.values_mut().filter(|followed| !followed.answered) {
-                followed.answered = true;
-                let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
-                snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
-                following.changed = true;
-            }
+        let is_late = |followed: &&mut Followed| !followed.answered && now >= followed.patience;
+        for followed in following.scopes.values_mut().filter(is_late) {
+            followed.answered = true;
+            let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
+            snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
+            following.changed = true;
         }
         for followed in following.scopes.values_mut() {
             let lasts = |(since, ..): &mut (Instant, &'static str, String)| now >= *since + BROKEN_FOR_LONG;
@@ -177,11 +178,8 @@ impl Follow {
                 }
             }));
         }
-        let pending = |following: &Following| {
-            !following.fetching.is_empty() || following.scopes.values().any(|followed| !followed.answered)
-        };
-        if !following.changed || pending(following) {
-            return pending(following) && !impatient;
+        if !following.changed || following.is_pending() {
+            return following.is_pending();
         }
         following.changed = false;
         let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
@@ -191,36 +189,73 @@ impl Follow {
         let selections = following.selections.iter().cloned().collect();
         let dependents_in = following.dependents_in.clone();
         let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
-        let reads = next_reads(snapshot, &asked, &self.fleet.rules);
+        let without_others = Asked { objects: own, ..asked.clone() };
+        self.end_unwanted_objects(at, &asked, now);
+        // Where nothing comes of what a stage wants, it holds up no other.
+        while self.begin_next(at, &asked, &without_others, now) {}
+        let following = &mut self.clusters[at];
+        let pending = following.is_pending();
+        if !pending {
+            following.rounds = Rounds::default();
+        }
+        pending
+    }
+
+    /// Begins what is to be read next of a cluster, where apps of other clusters are not to count as its own; true where nothing
+    /// came of it and there may be more to read.
+    fn begin_next(&mut self, at: usize, asked: &Asked, without_others: &Asked, now: Instant) -> bool {
+        let following = &mut self.clusters[at];
+        let snapshot = &self.fleet.snapshots[at];
+        let before = following.rounds.clone();
+        let planned = &following.planned;
+        let plan = |asked: &Asked, rounds: &mut Rounds| {
+            plan_reads(snapshot, asked, &self.fleet.rules, rounds, &|read| !planned.contains(read))
+        };
+        let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
+        let holds_up = !awaited.is_empty();
+        let reads = || awaited.iter().chain(&loose);
         // What is wanted without them too is no matter of other clusters.
-        let own: Option<BTreeSet<Read>> = reads.iter().any(|read| following.is_elsewhere(read)).then(|| {
-            let asked = Asked { objects: own, ..asked };
-            next_reads(snapshot, &asked, &self.fleet.rules).into_iter().collect()
+        let own: Option<BTreeSet<Read>> = reads().any(|read| following.is_elsewhere(read)).then(|| {
+            let ReadPlan { awaited, loose } = plan(without_others, &mut before.clone());
+            awaited.into_iter().chain(loose).collect()
         });
-        for read in reads {
-            if following.planned.contains(&read) {
-                continue;
-            }
+        let awaited = awaited.into_iter().map(|read| (read, false));
+        for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
             let is_foreign =
                 following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
             let read = match is_foreign {
                 true => following.at_most(snapshot, read),
                 false => Some(read),
             };
+            // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
+            let value = read.as_ref().and_then(named).filter(|key| {
+                let is_whole = read.as_ref().is_some_and(|read| read.body == Body::Whole);
+                key.kind == "Secret" && key.group.is_empty() && is_whole
+            });
+            if is_loose && value.is_some() && following.loose_fetches() >= LOOSE_AT_ONCE {
+                continue;
+            }
             let Some(read) = read.filter(|read| following.planned.insert(read.clone())) else { continue };
             let Some(feeds) = &mut following.feeds else { return false };
-            following.patience = now + self.timeout;
-            // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
-            if read.kind == "Secret" && read.group.is_empty() && read.body == Body::Whole {
-                following.fetching.insert(read.clone(), false);
-                self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+            if let Some(key) = value {
+                following.values.insert(key, read.clone());
+                match following.fetching.get_mut(&read) {
+                    // Another one of its name was being read, and is gone.
+                    Some(fetch) => (fetch.is_due, fetch.is_gone) = (true, false),
+                    None => {
+                        let fetch = Fetch { is_loose, ..Fetch::default() };
+                        following.fetching.insert(read.clone(), fetch);
+                        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+                    }
+                }
                 continue;
             }
             let _inside = self.runtime.enter();
             let id = feeds.follow(scope_of(&read));
-            following.scopes.insert(id, Followed::new(read, is_foreign));
+            let followed = Followed::new(read, is_foreign, is_loose, now + self.timeout);
+            following.scopes.insert(id, followed);
         }
-        pending(following)
+        holds_up && !following.is_pending()
     }
 
     /// Reads an object that cannot be watched.
@@ -233,6 +268,17 @@ impl Follow {
 }
 
 impl Following {
+    /// Whether something that is waited for was not answered yet.
+    fn is_pending(&self) -> bool {
+        self.fetching.values().any(|fetch| !fetch.is_loose)
+            || self.scopes.values().any(|followed| !followed.answered && !followed.is_loose)
+    }
+
+    /// How many Secrets are being read for which nothing waits.
+    pub(super) fn loose_fetches(&self) -> usize {
+        self.fetching.values().filter(|fetch| fetch.is_loose).count()
+    }
+
     /// Whether apps of other clusters name what a read is of: the object, or objects in its namespace.
     fn is_elsewhere(&self, read: &Read) -> bool {
         if let Some(key) = named(read) {

@@ -17,14 +17,6 @@ pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     }
 }
 
-/// Whether a read is of just this object, by its name.
-pub(super) fn names(read: &Read, key: &ObjectKey) -> bool {
-    matches!(&read.target, Target::Object(name) if *name == key.name)
-        && read.kind == key.kind
-        && read.group == key.group
-        && read.namespace.as_deref().unwrap_or_default() == key.namespace
-}
-
 /// All objects of a kind that tells of kinds, as little of each as says that it changed.
 pub(super) fn definitions(
     (group, version, kind, plural): (&str, &str, &str, &str),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::{Freshness, FreshnessState, Scope, ScopeError, Snapshot};
+use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapshot};
 use taffrail_cluster::ReadError;
 
 use super::super::live::Failure;
@@ -63,6 +63,8 @@ impl Follow {
         following.feeds = None;
         following.scopes.clear();
         following.planned.clear();
+        following.values.clear();
+        following.rounds = Rounds::default();
         following.again = Again::default();
         following.coming = Coming { is_wanted: following.coming.is_wanted, ..Coming::default() };
         following.live_since = None;
@@ -82,7 +84,7 @@ impl Follow {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
     use taffrail_cluster::Memory;
@@ -133,7 +135,7 @@ mod tests {
     }
 
     /// Follows both until nothing more is waited for.
-    fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+    pub(in super::super) fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
         let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
@@ -150,7 +152,7 @@ mod tests {
     }
 
     /// Takes changes in until `is_so`.
-    fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
+    pub(in super::super) fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
         let began = std::time::Instant::now();
         while !is_so(follow) {
             assert!(began.elapsed() < PATIENCE, "nothing came of it");

@@ -1,0 +1,162 @@
+//! The stages of the plan, and how long each may hold up those after it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use taffrail_status::Rules;
+
+use super::{Asked, Plan, Read};
+use crate::delivery::Declarations;
+use crate::fleet::Fleet;
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::Body;
+use crate::snapshot::Snapshot;
+
+/// How many rounds of reads each stage may hold up the stages after it, until all is read that others need.
+///
+/// Two or three are enough where nothing changes meanwhile. Whoever goes on to make objects that a stage then wants would else
+/// keep all that comes after it from ever being read.
+const MOST_ROUNDS: [u8; 4] = [3, 3, 6, 3];
+
+/// The rounds in which each stage of the plan held up those after it. A reader that follows a cluster keeps them from one plan to
+/// the next, and forgets them once nothing that it waits for is left to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rounds([u8; MOST_ROUNDS.len()]);
+
+impl Rounds {
+    /// Returns those of a reader for whom no stage holds up another, which has all stages planned at once.
+    pub fn spent() -> Rounds {
+        Rounds(MOST_ROUNDS)
+    }
+
+    /// Returns true if a stage may hold up those after it once more, and counts that.
+    fn may_hold_up(&mut self, stage: usize) -> bool {
+        let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MOST_ROUNDS.get(stage)) else {
+            return false;
+        };
+        let may = *rounds < *most;
+        *rounds += u8::from(may);
+        may
+    }
+}
+
+/// The reads to make next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadPlan {
+    /// What has to be answered before the plan goes on.
+    pub awaited: Vec<Read>,
+    /// What nothing waits for: more than is read at first for the apps of one namespace, and what goes on to come.
+    pub loose: Vec<Read>,
+}
+
+/// Plans what to read next of all that `is_new`, which says of a read that it was not begun yet.
+///
+/// Each stage waits for those before it, so that no list is made twice, but for no more than so many `rounds`. What
+/// `rules` call well needs no evidence.
+pub fn plan_reads(
+    snapshot: &Snapshot,
+    asked: &Asked,
+    rules: &dyn Rules,
+    rounds: &mut Rounds,
+    is_new: &dyn Fn(&Read) -> bool,
+) -> ReadPlan {
+    let mut next = ReadPlan::default();
+    if snapshot.is_lost() {
+        return next;
+    }
+    let plan = Plan { snapshot, asked, namespace: asked.namespace.as_deref() };
+    let declaring = plan.declaring();
+    let Some(catalog) = snapshot.kinds() else {
+        next.awaited = declaring.into_iter().filter(is_new).collect();
+        return next;
+    };
+
+    let fleet = Fleet::new(&[snapshot]);
+    let mut found = match asked.declarations {
+        true => Declarations::of(&fleet, &asked.app_labels, rules.trust(), Timestamp::UNIX_EPOCH),
+        false => Declarations::default(),
+    };
+    let is_coming = |key: &ObjectKey| {
+        let brings = |read: &Read| {
+            read.kind == key.kind
+                && read.group == key.group
+                && read.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+        };
+        declaring.iter().any(brings)
+    };
+    let mut lacking = std::mem::take(&mut found.lacking);
+    if asked.follow {
+        lacking.add(std::mem::take(&mut found.addresses));
+    }
+    lacking.extend(plan.origins(&found).into_iter().map(|key| (0, key)));
+    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key));
+    if asked.namespace.is_some() {
+        // There are no others whose reads could wait.
+        first.append(&mut rest);
+        first.sort();
+    }
+    let read = |key: &&ObjectKey| plan.object(catalog, key, Body::Whole);
+    let rest: Vec<Read> = rest.iter().filter_map(read).filter(is_new).collect();
+    let first: Vec<Read> = first.iter().filter_map(read).filter(is_new).collect();
+    // No tenant decides how many kinds declare apps: they are waited for however often.
+    next.awaited = declaring.into_iter().filter(is_new).collect();
+    if next.awaited.is_empty() {
+        next.add(0, first, rounds);
+    } else {
+        next.awaited.extend(first);
+    }
+    let mut stage = 1;
+    while next.awaited.is_empty() && stage < MOST_ROUNDS.len() {
+        let mut reads = match stage {
+            1 => {
+                let mut reads = plan.declared(catalog, &found);
+                reads.extend(plan.widened(catalog, &found, &[Delivery::Helm, Delivery::Porch]));
+                reads
+            }
+            2 => {
+                let mut reads = plan.widened(catalog, &found, &[Delivery::Label]);
+                reads.extend(plan.left(catalog, &found));
+                if asked.declarations {
+                    reads.extend(plan.argo(catalog, rules));
+                }
+                reads.extend(plan.controllers(catalog, &found));
+                if asked.evidence {
+                    reads.extend(plan.evidence(catalog, &found, rules));
+                }
+                reads
+            }
+            _ => {
+                let mut reads = plan.dependents(catalog, &found);
+                reads.extend(plan.liveness(catalog, &found));
+                reads.extend(plan.owners(catalog));
+                reads
+            }
+        };
+        reads.retain(is_new);
+        next.add(stage, reads, rounds);
+        stage += 1;
+    }
+    // What the apps of one namespace need in great number waits for what all others need.
+    if next.awaited.is_empty() {
+        next.loose.extend(rest);
+    }
+    let mut seen = BTreeSet::new();
+    next.loose.retain(|read| seen.insert(read.clone()));
+    next
+}
+
+impl ReadPlan {
+    /// Takes in what a stage wants.
+    fn add(&mut self, stage: usize, reads: Vec<Read>, rounds: &mut Rounds) {
+        match !reads.is_empty() && rounds.may_hold_up(stage) {
+            true => self.awaited = reads,
+            false => self.loose.extend(reads),
+        }
+    }
+}
+
+/// Plans what to read next, all of it at once, for a reader that waits for every answer; nothing when all is known that can be.
+pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<Read> {
+    let ReadPlan { awaited, loose } = plan_reads(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
+    if awaited.is_empty() { loose } else { awaited }
+}

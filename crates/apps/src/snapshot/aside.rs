@@ -1,0 +1,52 @@
+//! Objects that a snapshot is made not to know for a while.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Snapshot, Stored};
+use crate::identity::ObjectKey;
+
+/// What single reads told a snapshot of some objects, taken out of it: see [`Snapshot::set_aside`].
+#[derive(Debug, Default)]
+pub struct Aside {
+    keys: Vec<ObjectKey>,
+    objects: BTreeMap<ObjectKey, Stored>,
+    unread: HashMap<ObjectKey, Option<String>>,
+}
+
+impl Aside {
+    /// The objects that were not put back.
+    pub fn keys(&self) -> &[ObjectKey] {
+        &self.keys
+    }
+}
+
+impl Snapshot {
+    /// Makes the snapshot not know objects that were read one by one, so that a plan tells which of them it wants.
+    pub fn set_aside(&mut self, keys: impl IntoIterator<Item = ObjectKey>) -> Aside {
+        let mut aside = Aside { keys: keys.into_iter().collect(), ..Aside::default() };
+        for key in &aside.keys {
+            aside.objects.extend(self.objects.remove_entry(key));
+            aside.unread.extend(self.unread.remove_entry(key));
+        }
+        self.size = self.size.saturating_sub(aside.objects.values().map(Stored::size).sum());
+        self.pointers.take();
+        aside
+    }
+
+    /// Puts back what is known of those objects that `is_wanted`; false where there are none.
+    pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
+        let Aside { keys, objects, unread } = aside;
+        let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));
+        *keys = left;
+        let back: Vec<ObjectKey> = back;
+        for key in &back {
+            if let Some((key, stored)) = objects.remove_entry(key) {
+                self.size += stored.size();
+                self.objects.insert(key, stored);
+            }
+            self.unread.extend(unread.remove_entry(key));
+        }
+        self.pointers.take();
+        !back.is_empty()
+    }
+}
