@@ -163,6 +163,11 @@ impl Mark {
         Some(Mark::of_release(&key.namespace, &release))
     }
 
+    /// Returns true if helm-controller writes it for a HelmRelease.
+    pub(crate) fn is_of_helm_release(&self) -> bool {
+        self.tool == Tool::HelmRelease
+    }
+
     /// Whether it is a label by which Argo CD tracks: several tools write such, and people.
     pub(crate) fn is_label(&self) -> bool {
         matches!(self.tool, Tool::Label(_))
@@ -275,6 +280,11 @@ impl Claimant {
     pub(crate) fn owns_place_of(&self, cluster: usize, key: &ObjectKey) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
+    }
+
+    /// Returns true for the author of a HelmRelease.
+    pub(crate) fn is_helm_release(&self) -> bool {
+        self.marks.iter().any(Mark::is_of_helm_release)
     }
 
     /// Whether one of the marks that an object carries is that of this claimant.
