@@ -10,6 +10,7 @@ use std::fmt;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
+use crate::delivery::ObjectKeys;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::Lookup;
 
@@ -267,13 +268,13 @@ pub(crate) struct Claimant {
     /// Any of these is agreement.
     pub(crate) marks: Vec<Mark>,
     /// What comes and goes with what the tool does: claimed as well, but not declared.
-    pub(crate) hooks: Vec<ObjectKey>,
+    pub(crate) hooks: ObjectKeys,
 }
 
 impl Claimant {
     /// Whoever wrote an object in a namespace of a cluster.
     pub(crate) fn in_namespace(cluster: usize, namespace: &str, marks: Vec<Mark>) -> Claimant {
-        Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: Vec::new() }
+        Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
     /// Whether a claim on an object of `cluster` needs no mark.
