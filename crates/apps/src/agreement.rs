@@ -10,6 +10,7 @@ use std::fmt;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
+use crate::delivery::ObjectKeys;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::Lookup;
 
@@ -163,6 +164,11 @@ impl Mark {
         Some(Mark::of_release(&key.namespace, &release))
     }
 
+    /// Returns true if helm-controller writes it for a HelmRelease.
+    pub(crate) fn is_of_helm_release(&self) -> bool {
+        self.tool == Tool::HelmRelease
+    }
+
     /// Whether it is a label by which Argo CD tracks: several tools write such, and people.
     pub(crate) fn is_label(&self) -> bool {
         matches!(self.tool, Tool::Label(_))
@@ -262,19 +268,24 @@ pub(crate) struct Claimant {
     /// Any of these is agreement.
     pub(crate) marks: Vec<Mark>,
     /// What comes and goes with what the tool does: claimed as well, but not declared.
-    pub(crate) hooks: Vec<ObjectKey>,
+    pub(crate) hooks: ObjectKeys,
 }
 
 impl Claimant {
     /// Whoever wrote an object in a namespace of a cluster.
     pub(crate) fn in_namespace(cluster: usize, namespace: &str, marks: Vec<Mark>) -> Claimant {
-        Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: Vec::new() }
+        Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
     /// Whether a claim on an object of `cluster` needs no mark.
     pub(crate) fn owns_place_of(&self, cluster: usize, key: &ObjectKey) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
+    }
+
+    /// Returns true for the author of a HelmRelease.
+    pub(crate) fn is_helm_release(&self) -> bool {
+        self.marks.iter().any(Mark::is_of_helm_release)
     }
 
     /// Whether one of the marks that an object carries is that of this claimant.

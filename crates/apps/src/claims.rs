@@ -20,7 +20,8 @@ pub(crate) struct Claims<'a> {
     apps: &'a [Declaration],
     declared: BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>>,
     hooks: HashMap<(usize, &'a ObjectKey), Vec<usize>>,
-    named: HashMap<&'a Mark, Vec<usize>>,
+    /// The apps that a mark names, by the cluster of their objects: of those that nothing here tells apart, the first.
+    named: HashMap<(usize, &'a Mark), Vec<usize>>,
     /// The labels by which any of the apps tracks.
     labels: Vec<&'a str>,
 }
@@ -61,7 +62,11 @@ impl<'a> Claims<'a> {
                 claims.hooks.entry((cluster, hook)).or_default().push(place);
             }
             for mark in &app.claimant.marks {
-                claims.named.entry(mark).or_default().push(place);
+                let named = claims.named.entry((cluster, mark)).or_default();
+                let is_known = |known: &usize| apps.get(*known).is_some_and(|known| is_alike(known, app));
+                if !named.iter().any(is_known) {
+                    named.push(place);
+                }
             }
             labels.extend(app.claimant.labels());
         }
@@ -117,9 +122,17 @@ impl<'a> Claims<'a> {
     }
 
     /// The apps that a mark of an object names among all of its `marks`, whose objects are in this cluster.
-    fn shown(&self, cluster: usize, mark: &Mark, marks: &[Mark]) -> impl Iterator<Item = &'a Declaration> {
-        let apps = self.named.get(mark).into_iter().flatten().filter_map(|&place| self.apps.get(place));
-        apps.filter(move |app| app.cluster() == Some(cluster) && app.claimant.is_named(marks))
+    fn shown<'s>(
+        &'s self,
+        cluster: usize,
+        mark: &'s Mark,
+        marks: &[Mark],
+    ) -> impl Iterator<Item = &'a Declaration> + use<'s, 'a> {
+        let named = self.named.get(&(cluster, mark)).into_iter().flatten();
+        // Whoever is named by helm-controller is found by that mark: others of it are not meant.
+        let of_another = marks.iter().any(|it| it.is_of_helm_release() && it != mark);
+        let apps = named.filter_map(|&place| self.apps.get(place));
+        apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
     /// The objects that two or more apps claim: each is shown in all of them and reported once.
@@ -163,6 +176,14 @@ impl<'a> Claims<'a> {
     }
 }
 
+/// Returns true if two apps with a mark get the same answers in [`Claims::on`]: there may be many of one namespace.
+fn is_alike(one: &Declaration, other: &Declaration) -> bool {
+    one.unreadable.is_some() == other.unreadable.is_some()
+        && one.namespace == other.namespace
+        && one.claimant.place == other.claimant.place
+        && one.claimant.is_helm_release() == other.claimant.is_helm_release()
+}
+
 fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
     if app.home == cluster {
         app.title()
@@ -175,4 +196,24 @@ fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
 fn is_hook(object: &taffrail_status::Object<'_>) -> bool {
     let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
     says("argocd.argoproj.io/hook") || says("helm.sh/hook")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agreement::Claimant;
+    use crate::identity::Delivery;
+
+    #[test]
+    fn apps_of_one_mark_are_looked_at_by_what_tells_them_apart() {
+        let app = |namespace: &str, at: usize| Declaration {
+            claimant: Claimant::in_namespace(0, namespace, vec![Mark::of_release("x", "r")]),
+            ..Declaration::by_nobody(0, Delivery::Kpt, namespace.to_owned(), format!("a{at}"), Vec::new())
+        };
+        let apps: Vec<Declaration> =
+            (0..100).map(|at| app("aaa", at)).chain((0..100).map(|at| app("bbb", at))).collect();
+        let claims = Claims::of(&apps);
+        let most = claims.named.values().map(Vec::len).max();
+        assert_eq!(most, Some(2));
+    }
 }

@@ -7,6 +7,7 @@ use taffrail_status::Trust;
 use taffrail_status::json::{OwnedDocument, Value};
 
 use crate::delivery::controllers::Stops;
+use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
 use crate::identity::ObjectKey;
 use crate::objects::{Body, Objects, Observed};
@@ -35,6 +36,8 @@ impl Member<'_> {
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<Member<'a>>,
     pub(crate) stops: Stops,
+    /// The sources of Flux that were read.
+    pub(crate) sources: Sources,
     storages: Vec<OnceCell<Storage<'a>>>,
 }
 
@@ -56,7 +59,7 @@ impl<'a> Fleet<'a> {
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();
-        Fleet { members, stops: Stops::default(), storages }
+        Fleet { members, stops: Stops::default(), sources: Sources::default(), storages }
     }
 
     /// The objects of the cluster at a place in the fleet.

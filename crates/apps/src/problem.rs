@@ -344,7 +344,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     };
     match app.delivery {
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
-            found.extend(flux::problems(home, &declaring, &app.sync, now));
+            found.extend(flux::problems(fleet, app.home, &declaring, &app.sync, now));
         }
         Delivery::ConfigSync => found.extend(config_sync::problem(&declaring, &app.sync, now)),
         // Nothing applies a package again by itself.

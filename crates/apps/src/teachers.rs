@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Payer, Rules, Teacher, Trust, Voice};
@@ -127,19 +128,33 @@ pub(crate) struct Settings {
     pub(crate) standing: Standing,
 }
 
-/// How sure it is of each namespace; found out once.
+/// What is known of each namespace, by the name of its cluster and its own; found out once, however many Applications ask.
 #[derive(Default)]
-pub(crate) struct Standings(RefCell<HashMap<(String, String), Standing>>);
+pub(crate) struct Standings {
+    known: RefCell<HashMap<(String, String), Standing>>,
+    /// Those with scripts of health.
+    teaching: RefCell<HashMap<(String, String), bool>>,
+    /// By cluster, the namespace of the Argo CD, and the one that it may serve.
+    served: RefCell<HashMap<(String, String, String), bool>>,
+}
 
 impl Standings {
     fn of(&self, objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
         let place = (objects.name().to_owned(), namespace.to_owned());
-        let known = self.0.borrow().get(&place).copied();
-        known.unwrap_or_else(|| {
-            let standing = argo_standing(objects, namespace, trust);
-            self.0.borrow_mut().insert(place, standing);
-            standing
-        })
+        once(&self.known, place, || argo_standing(objects, namespace, trust))
+    }
+
+    /// Returns the ConfigMap with the scripts of health in a namespace, if there are any.
+    fn scripts(&self, objects: &dyn Objects, namespace: &str) -> Option<ObjectKey> {
+        let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
+        let place = (objects.name().to_owned(), namespace.to_owned());
+        let read = || whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object));
+        once(&self.teaching, place, read).then_some(key)
+    }
+
+    fn serves(&self, objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
+        let place = (objects.name().to_owned(), argo.to_owned(), namespace.to_owned());
+        once(&self.served, place, || serves(objects, argo, namespace))
     }
 
     /// The scripts that are meant for an Application: those of a known Argo CD that serves its namespace, else those beside it.
@@ -150,20 +165,26 @@ impl Standings {
         trust: &Trust,
     ) -> Option<Settings> {
         let own = application.namespace();
-        let with_scripts = |namespace: &str| {
-            let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
-            whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object)).then_some(key)
-        };
         if let Some(namespace) = argo::controller(application)
-            && let Some(key) = with_scripts(&namespace)
+            && let Some(key) = self.scripts(objects, &namespace)
             && self.of(objects, &namespace, trust) == Standing::Known
-            && serves(objects, &namespace, &own)
+            && self.serves(objects, &namespace, &own)
         {
             return Some(Settings { key, standing: Standing::Known });
         }
-        let key = with_scripts(&own)?;
+        let key = self.scripts(objects, &own)?;
         Some(Settings { key, standing: self.of(objects, &own, trust) })
     }
+}
+
+/// Returns the answer to a question that may be asked often.
+fn once<K: Eq + Hash, V: Copy>(known: &RefCell<HashMap<K, V>>, place: K, answer: impl FnOnce() -> V) -> V {
+    if let Some(known) = known.borrow().get(&place) {
+        return *known;
+    }
+    let answer = answer();
+    known.borrow_mut().insert(place, answer);
+    answer
 }
 
 /// The scripts that may be meant for an Application and could not be read, and why: what they would say is not known.

@@ -62,7 +62,8 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
 /// The namespaces of a cluster in which Argo CD itself runs: an Application there is named by its bare name in marks, which anyone
 /// can give to an Application elsewhere.
 pub(crate) struct Homes {
-    namespaces: BTreeSet<String>,
+    /// Each with the label by which it tracks objects that carry no tracking id.
+    namespaces: BTreeMap<String, String>,
     /// Whether the people of all clusters are trusted by the user as those of this one.
     is_trusted: bool,
 }
@@ -78,6 +79,11 @@ impl Homes {
         if namespaces.is_empty() {
             namespaces.insert(INSTALLED.to_owned());
         }
+        let with_label = |namespace: String| {
+            let label = instance_label(objects, &namespace);
+            (namespace, label)
+        };
+        let namespaces = namespaces.into_iter().map(with_label).collect();
         Homes { namespaces, is_trusted: fleet.trusts(home, trust) }
     }
 }
@@ -139,11 +145,11 @@ fn application(
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
     let destination = place(fleet, home, object, homes, found);
-    let mut claimant = claimant(fleet, home, key, object, homes);
+    let mut claimant = claimant(home, key, object, homes);
     if destination != Destination::Cluster(home) && !homes.is_trusted {
         claimant.marks.retain(|mark| !mark.is_label());
     }
-    claimant.hooks = hooks(object);
+    claimant.hooks = hooks(object).into();
     let resources = entries(object.at(&["status", "resources"]), home, key, found).enumerate();
     Declaration {
         home,
@@ -154,7 +160,7 @@ fn application(
         key: AppKey::of(Delivery::ArgoApplication, &key.namespace, &key.name, Some(object)),
         declaring: Some(key.clone()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
-        objects: declared_objects(resources.filter(managed), home, key, found),
+        objects: declared_objects(resources.filter(managed), home, key, found).into(),
         unreadable: None,
         sync,
         suspended: is_kept_off(object),
@@ -168,13 +174,10 @@ fn application(
 
 /// Who claims what an Application manages. Outside of the namespace of Argo CD its marks say in which namespace it is; the
 /// label by which it tracks is told by settings beside Argo CD.
-fn claimant(fleet: &Fleet<'_>, home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
-    let is_elsewhere = controller(object).is_some() || !homes.namespaces.contains(&key.namespace);
-    let label = match is_elsewhere {
-        true => INSTANCE_LABEL.to_owned(),
-        false => instance_label(fleet.objects(home), &key.namespace),
-    };
-    let marks = Mark::of_application(&key.namespace, &key.name, is_elsewhere, &label);
+fn claimant(home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
+    let beside = homes.namespaces.get(&key.namespace).filter(|_| controller(object).is_none());
+    let label = beside.map_or(INSTANCE_LABEL, String::as_str);
+    let marks = Mark::of_application(&key.namespace, &key.name, beside.is_none(), label);
     Claimant::in_namespace(home, &key.namespace, marks)
 }
 
@@ -213,7 +216,7 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     let marks = Mark::all(&key, object, &[&label]);
     let fleet = Fleet::new(&[objects]);
     let mut found = Declarations::default();
-    let homes = Homes { namespaces: BTreeSet::from([argo.to_owned()]), is_trusted: false };
+    let homes = Homes { namespaces: BTreeMap::from([(argo.to_owned(), label.clone())]), is_trusted: false };
     objects.of_kind(GROUP, "Application").any(|observed| {
         let ObjectKey { namespace, name, .. } = observed.key;
         let application = &observed.object;
@@ -276,7 +279,7 @@ fn place(
             // One that names its controller is served by that alone.
             let places: Vec<&str> = match &controller {
                 Some(controller) => vec![controller],
-                None => [&*own].into_iter().chain(homes.namespaces.iter().map(String::as_str)).collect(),
+                None => [&*own].into_iter().chain(homes.namespaces.keys().map(String::as_str)).collect(),
             };
             destination::of_argo_cluster(fleet, home, found, &name, &places)
         }
@@ -602,5 +605,5 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
 
 /// Returns what Argo CD says of the health of an Application.
 pub(crate) fn health_word(object: &Object<'_>) -> Option<String> {
-    text(object.root(), &["status", "health", "status"])
+    text(object.root(), &["status", "health", "status"]).map(super::short)
 }

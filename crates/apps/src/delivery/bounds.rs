@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Declaration, Declarations};
+use super::{Declaration, Declarations, ObjectKeys};
 use crate::identity::ObjectKey;
-use crate::objects::{Scope, ScopeError};
 
 /// The most objects of one app that are looked at, and of one release of Helm. The fullest known have some hundreds.
 pub(super) const MOST_OBJECTS: usize = 5_000;
@@ -18,54 +17,55 @@ pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
     keys.filter(|key| seen.insert(key.clone())).take(MOST_OBJECTS + 1).collect()
 }
 
-/// Cuts what the apps claim beyond the bounds. An app of which anything is cut is unknown and says why; in a namespace the
-/// apps that claim most lose their objects first.
-pub(super) fn bound_claims(found: &mut Declarations) {
-    let Declarations { apps, errors, .. } = found;
-    let mut namespaces: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
-    for (place, app) in apps.iter_mut().enumerate() {
+/// Cuts what the apps from the place `first` on claim beyond the bounds. An app of which anything is cut is unknown and says why;
+/// in a namespace the apps that claim most lose their objects first.
+///
+/// What others share is counted for each: it is judged and shown for each.
+pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
+    let mut namespaces: BTreeMap<(usize, &str), Vec<usize>> = BTreeMap::new();
+    let mut cuts: Vec<(usize, ObjectKeys, String)> = Vec::new();
+    let number = |app: &Declaration| app.objects.len().min(MOST_OBJECTS) + app.claimant.hooks.len();
+    for (place, app) in found.apps.iter().enumerate().skip(first) {
         if app.objects.len() > MOST_OBJECTS {
-            app.objects.truncate(MOST_OBJECTS);
-            cut(
-                app,
-                errors,
-                &format!(
-                    "names more than {MOST_OBJECTS} objects: only the first {MOST_OBJECTS} are looked at"
-                ),
+            let kept = app.objects.iter().take(MOST_OBJECTS).cloned().collect();
+            let why = format!(
+                "names more than {MOST_OBJECTS} objects: only the first {MOST_OBJECTS} are looked at"
             );
+            cuts.push((place, kept, why));
         }
-        namespaces.entry((app.home, app.namespace.clone())).or_default().push(place);
+        namespaces.entry((app.home, &app.namespace)).or_default().push(place);
     }
     for ((_, namespace), mut places) in namespaces {
-        let number = |place: &usize| apps.get(*place).map_or(0, |app| app.objects.len());
+        let number = |place: &usize| found.apps.get(*place).map_or(0, number);
         if places.iter().map(number).sum::<usize>() <= MOST_IN_NAMESPACE {
             continue;
         }
         places.sort_by_key(number);
         let mut left = MOST_IN_NAMESPACE;
         for place in places {
-            let Some(app) = apps.get_mut(place) else { continue };
-            if app.objects.len() <= left {
-                left -= app.objects.len();
+            if number(&place) <= left {
+                left -= number(&place);
                 continue;
             }
             left = 0;
-            app.objects = Vec::new();
             let why = format!(
                 "names objects that are not looked at: the apps of namespace {namespace} name more than \
                  {MOST_IN_NAMESPACE} in all, and it is one of those that name most"
             );
-            cut(app, errors, &why);
+            cuts.push((place, ObjectKeys::default(), why));
         }
     }
-}
-
-fn cut(app: &mut Declaration, errors: &mut Vec<(usize, ScopeError)>, why: &str) {
-    let Some(key) = app.declaring.clone() else { return };
-    let message = format!("{} {why}", app.declaring_name());
-    let (scope, reason) = (Scope::Object(key.clone()), "OverLimit".to_owned());
-    errors.push((app.home, ScopeError { scope, reason, message: message.clone() }));
-    app.unreadable.get_or_insert((key, message));
+    for (place, kept, why) in cuts {
+        let Some(app) = found.apps.get_mut(place) else { continue };
+        if kept.is_empty() {
+            app.claimant.hooks = ObjectKeys::default();
+        }
+        app.objects = kept;
+        let Some(key) = app.declaring.clone() else { continue };
+        let (home, message) = (app.home, format!("{} {why}", app.declaring_name()));
+        app.unreadable.get_or_insert_with(|| (key.clone(), message.clone()));
+        found.complain(home, &key, "OverLimit", &message);
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
         apps.push(app("team-a", "small", 10));
         apps.push(app("team-b", "large", 5_000));
         let mut found = Declarations { apps, ..Declarations::default() };
-        bound_claims(&mut found);
+        bound_claims(&mut found, 0);
         let Declarations { mut apps, errors, .. } = found;
         assert_eq!(errors.len(), 1);
         let cut: Vec<&str> =
@@ -102,5 +102,92 @@ mod tests {
         assert!(apps.iter().find(|app| app.name == "a19").is_some_and(|app| app.objects.is_empty()));
         let (_, why) = apps.swap_remove(19).unreadable.unwrap_or_else(|| panic!("it is cut"));
         assert!(why.contains("the apps of namespace team-a name more than 100000 in all"), "{why}");
+    }
+
+    const LISTED: usize = 5_000;
+
+    fn declarations(objects: &[serde_json::Value]) -> Declarations {
+        use taffrail_status::Trust;
+        use taffrail_status::json::OwnedDocument;
+
+        let mut snapshot = crate::Snapshot::dump("prod", jiff::Timestamp::UNIX_EPOCH);
+        for object in objects {
+            let document = OwnedDocument::parse(object.to_string().into_bytes());
+            let inserted = document.map(|it| snapshot.insert(it, crate::Body::Whole));
+            assert!(matches!(inserted, Ok(Ok(_))), "{object}");
+        }
+        let clusters: [&dyn crate::Objects; 1] = [&snapshot];
+        let fleet = crate::fleet::Fleet::new(&clusters);
+        Declarations::of(
+            &fleet,
+            &super::super::AppLabels::default(),
+            Trust::NONE,
+            jiff::Timestamp::UNIX_EPOCH,
+        )
+    }
+
+    fn of(found: &Declarations, delivery: Delivery) -> Vec<&Declaration> {
+        found.apps.iter().filter(|app| app.delivery == delivery).collect()
+    }
+
+    /// Checks that all have one list, and that those of which it is cut say so.
+    fn check_shared(apps: &[&Declaration]) {
+        let full: Vec<_> = apps.iter().filter(|app| !app.objects.is_empty()).collect();
+        assert_eq!(full.len(), MOST_IN_NAMESPACE / LISTED);
+        let first = full.first().map(|app| app.objects.as_ptr());
+        assert!(full.iter().all(|app| Some(app.objects.as_ptr()) == first), "a list was copied");
+        assert!(apps.iter().all(|app| app.objects.is_empty() == app.unreadable.is_some()));
+    }
+
+    #[test]
+    fn apps_of_one_release_share_its_list() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::STANDARD;
+        use serde_json::json;
+
+        let manifest: String = (0..LISTED)
+            .map(|at| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c{at}\n"))
+            .collect();
+        let release = json!({"name": "r", "namespace": "aaa", "version": 1, "manifest": manifest,
+            "info": {"status": "deployed"}, "chart": {"metadata": {"name": "r", "version": "1.0.0"}}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+            "metadata": {"namespace": "aaa", "name": "sh.helm.release.v1.r.v1"},
+            "data": {"release": STANDARD.encode(STANDARD.encode(release.to_string()))}});
+        let app = |at: usize| {
+            json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+                "metadata": {"namespace": "aaa", "name": format!("h{at}")}, "spec": {"releaseName": "r"}})
+        };
+        let objects: Vec<_> = (0..25).map(app).chain([secret]).collect();
+        let found = declarations(&objects);
+        check_shared(&of(&found, Delivery::FluxHelmRelease));
+    }
+
+    #[test]
+    fn packages_of_one_folder_share_its_list() {
+        use serde_json::json;
+
+        let url = "https://git.example/r.git";
+        let entries: Vec<_> = (0..LISTED).map(|at| json!({"id": format!("aaa_c{at}__ConfigMap")})).collect();
+        let package = |at: usize| {
+            json!({"apiVersion": "porch.kpt.dev/v1alpha1", "kind": "PackageRevision",
+                "metadata": {"namespace": "aaa", "name": format!("p{at}")},
+                "spec": {"repository": "r", "packageName": format!("p{at}"), "revision": 1, "lifecycle": "Published"},
+                "status": {"selfLock": {"git": {"directory": "x", "commit": "abc"}}}})
+        };
+        let others = [
+            json!({"apiVersion": "config.porch.kpt.dev/v1alpha1", "kind": "Repository",
+                "metadata": {"namespace": "aaa", "name": "r"},
+                "spec": {"deployment": true, "git": {"repo": url, "branch": "main", "directory": "/"}}}),
+            json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+                "metadata": {"namespace": "aaa", "name": "r"},
+                "spec": {"url": url, "ref": {"branch": "main"}}}),
+            json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                "metadata": {"namespace": "aaa", "name": "k"},
+                "spec": {"sourceRef": {"kind": "GitRepository", "name": "r"}, "path": "./x"},
+                "status": {"inventory": {"entries": entries}}}),
+        ];
+        let objects: Vec<_> = (0..25).map(package).chain(others).collect();
+        let found = declarations(&objects);
+        check_shared(&of(&found, Delivery::Porch));
     }
 }

@@ -64,7 +64,7 @@ fn reconciler(
         key: AppKey::of(Delivery::ConfigSync, &key.namespace, &key.name, Some(object)),
         declaring: Some(key.clone()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
-        objects,
+        objects: objects.into(),
         unreadable,
         sync,
         suspended: false,

@@ -1,17 +1,22 @@
 //! Which cluster does a tool deliver to, when it is told by an address or a kubeconfig?
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_status::Object;
+use taffrail_status::json::Value;
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup};
 use crate::yaml;
+
+/// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
+const LARGEST: usize = 256 << 10;
 
 /// What a Pod calls the API server of its own cluster.
 const OWN_SERVERS: [&str; 3] = [
@@ -28,8 +33,16 @@ pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
     }
     match fleet.by_server(server) {
         Some(cluster) => Destination::Cluster(cluster),
-        None => Destination::OutOfReach(format!("the cluster at {server}")),
+        None => Destination::out_of_reach(format!("the cluster at {server}")),
     }
+}
+
+/// What Secrets and ConfigMaps say of destinations. Each is read once: many small apps may name a large one.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    /// By Secret and the key in it; nothing where no kubeconfig is there.
+    kubeconfigs: HashMap<(usize, ObjectKey), HashMap<String, Option<Destination>>>,
+    config_maps: HashMap<(usize, ObjectKey), Option<Destination>>,
 }
 
 /// The cluster of a kubeconfig in a Secret, as Flux finds it there.
@@ -41,11 +54,42 @@ pub(super) fn of_kubeconfig(
     key: Option<&str>,
 ) -> Destination {
     let unknown =
-        || Destination::OutOfReach(format!("the cluster of the kubeconfig in Secret {}", secret.path()));
-    let Some(object) = object(fleet, home, found, secret) else { return unknown() };
-    let keys = key.map_or_else(|| vec!["value", "value.yaml"], |key| vec![key]);
-    let config = keys.iter().find_map(|key| text(object.root(), &["data", key]));
-    config.and_then(|config| server(&config)).map_or_else(unknown, |server| at(fleet, home, &server))
+        || Destination::out_of_reach(format!("the cluster of the kubeconfig in Secret {}", secret.path()));
+    let place = (home, secret.clone());
+    if !found.addresses_read.kubeconfigs.contains_key(&place) {
+        let configs = kubeconfigs(fleet, home, found, secret);
+        found.addresses_read.kubeconfigs.insert(place.clone(), configs);
+    }
+    let Some(configs) = found.addresses_read.kubeconfigs.get(&place) else { return unknown() };
+    let known = match key {
+        Some(key) => configs.get(key),
+        None => ["value", "value.yaml"].iter().find_map(|key| configs.get(*key)),
+    };
+    known.cloned().flatten().unwrap_or_else(unknown)
+}
+
+/// The clusters of all kubeconfigs in a Secret, by their keys.
+fn kubeconfigs(
+    fleet: &Fleet<'_>,
+    home: usize,
+    found: &mut Declarations,
+    secret: &ObjectKey,
+) -> HashMap<String, Option<Destination>> {
+    let Some(object) = object(fleet, home, found, secret) else { return HashMap::new() };
+    let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
+    let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
+        let config = config.as_str().filter(|config| !config.is_empty())?;
+        let cluster = match config.len() > LARGEST {
+            true => Some(Destination::out_of_reach(format!(
+                "the cluster of the kubeconfig in Secret {}, which is larger than {} KiB",
+                secret.path(),
+                LARGEST >> 10
+            ))),
+            false => server(&config).map(|server| at(fleet, home, &server)),
+        };
+        Some((key.into_owned(), cluster))
+    };
+    data.filter_map(read).collect()
 }
 
 /// The cluster whose address a ConfigMap holds, as Flux finds it there.
@@ -55,11 +99,17 @@ pub(super) fn of_config_map(
     found: &mut Declarations,
     config_map: &ObjectKey,
 ) -> Destination {
-    let object = object(fleet, home, found, config_map);
-    match object.and_then(|object| text(object.root(), &["data", "address"])) {
-        Some(server) => at(fleet, home, &server),
-        None => Destination::OutOfReach(format!("the cluster of the ConfigMap {}", config_map.path())),
+    let place = (home, config_map.clone());
+    if !found.addresses_read.config_maps.contains_key(&place) {
+        let object = object(fleet, home, found, config_map);
+        let server = object.and_then(|object| text(object.root(), &["data", "address"]));
+        let cluster = server.map(|server| at(fleet, home, &server));
+        found.addresses_read.config_maps.insert(place.clone(), cluster);
     }
+    let known = found.addresses_read.config_maps.get(&place).cloned().flatten();
+    known.unwrap_or_else(|| {
+        Destination::out_of_reach(format!("the cluster of the ConfigMap {}", config_map.path()))
+    })
 }
 
 /// The cluster that Argo CD knows by a name: a Secret with a label holds name and address.
@@ -89,7 +139,7 @@ pub(super) fn of_argo_cluster(
             return known;
         }
     }
-    Destination::OutOfReach(name.to_owned())
+    Destination::out_of_reach(name)
 }
 
 /// The clusters that an Argo CD in a namespace knows, by name. Of several of one name the first counts.
@@ -114,9 +164,9 @@ fn argo_clusters(
             match field("server").map(|server| (at(fleet, home, &server), server)) {
                 Some((found @ Destination::Cluster(_), _)) => found,
                 Some((Destination::OutOfReach(_), server)) => {
-                    Destination::OutOfReach(format!("{name} at {server}"))
+                    Destination::out_of_reach(format!("{name} at {server}"))
                 }
-                None => Destination::OutOfReach(name.clone()),
+                None => Destination::out_of_reach(name.as_str()),
             }
         });
     }

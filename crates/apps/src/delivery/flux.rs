@@ -1,6 +1,8 @@
 //! Flux: `Kustomization` and `HelmRelease`, with their sources.
 
+mod definitions;
 mod releases;
+mod sources;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,19 +13,22 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status, Taffrail};
 
 use super::{
-    Applied, Condition, Declaration, Declarations, Destination, dedup, destination, flux_source, helm,
-    labels, one_after_another, text, time, written,
+    Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm,
+    one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::inventory;
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::{Objects, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
+pub(crate) use definitions::Definitions;
 use releases::ReleaseName;
 pub(crate) use releases::Releases;
+pub(crate) use sources::Sources;
+use sources::{Artifact, KnownSource, Origin};
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
@@ -46,12 +51,12 @@ pub(crate) fn declare(
 ) {
     let objects = fleet.objects(home);
     for observed in objects.of_kind(KUSTOMIZE, "Kustomization") {
-        let reader = Reader { home, objects, observed: &observed, now };
+        let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
         let app = reader.kustomization(fleet, found);
         found.apps.push(app);
     }
     for observed in objects.of_kind(HELM, "HelmRelease") {
-        let reader = Reader { home, objects, observed: &observed, now };
+        let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
         let app = reader.helm_release(fleet, found, releases);
         found.apps.push(app);
     }
@@ -77,24 +82,13 @@ pub(crate) fn is_source(key: &ObjectKey) -> bool {
 /// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first, as it names them: see
 /// [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
-    let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
-    let named = |path: &[&str]| reader.object().at(path).and_then(|reference| reader.reference(reference));
-    match &*observed.key.kind {
-        "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
-            named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(reader.chart()).collect()
-        }
-        "HelmRelease" => {
-            let chart = named(&["spec", "chartRef"]);
-            let of_chart = chart.as_ref().and_then(|chart| chart_origin(objects, chart)).map(|(key, _)| key);
-            of_chart.into_iter().chain(chart).collect()
-        }
-        _ => named(&["spec", "sourceRef"]).into_iter().collect(),
-    }
+    Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: &Sources::default() }.sources()
 }
 
 /// The revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source tell.
 pub(crate) fn applied<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<Applied> {
-    let reader = Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH };
+    let reader =
+        Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: &Sources::default() };
     match &*observed.key.kind {
         "HelmRelease" => reader.releases(),
         _ => reader.reconciliations(),
@@ -103,17 +97,18 @@ pub(crate) fn applied<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> 
 
 /// Returns what makes an app of Flux not well beyond a sync that failed: its sources, and a revision left untried.
 pub(crate) fn problems(
-    objects: &dyn Objects,
+    fleet: &Fleet<'_>,
+    home: usize,
     declaring: &Observed<'_>,
     sync: &Sync,
     now: Timestamp,
 ) -> Vec<Problem> {
-    let mut keys = sources(objects, declaring);
+    let (objects, sources) = (fleet.objects(home), &fleet.sources);
+    let mut keys = Reader { home, objects, observed: declaring, now, sources }.sources();
     keys.retain(is_source);
     let mut found: Vec<Problem> =
-        keys.iter().filter_map(|key| flux_source::problem(objects, key, now)).collect();
-    let fetched = keys.last().and_then(|key| objects.get(key).found());
-    let fetched = fetched.and_then(|it| time(it.object.at(&["status", "artifact", "lastUpdateTime"])));
+        keys.iter().filter_map(|key| sources.problem(objects, home, key, now)).collect();
+    let fetched = keys.last().and_then(|key| sources.read(objects, home, key).fetched);
     if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
         // Without a time it may be of a moment ago.
         let since = written(&declaring.object, &["spec"]);
@@ -156,20 +151,12 @@ pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     is_applied && observed.into_iter().flatten().any(|observed| Some(observed) < generation)
 }
 
-/// What a source holds.
-enum Artifact {
-    Revision(String),
-    /// The source is there and has nothing yet.
-    Nothing,
-    /// There is no such source, or it could not be read; in words.
-    Unknown(String),
-}
-
 struct Reader<'r, 'a> {
     home: usize,
     objects: &'a dyn Objects,
     observed: &'r Observed<'a>,
     now: Timestamp,
+    sources: &'r Sources,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -179,6 +166,38 @@ impl<'a> Reader<'_, 'a> {
 
     fn text(&self, path: &[&str]) -> Option<String> {
         text(self.object().root(), path)
+    }
+
+    /// See [`sources`].
+    fn sources(&self) -> Vec<ObjectKey> {
+        let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
+        match &*self.observed.key.kind {
+            "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
+                named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(self.chart()).collect()
+            }
+            "HelmRelease" => {
+                let chart = named(&["spec", "chartRef"]);
+                let of_chart = chart.as_ref().and_then(|chart| {
+                    let is_chart = chart.kind == "HelmChart" && is_source(chart);
+                    self.source(chart).filter(|_| is_chart)?.origin.as_ref().map(|origin| origin.key.clone())
+                });
+                of_chart.into_iter().chain(chart).collect()
+            }
+            _ => named(&["spec", "sourceRef"]).into_iter().collect(),
+        }
+    }
+
+    /// What is known of one of Flux' sources.
+    fn source(&self, key: &ObjectKey) -> Option<Arc<KnownSource>> {
+        is_source(key).then(|| self.sources.read(self.objects, self.home, key))
+    }
+
+    /// Describes a source, which may be none of Flux.
+    fn describe(&self, key: &ObjectKey) -> Source {
+        match self.source(key) {
+            Some(known) => known.describe(key),
+            None => undescribed(key),
+        }
     }
 
     fn is_suspended(&self) -> bool {
@@ -194,10 +213,9 @@ impl<'a> Reader<'_, 'a> {
         let (state, trouble) =
             self.sync(&artifact, applied.as_deref(), attempted.as_deref(), |one, two| one == two);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
-        let source =
-            source.map(|key| Source { path: self.text(&["spec", "path"]), ..describe(self.objects, &key) });
+        let source = source.map(|key| Source { path: self.text(&["spec", "path"]), ..self.describe(&key) });
         Declaration {
-            objects: self.inventory(found).unwrap_or_default(),
+            objects: self.inventory(found).unwrap_or_default().into(),
             ..self.declaration(fleet, found, Delivery::FluxKustomization, sync, trouble, source)
         }
     }
@@ -235,7 +253,7 @@ impl<'a> Reader<'_, 'a> {
         declaration.claimant.marks = of_helm.chain([mark.clone()]).collect();
 
         let Some(cluster) = declaration.cluster() else {
-            return Declaration { objects: self.inventory(found).unwrap_or_default(), ..declaration };
+            return Declaration { objects: self.inventory(found).unwrap_or_default().into(), ..declaration };
         };
         let namespace = self.storage_namespace();
         let is_beside = cluster == self.home && namespace == *own;
@@ -251,17 +269,22 @@ impl<'a> Reader<'_, 'a> {
             releases.add(cluster, &namespace, name, needed.clone());
         }
         if let Some(objects) = inventory {
-            return Declaration { objects, ..declaration };
+            return Declaration { objects: objects.into(), ..declaration };
         }
         let Some(key) = self.stored(fleet.storage(cluster), &namespace) else { return declaration };
         match found.release_for(own, fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
                 found.report_release(cluster, &key, &release.written.malformed);
+                // They are no part of the release, but helm-controller labels those that it applies.
+                let own = releases.definitions.of(fleet.objects(cluster), cluster, own, name);
                 let mut objects = release.objects.clone();
-                objects.extend(self.definitions(fleet.objects(cluster)));
-                dedup(&mut objects);
+                if !own.is_empty() {
+                    let mut keys = [&objects[..], own].concat();
+                    dedup(&mut keys);
+                    objects = keys.into();
+                }
                 found.definitions.insert(cluster);
-                declaration.claimant.hooks.clone_from(&release.hooks);
+                declaration.claimant.hooks = release.hooks.clone();
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
@@ -290,7 +313,7 @@ impl<'a> Reader<'_, 'a> {
             name: name.clone(),
             key: AppKey::of(delivery, namespace, name, Some(self.object())),
             declaring: Some(self.observed.key.clone()),
-            objects: Vec::new(),
+            objects: ObjectKeys::default(),
             unseen: false,
             unreadable: None,
             sync,
@@ -436,10 +459,9 @@ impl<'a> Reader<'_, 'a> {
         is_it: impl Fn(&str, &str) -> bool,
     ) -> Option<(Timestamp, String)> {
         let attempted = self.text(&["status", "lastAttemptedRevision"])?;
-        let Lookup::Found(source) = self.objects.get(&source?) else { return None };
-        let artifact = source.object.at(&["status", "artifact"])?;
-        text(artifact, &["revision"]).filter(|revision| is_it(&attempted, revision))?;
-        Some((time(artifact.get("lastUpdateTime"))?, attempted))
+        let source = self.source(&source?)?;
+        source.artifact.revision().filter(|revision| is_it(&attempted, revision))?;
+        Some((source.fetched?, attempted))
     }
 
     fn reconciliations(&self) -> Vec<Applied> {
@@ -506,11 +528,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// Returns the object that a reference names, if it names one; without a namespace it is beside the one that refers.
     fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
-        let field = |key| text(reference, &[key]);
-        let version = field("apiVersion").unwrap_or_default();
-        let group = version.split_once('/').map_or(SOURCE, |(group, _)| group);
-        let namespace = field("namespace").unwrap_or_else(|| self.observed.key.namespace.clone());
-        Some(ObjectKey::new(group, field("kind").unwrap_or_default(), namespace, field("name")?))
+        self::reference(reference, &self.observed.key.namespace)
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
@@ -518,17 +536,11 @@ impl<'a> Reader<'_, 'a> {
         if !is_source(key) {
             return Artifact::Unknown(format!("{} {} is no source of Flux", key.group_kind(), key.path()));
         }
-        match self.objects.get(key) {
-            Lookup::Found(source) => match text(source.object.root(), &["status", "artifact", "revision"]) {
-                Some(revision) => Artifact::Revision(revision),
-                None => Artifact::Nothing,
-            },
-            Lookup::Absent => Artifact::Unknown(format!("{} {} not found", key.kind, key.path())),
-            Lookup::Unobserved(why) => {
-                found.lacking.insert_for(&self.observed.key.namespace, (self.home, key.clone()));
-                Artifact::Unknown(format!("{} {}: {why}", key.kind, key.path()))
-            }
+        let known = self.sources.read(self.objects, self.home, key);
+        if known.is_unobserved {
+            found.lacking.insert_for(&self.observed.key.namespace, (self.home, key.clone()));
         }
+        known.artifact.clone()
     }
 
     /// The object whose artifact is the chart of a HelmRelease.
@@ -551,13 +563,19 @@ impl<'a> Reader<'_, 'a> {
     fn chart_source(&self) -> Option<Source> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             let key = self.reference(reference)?;
-            let origin = chart_origin(self.objects, &key);
-            return Some(origin.map_or_else(|| describe(self.objects, &key), |(_, source)| source));
+            let known = self.source(&key);
+            let origin = known.as_ref().and_then(|known| known.origin.as_ref());
+            return Some(match origin {
+                Some(Origin { key, chart, version }) => {
+                    Source { path: chart.clone(), reference: version.clone(), ..self.describe(key) }
+                }
+                None => self.describe(&key),
+            });
         }
         let chart = self.object().at(&["spec", "chart", "spec"])?;
         let key = self.reference(chart.get("sourceRef")?)?;
         let (path, reference) = (text(chart, &["chart"]), text(chart, &["version"]));
-        Some(Source { path, reference, ..describe(self.objects, &key) })
+        Some(Source { path, reference, ..self.describe(&key) })
     }
 
     /// The names that its release has or had.
@@ -576,25 +594,15 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.clone())
     }
 
-    /// The CustomResourceDefinitions of the chart: they are no part of the release, but helm-controller labels
-    /// those that it applies.
-    fn definitions<'o>(&self, objects: &'o dyn Objects) -> impl Iterator<Item = ObjectKey> + use<'o> {
-        let ObjectKey { namespace, name, .. } = self.observed.key.clone();
-        let is_own = move |found: &Observed<'_>| {
-            let label = |key| found.object.text(&["metadata", "labels", key]);
-            label(labels::HELM_RELEASE) == name && label("helm.toolkit.fluxcd.io/namespace") == namespace
-        };
-        objects
-            .of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
-            .filter(is_own)
-            .map(|found| found.key.clone())
-    }
-
     /// The Secret with the newest version of the release; `None` where there was never one.
     fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
         let name = ReleaseName::of(self.object());
         let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
-        if let Some(key) = storage.newest(namespace, start, |own| name.is(own)) {
+        let newest_stored = match &name {
+            ReleaseName::Exact(name) => storage.of_name(namespace, name),
+            ReleaseName::Shortened(_) => storage.newest(namespace, start, |own| name.is(own)),
+        };
+        if let Some(key) = newest_stored {
             return Some(key.clone());
         }
         // There must be one, and it is not among what was read.
@@ -607,15 +615,6 @@ impl<'a> Reader<'_, 'a> {
             (None, ReleaseName::Shortened(kept)) => format!("{kept}…"),
         };
         Some(helm::storage_key(namespace, &name, version))
-    }
-}
-
-impl Artifact {
-    fn revision(&self) -> Option<String> {
-        match self {
-            Artifact::Revision(revision) => Some(revision.clone()),
-            Artifact::Nothing | Artifact::Unknown(_) => None,
-        }
     }
 }
 
@@ -647,40 +646,24 @@ fn is_chart_of(version: &str, revision: &str) -> bool {
     }
 }
 
-/// Where a HelmChart comes from, and what of it.
-fn chart_origin(objects: &dyn Objects, key: &ObjectKey) -> Option<(ObjectKey, Source)> {
-    let Lookup::Found(observed) = objects.get(key) else { return None };
-    if key.kind != "HelmChart" {
-        return None;
-    }
-    let reader = Reader { home: 0, objects, observed: &observed, now: Timestamp::UNIX_EPOCH };
-    let origin = reader.reference(observed.object.at(&["spec", "sourceRef"])?)?;
-    let (path, reference) = (reader.text(&["spec", "chart"]), reader.text(&["spec", "version"]));
-    let source = Source { path, reference, ..describe(objects, &origin) };
-    Some((origin, source))
+/// Returns the object that a reference in `namespace` names, if it names one.
+fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
+    let [version, own, kind, name] = reference.pick(["apiVersion", "namespace", "kind", "name"]);
+    let field = |value: Option<Value<'_>>| value.and_then(|value| text(value, &[]));
+    let version = field(version).unwrap_or_default();
+    let group = version.split_once('/').map_or(SOURCE, |(group, _)| group);
+    let namespace = field(own).unwrap_or_else(|| namespace.to_owned());
+    Some(ObjectKey::new(group, field(kind).unwrap_or_default(), namespace, field(name)?))
 }
 
-/// What there is to say of a source.
-fn describe(objects: &dyn Objects, key: &ObjectKey) -> Source {
-    let mut source = Source {
+/// A source of which no more is known than its name.
+fn undescribed(key: &ObjectKey) -> Source {
+    Source {
         kind: key.kind.clone(),
         namespace: Some(key.namespace.clone()),
         name: Some(key.name.clone()),
         url: None,
         path: None,
         reference: None,
-    };
-    if let Lookup::Found(found) = objects.get(key)
-        && is_source(key)
-    {
-        let root = found.object.root();
-        source.url = text(root, &["spec", "url"]).or_else(|| {
-            let (endpoint, bucket) =
-                (text(root, &["spec", "endpoint"])?, text(root, &["spec", "bucketName"])?);
-            Some(format!("{endpoint}/{bucket}"))
-        });
-        let references = ["commit", "name", "digest", "semver", "tag", "branch"];
-        source.reference = references.iter().find_map(|field| text(root, &["spec", "ref", field]));
     }
-    source
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::flux::Releases;
 use super::release::Release;
-use super::{Applied, Declaration, Declarations, Destination, time};
+use super::{Applied, Declaration, Declarations, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
@@ -56,6 +56,12 @@ impl<'o> Storage<'o> {
             }
         }
         Storage(storage)
+    }
+
+    /// What holds the newest version of a release of a namespace.
+    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<&'o ObjectKey> {
+        let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
+        Some(newest.key)
     }
 
     /// What holds the newest version of a release in a namespace, the name of which begins with `start`.
@@ -151,7 +157,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                 let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
                     unreadable: Some((newest.key.clone(), message)),
-                    ..app(namespace.to_owned(), Vec::new(), Sync::unknown(), String::new())
+                    ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())
                 });
             }
         }

@@ -63,7 +63,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         declaring: Some(key.clone()),
         // Without its controller a ResourceGroup never gets a status; its objects speak.
         unseen: false,
-        objects: objects(observed, home, found),
+        objects: objects(observed, home, found).into(),
         unreadable: None,
         sync: sync(object),
         suspended: false,

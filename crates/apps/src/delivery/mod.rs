@@ -2,6 +2,7 @@
 
 pub(crate) mod argo;
 mod bounds;
+mod complaints;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
@@ -14,6 +15,7 @@ pub(crate) mod labels;
 mod lacking;
 pub(crate) mod late;
 mod manifest;
+mod object_keys;
 pub(crate) mod porch;
 mod release;
 
@@ -33,8 +35,10 @@ use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
 pub use argo::{argo_delivers, argo_names};
 use bounds::{bound_claims, gather};
+use complaints::{Complaints, Subject};
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
+pub(crate) use object_keys::ObjectKeys;
 use release::{ReadReleases, Release, ReleaseError};
 
 /// Where the objects of an app are.
@@ -44,6 +48,13 @@ pub(crate) enum Destination {
     Cluster(usize),
     /// Elsewhere; in words that follow "in".
     OutOfReach(String),
+}
+
+impl Destination {
+    /// A place that is in none of the clusters. Each object that is there repeats its name, so a long one is cut.
+    fn out_of_reach(place: impl Into<String>) -> Destination {
+        Destination::OutOfReach(short(place.into()))
+    }
 }
 
 /// What is known of an app before its objects are looked at.
@@ -61,7 +72,7 @@ pub(crate) struct Declaration {
     /// The declaring object's controller has not looked at it yet.
     pub(crate) unseen: bool,
     /// The declared objects, each once.
-    pub(crate) objects: Vec<ObjectKey>,
+    pub(crate) objects: ObjectKeys,
     /// The object that should say what is declared but cannot be read, and why.
     pub(crate) unreadable: Option<(ObjectKey, String)>,
     pub(crate) sync: Sync,
@@ -91,7 +102,7 @@ impl Declaration {
         delivery: Delivery,
         namespace: String,
         name: String,
-        objects: Vec<ObjectKey>,
+        objects: impl Into<ObjectKeys>,
     ) -> Declaration {
         Declaration {
             home,
@@ -102,7 +113,7 @@ impl Declaration {
             name,
             declaring: None,
             unseen: false,
-            objects,
+            objects: objects.into(),
             unreadable: None,
             sync: Sync::unknown(),
             suspended: false,
@@ -150,10 +161,12 @@ pub(crate) struct Declarations {
     pub(crate) definitions: BTreeSet<usize>,
     /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
     pub(crate) addresses: Lacking,
-    /// How many complaints there are about the Helm releases of a namespace of a cluster, and what one of those holds.
-    pub(crate) releases: BTreeMap<(usize, String), (usize, ObjectKey)>,
+    /// What is wrong with what each namespace declares.
+    pub(crate) complaints: Complaints,
     /// The clusters that Argo CDs know by a name, by the cluster and the namespace of the Argo CD.
     pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
+    /// What kubeconfigs and ConfigMaps say of destinations.
+    pub(crate) addresses_read: destination::Addresses,
     /// The releases that were read, until all declarations are.
     pub(crate) read: ReadReleases,
 }
@@ -173,11 +186,11 @@ impl Declarations {
             config_sync::declare(fleet, cluster, &mut found);
             kpt::declare(fleet, cluster, &mut found);
         }
-        bound_claims(&mut found);
+        bound_claims(&mut found, 0);
         for cluster in 0..fleet.members.len() {
             helm::declare(fleet, cluster, &releases, &mut found);
         }
-        found.finish_releases();
+        found.read = ReadReleases::default();
         let strong = Claims::of(&found.apps);
         let mut labelled = Vec::new();
         for cluster in 0..fleet.members.len() {
@@ -185,8 +198,12 @@ impl Declarations {
         }
         found.errors.extend(strong.overlaps(fleet));
         // Whoever says only where a package belongs claims nothing: what delivers it does.
+        let delivered = found.apps.len();
         porch::declare(fleet, &mut found);
+        bound_claims(&mut found, delivered);
         found.apps.extend(labelled);
+        let more = found.complaints.finish();
+        found.errors.extend(more);
         found
     }
 
@@ -222,11 +239,7 @@ impl Declarations {
     fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_)) {
-            let scope = Scope::Object(key.clone());
-            self.report(
-                cluster,
-                ScopeError { scope, reason: "Unreadable".to_owned(), message: message.clone() },
-            );
+            self.complain(cluster, key, "Unreadable", &message);
         }
         message
     }
@@ -235,30 +248,21 @@ impl Declarations {
         self.errors.push((cluster, error));
     }
 
+    /// Reports what is wrong with an object, unless much was with others that its namespace declares.
+    fn complain(&mut self, cluster: usize, key: &ObjectKey, reason: &str, message: &str) {
+        if self.complaints.admit(cluster, key, Subject::Apps, 1) > 0 {
+            let (scope, reason) = (Scope::Object(key.clone()), reason.to_owned());
+            self.report(cluster, ScopeError { scope, reason, message: message.to_owned() });
+        }
+    }
+
     /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
     fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
-        let place = (cluster, key.namespace.clone());
-        let (number, _) = self.releases.entry(place).or_insert_with(|| (0, key.clone()));
-        let left = MOST_MALFORMED.saturating_sub(*number);
-        *number += malformed.len();
-        self.errors.extend(malformed.iter().take(left).map(|error| (cluster, error.clone())));
-    }
-
-    /// Says how much was not reported of Helm releases.
-    fn finish_releases(&mut self) {
-        self.read = ReadReleases::default();
-        for ((cluster, namespace), (number, key)) in std::mem::take(&mut self.releases) {
-            let more = number.saturating_sub(MOST_MALFORMED);
-            if more > 0 {
-                let message =
-                    format!("Helm releases in namespace {namespace}: {more} more complaints are not listed");
-                let scope = Scope::Object(key);
-                self.report(cluster, ScopeError { scope, reason: "Malformed".to_owned(), message });
-            }
-        }
+        let told = self.complaints.admit(cluster, key, Subject::Releases, malformed.len());
+        self.errors.extend(malformed.iter().take(told).map(|error| (cluster, error.clone())));
     }
 }
 
@@ -320,6 +324,18 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
 
+/// The longest text that is copied from one object to each of many apps or objects.
+const LONGEST_SHARED: usize = 1024;
+
+/// Cuts a text from outside of which many apps or objects get a copy.
+fn short(text: String) -> String {
+    if text.len() <= LONGEST_SHARED {
+        return text;
+    }
+    let end = text.floor_char_boundary(LONGEST_SHARED);
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
 /// Whether nothing stands there: the zero values with which tools written in Go create their own objects say no more
 /// than `{}`.
 fn is_blank(value: Value<'_>) -> bool {
@@ -340,13 +356,13 @@ fn entries<'v>(
     if list.is_some_and(|list| list.items().is_none()) {
         let ObjectKey { kind, .. } = declaring;
         let message = format!("{kind} {}: what should list its objects is no list", declaring.path());
-        let scope = Scope::Object(declaring.clone());
-        found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+        found.complain(home, declaring, "Malformed", &message);
     }
     list.and_then(Value::items).into_iter().flatten()
 }
 
-/// How many malformed entries of one list, or of the Helm releases of one namespace, are reported one by one.
+/// How many malformed entries of one list, or of the Helm releases of one namespace, are reported one by one; see also
+/// [`Complaints`].
 const MOST_MALFORMED: usize = 50;
 
 /// What is wrong with entries of the list of one declaring object.
@@ -363,8 +379,7 @@ impl<'d> Malformed<'d> {
 
     fn report(&self, what: &str, found: &mut Declarations) {
         let message = format!("{} {}: {what}", self.declaring.kind, self.declaring.path());
-        let scope = Scope::Object(self.declaring.clone());
-        found.report(self.home, ScopeError { scope, reason: "Malformed".to_owned(), message });
+        found.complain(self.home, self.declaring, "Malformed", &message);
     }
 
     /// Reports an entry, unless there were many before.

@@ -8,35 +8,45 @@
 //! The shapes are those of Porch at `74d82d5`: `api/porch/v1alpha1` and `v1alpha2` (in which the revision may be in
 //! the status), `api/porchconfig/v1alpha1` for the Repository.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
+mod carriers;
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
 
-use super::{Declaration, Declarations, Destination, MOST_MALFORMED, flux, text, time};
-use crate::agreement::{CONFIG_SYNC, Claimant, Mark};
+use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
+use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
+use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
+
+/// What is named of several that say to deliver a package.
+const MOST_NAMED: usize = 3;
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
 pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
 
-/// The file of the repository that declares an object of Config Sync.
-const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
-
 /// Reads the packages of all clusters, when all that may deliver them is known.
 pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     let mut apps = Vec::new();
+    let packages: Vec<_> =
+        (0..fleet.members.len()).map(|home| packages(fleet.objects(home), home, found)).collect();
+    if packages.iter().all(Vec::is_empty) {
+        return;
+    }
     let carriers = Carrier::all(fleet, &found.apps);
-    for home in 0..fleet.members.len() {
-        let packages = packages(fleet.objects(home), home, found);
-        for package in &packages {
-            apps.extend(package.declarations(fleet, &carriers, &packages, &found.apps));
+    let carriers = Carriers::of(&carriers);
+    for packages in &packages {
+        let folders = PackageFolders::of(packages);
+        let mut parted = HashMap::new();
+        for package in packages {
+            apps.extend(package.declarations(fleet, &carriers, &folders, &mut parted, &found.apps));
         }
     }
     found.apps.extend(apps);
@@ -103,13 +113,13 @@ impl Repository {
         let git = |field| text(root, &["spec", "git", field]);
         let head = text(root, &["status", "gitCommitHash"]);
         is_deployment.then_some(())?;
-        let url = git("repo")?;
+        let url = short(git("repo")?);
         Some(Repository {
             address: address(&url),
             url,
-            branch: git("branch").unwrap_or_else(|| "main".to_owned()),
-            directory: git("directory").unwrap_or_default(),
-            head: head.zip(time(root.at(&["status", "lastFullSyncTime"]))),
+            branch: short(git("branch").unwrap_or_else(|| "main".to_owned())),
+            directory: short(git("directory").unwrap_or_default()),
+            head: head.map(short).zip(time(root.at(&["status", "lastFullSyncTime"]))),
         })
     }
 }
@@ -121,7 +131,7 @@ struct Package<'a> {
     /// The names of its repository and itself.
     name: (String, String),
     /// The repository, or why it cannot be read.
-    repository: Result<Repository, (ObjectKey, String)>,
+    repository: Result<Rc<Repository>, (ObjectKey, String)>,
     /// Its folder in the repository.
     directory: String,
     /// Never empty; the newest comes last.
@@ -160,14 +170,18 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
         }
     }
     let mut packages = Vec::new();
+    let mut repositories: HashMap<ObjectKey, Option<Rc<Repository>>> = HashMap::new();
     for ((namespace, repository, package), mut revisions) in all {
         revisions.sort_by_key(|revision| revision.number);
         let key = ObjectKey::new(REPOSITORY.0, REPOSITORY.1, namespace, &*repository);
         let of = match objects.get(&key) {
-            Lookup::Found(object) => match Repository::of(&object) {
-                Some(repository) => Ok(repository),
-                None => continue,
-            },
+            Lookup::Found(object) => {
+                let read = || Repository::of(&object).map(Rc::new);
+                match repositories.entry(key).or_insert_with(read) {
+                    Some(repository) => Ok(repository.clone()),
+                    None => continue,
+                }
+            }
             _ if !revisions.last().is_some_and(|newest| newest.deployment) => continue,
             Lookup::Absent => Err((key.clone(), format!("Repository {} not found", key.path()))),
             Lookup::Unobserved(why) => {
@@ -198,8 +212,9 @@ impl Package<'_> {
     fn declarations(
         &self,
         fleet: &Fleet<'_>,
-        carriers: &[Carrier],
-        packages: &[Package<'_>],
+        carriers: &Carriers<'_>,
+        folders: &PackageFolders<'_>,
+        parted: &mut HashMap<usize, Parted>,
         apps: &[Declaration],
     ) -> Vec<Declaration> {
         let Some(newest) = self.newest() else { return Vec::new() };
@@ -220,31 +235,17 @@ impl Package<'_> {
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
         let directory = self.directory.as_str();
-        let mut bringing: BTreeMap<Option<usize>, Vec<(Ground, &Carrier, &Declaration)>> = BTreeMap::new();
-        for carrier in carriers.iter().filter(|carrier| carrier.brings(repository, directory)) {
-            let Some(by) = apps.get(carrier.app) else { continue };
-            let ground = match by.home == self.home && by.namespace == self.namespace {
-                true => Ground::Beside,
-                false => carrier.ground(fleet, by),
-            };
-            bringing.entry(by.cluster()).or_default().push((ground, carrier, by));
-        }
+        let bringing = carriers.of_folder(repository, directory);
         if bringing.is_empty() {
-            let Repository { url, branch, .. } = repository;
+            let Repository { url, branch, .. } = &**repository;
             let why = format!(
                 "nothing that was read syncs {directory} of {}, branch {branch}",
                 without_password(url)
             );
             return alone((key.clone(), format!("{said}: {why}")));
         }
-        let is_inside = |other: &&Package<'_>| {
-            other.directory != directory
-                && is_in(&other.directory, directory)
-                && other.repository.as_ref().is_ok_and(|it| it.address == repository.address)
-        };
-        let inside: Vec<&str> = packages.iter().filter(is_inside).map(|it| it.directory.as_str()).collect();
-        let delivered = |carrier: &Carrier, by: &Declaration| {
-            let (objects, unreadable) = carrier.objects(fleet, by, directory, &inside);
+        let mut delivered = |carrier: &Carrier, by: &Declaration| {
+            let (objects, unreadable) = carrier.objects(fleet, by, (repository, directory), folders, parted);
             let (sync, trouble) = self.sync(newest, repository, by);
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
@@ -253,7 +254,7 @@ impl Package<'_> {
             // declares that; else only who could have written what delivers it is believed.
             let is_beside = by.home == self.home && by.namespace == self.namespace;
             let claimant = match is_beside || by.delivery == Delivery::ConfigSync {
-                true => Claimant { hooks: Vec::new(), ..by.claimant.clone() },
+                true => Claimant { hooks: ObjectKeys::default(), ..by.claimant.clone() },
                 false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
             };
             Declaration {
@@ -267,7 +268,14 @@ impl Package<'_> {
             }
         };
         // The address of a repository is known to many, and who may write into any namespace can say that this is what delivers it.
-        let chosen = |mut all: Vec<(Ground, &Carrier, &Declaration)>| {
+        let chosen = |all: Vec<&Carrier>| {
+            let grounds = all.into_iter().filter_map(|carrier| {
+                let by = apps.get(carrier.app)?;
+                let is_beside = by.home == self.home && by.namespace == self.namespace;
+                let ground = if is_beside { Ground::Beside } else { carrier.ground(fleet, by) };
+                Some((ground, carrier, by))
+            });
+            let mut all: Vec<(Ground, &Carrier, &Declaration)> = grounds.collect();
             let best = all.iter().map(|(ground, ..)| *ground).max()?;
             all.retain(|(ground, ..)| *ground == best);
             let nearest = all.iter().map(|(_, carrier, _)| carrier.directory.len()).max()?;
@@ -290,7 +298,7 @@ impl Package<'_> {
             let why = format!("{said}: {directory} is synced, as they say, by {names}{more}, {why}");
             Some(unknown(by.destination.clone(), (key.clone(), why)))
         };
-        bringing.into_values().filter_map(chosen).collect()
+        bringing.into_iter().filter_map(chosen).collect()
     }
 
     fn app(
@@ -312,7 +320,7 @@ impl Package<'_> {
             name,
             declaring: Some(newest.observed.key.clone()),
             unseen: false,
-            objects: Vec::new(),
+            objects: ObjectKeys::default(),
             unreadable: None,
             sync,
             suspended: false,
@@ -376,166 +384,11 @@ fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
-/// What is named of several that say to deliver a package.
-const MOST_NAMED: usize = 3;
-
-/// Why it is believed that something delivers a package, from weak to strong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ground {
-    /// It says so.
-    Said,
-    /// Objects of other namespaces than its own are marked for it.
-    Marked,
-    /// It is where only who administers Config Sync writes.
-    Admin,
-    /// It is beside the package.
-    Beside,
-}
-
-/// What delivers a folder of a repository in Git.
-struct Carrier {
-    /// Its place among the apps.
-    app: usize,
-    url: String,
-    /// Nothing where it follows no branch, but a commit or tag.
-    branch: Option<String>,
-    directory: String,
-    /// Of Config Sync: its objects with the files that declare them, or why that is not known.
-    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
-    ground: OnceCell<Ground>,
-}
-
-impl Carrier {
-    fn all(fleet: &Fleet<'_>, apps: &[Declaration]) -> Vec<Carrier> {
-        let carrier = |(place, app): (usize, &Declaration)| {
-            let objects = fleet.objects(app.home);
-            let Lookup::Found(observed) = objects.get(app.declaring.as_ref()?) else { return None };
-            let (url, branch, directory) = match app.delivery {
-                Delivery::ConfigSync => of_config_sync(&observed)?,
-                Delivery::FluxKustomization => of_flux(objects, &observed)?,
-                _ => return None,
-            };
-            let directory = folder(&directory).to_owned();
-            let (files, ground) = (OnceCell::new(), OnceCell::new());
-            Some(Carrier { app: place, url: address(&url), branch, directory, files, ground })
-        };
-        apps.iter().enumerate().filter_map(carrier).collect()
-    }
-
-    /// Whether it delivers a folder of a repository.
-    fn brings(&self, repository: &Repository, directory: &str) -> bool {
-        self.url == repository.address
-            && self.branch.as_ref().is_none_or(|branch| *branch == repository.branch)
-            && is_in(directory, &self.directory)
-    }
-
-    /// Why packages of other namespaces believe `app`, which this is.
-    fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
-        *self.ground.get_or_init(|| {
-            let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
-            if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
-                return Ground::Admin;
-            }
-            let Some(cluster) = app.cluster() else { return Ground::Said };
-            let objects = fleet.objects(cluster);
-            let is_marked = |key: &&ObjectKey| {
-                !app.claimant.owns_place_of(cluster, key)
-                    && objects
-                        .get(key)
-                        .found()
-                        .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
-            };
-            if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
-        })
-    }
-
-    /// Those objects of `app`, which this is, that are of the package in a folder, and what keeps it from being
-    /// known whether these are all. The folders `inside` are other packages.
-    fn objects(
-        &self,
-        fleet: &Fleet<'_>,
-        app: &Declaration,
-        directory: &str,
-        inside: &[&str],
-    ) -> (Vec<ObjectKey>, Option<(ObjectKey, String)>) {
-        let narrows = app.delivery == Delivery::ConfigSync;
-        if app.unreadable.is_some() || (self.directory == directory && (inside.is_empty() || !narrows)) {
-            return (app.objects.clone(), app.unreadable.clone());
-        }
-        let Some(declaring) = &app.declaring else { return (Vec::new(), None) };
-        let name = app.declaring_name();
-        if !narrows {
-            let why =
-                format!("{name} delivers {directory} among others, and does not say which objects are of it");
-            return (Vec::new(), Some((declaring.clone(), why)));
-        }
-        let Some(cluster) = app.cluster() else { return (Vec::new(), None) };
-        let mut objects = Vec::new();
-        let mut doubt = None;
-        for (key, file) in self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects)) {
-            match file {
-                Ok(file) if is_in(file, directory) && !inside.iter().any(|other| is_in(file, other)) => {
-                    objects.push(key.clone());
-                }
-                Ok(_) => {}
-                Err(why) => {
-                    doubt.get_or_insert_with(|| {
-                        let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
-                        (key.clone(), why)
-                    });
-                }
-            }
-        }
-        (objects, doubt)
-    }
-}
-
-/// The file that declares each of the objects, as Config Sync writes it on them.
-fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
-    let file = |key: &ObjectKey| match objects.get(key) {
-        Lookup::Found(observed) => {
-            Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
-        }
-        Lookup::Absent => Err("not found".to_owned()),
-        Lookup::Unobserved(why) => Err(format!("was not observed: {why}")),
-    };
-    keys.iter().map(|key| (key.clone(), file(key))).collect()
-}
-
-type Followed = (String, Option<String>, String);
-
-/// The repository, branch and folder of a RootSync or RepoSync (`v1beta1`, where `master` and the root are what is
-/// meant when nothing is said).
-fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
-    let git = |field| text(sync.object.root(), &["spec", "git", field]);
-    let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
-    let branch = (!is_pinned).then(|| git("branch").unwrap_or_else(|| "master".to_owned()));
-    Some((git("repo")?, branch, git("dir").unwrap_or_default()))
-}
-
-/// The same of a Kustomization and its GitRepository.
-fn of_flux(objects: &dyn Objects, kustomization: &Observed<'_>) -> Option<Followed> {
-    let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
-    let Lookup::Found(source) = objects.get(&source) else { return None };
-    let root = source.object.root();
-    let reference = |field| text(root, &["spec", "ref", field]);
-    let is_pinned = ["commit", "name", "semver", "tag"].iter().any(|field| reference(field).is_some());
-    let branch = (!is_pinned).then(|| reference("branch").unwrap_or_else(|| "master".to_owned()));
-    let path = text(kustomization.object.root(), &["spec", "path"]).unwrap_or_default();
-    Some((text(root, &["spec", "url"])?, branch, path))
-}
-
 /// A folder without what may stand before and after it; the root is empty.
 fn folder(path: &str) -> &str {
     let path = path.trim_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path == "." { "" } else { path.trim_matches('/') }
-}
-
-/// Whether a path is a folder or inside it.
-fn is_in(path: &str, directory: &str) -> bool {
-    let rest = path.strip_prefix(directory);
-    directory.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The address of a repository in the form in which all ways to it are equal: host and path, without scheme, user,
@@ -555,7 +408,7 @@ fn address(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, folder, is_in};
+    use super::{address, carriers, folder};
 
     #[test]
     fn ways_to_one_repository_are_equal() {
@@ -590,7 +443,7 @@ mod tests {
             ("", "shop", false),
             ("./", "/", true),
         ] {
-            assert_eq!(is_in(folder(path), folder(directory)), expected, "{path} in {directory}");
+            assert_eq!(carriers::is_in(folder(path), folder(directory)), expected, "{path} in {directory}");
         }
     }
 }

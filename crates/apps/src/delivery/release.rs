@@ -11,7 +11,7 @@ use taffrail_status::json::{self, Parser, Value};
 
 use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;
-use super::{dedup, manifest, text, time};
+use super::{ObjectKeys, dedup, manifest, text, time};
 use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, why_unread};
 
@@ -89,9 +89,9 @@ pub(crate) struct Release {
     pub(super) namespace: String,
     pub(super) written: Arc<Written>,
     /// The objects of the manifest, each once; hooks are not among them.
-    pub(super) objects: Vec<ObjectKey>,
+    pub(super) objects: ObjectKeys,
     /// The objects of its hooks, as far as their documents can be read.
-    pub(super) hooks: Vec<ObjectKey>,
+    pub(super) hooks: ObjectKeys,
 }
 
 /// What is left of what the releases of a namespace may cost beyond what is honest.
@@ -171,7 +171,7 @@ impl Release {
         Release {
             namespace: namespace.to_owned(),
             written: written.clone(),
-            objects: declared,
+            objects: declared.into(),
             hooks: written.hooks.iter().map(place).collect(),
         }
     }
@@ -218,6 +218,9 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
         let Some(less) = hook_bytes.checked_sub(text.len()) else { break };
         hook_bytes = less;
         hooks.extend(read_manifest(&text)?.declared.into_iter().take(MOST_HOOKS));
+        if hooks.len() > MOST_OBJECTS {
+            break;
+        }
     }
     let malformed = |what: String| ScopeError {
         scope: Scope::Object(key.clone()),

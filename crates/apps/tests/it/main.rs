@@ -7,6 +7,7 @@ mod agreement;
 mod aliases;
 mod argo;
 mod bounds;
+mod budgets;
 mod changes;
 mod claims;
 mod costs;

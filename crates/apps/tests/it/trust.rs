@@ -309,3 +309,33 @@ fn leases_of_tenants_speak_for_no_controller() {
     assert_eq!(said(&[lease("flux-system", fresh), lease("tenant", ahead)]), Vec::<String>::new());
     assert_eq!(said(&[lease("flux-system", ahead)]), [own]);
 }
+
+#[test]
+fn a_dump_is_dated_by_what_controllers_write_where_that_is_there() {
+    let lease = |at: &str| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "kube-system", "name": "kube-controller-manager"},
+            "spec": {"leaseDurationSeconds": 15, "renewTime": at}})
+    };
+    let event = |namespace: &str| {
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": namespace, "name": "e"},
+            "involvedObject": {"kind": "Pod", "namespace": namespace, "name": "p"}, "type": "Normal",
+            "reason": "r", "message": "m", "lastTimestamp": "2026-02-28T12:00:00Z"})
+    };
+    let app = super::tree::kustomization("web", &[]);
+    let said = |objects: &[Value]| -> Vec<String> {
+        let mut cluster = holding("cluster", &[objects, std::slice::from_ref(&app)].concat());
+        cluster.set_undated();
+        let clusters: [&dyn Objects; 1] = [&cluster];
+        let found = report(&clusters, NOW, TrustShape::default()).items;
+        found.iter().filter(|it| it.reason == "ControlPlane").map(|it| it.scope.clone()).collect()
+    };
+    let old = "2026-02-20T12:00:00Z";
+    assert_eq!(said(&[lease(old)]), Vec::<String>::new());
+    assert_eq!(said(&[lease(old), event("aaa")]), Vec::<String>::new());
+    assert_eq!(said(&[lease(old), event("kube-system")]).len(), 1);
+    // What the API server wrote is no younger than the dump.
+    let young = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "aaa", "name": "c", "creationTimestamp": "2026-02-27T12:00:00Z"}});
+    assert_eq!(said(&[lease(old), young]).len(), 1);
+}

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use taffrail_status::Object;
 
 use super::super::{helm, text};
+use super::Definitions;
 use crate::agreement::Mark;
 
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.
@@ -54,7 +55,10 @@ impl ReleaseName {
 
 /// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(HashMap<(usize, String), HashMap<ReleaseName, Declared>>);
+pub(crate) struct Releases {
+    declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
+    pub(super) definitions: Definitions,
+}
 
 /// The HelmReleases that declare a release of one name.
 #[derive(Debug, Default)]
@@ -74,7 +78,8 @@ impl Releases {
         name: ReleaseName,
         needed: Option<helm::Needed>,
     ) {
-        let declared = self.0.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
+        let declared =
+            self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
         match needed {
             Some(needed) => declared.elsewhere.push(needed),
             None => declared.is_beside = true,
@@ -84,7 +89,7 @@ impl Releases {
     /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
     /// is met if that is true, and nothing is needed where there is none.
     pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<helm::Needed>> {
-        let names = self.0.get(&(cluster, namespace.to_owned()))?;
+        let names = self.declared.get(&(cluster, namespace.to_owned()))?;
         let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
         let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();

@@ -23,7 +23,7 @@ pub(super) struct Ground<'a> {
     pub(super) asked_at: Timestamp,
     /// The time at which the objects were read, as far as anybody knows.
     pub(super) now: Timestamp,
-    /// The latest of all times that the objects name and that are not ahead of now.
+    /// The latest of the times that date the objects and that are not ahead of now; see [`traces`].
     pub(super) newest: Option<Timestamp>,
     /// Times ahead of now: by how much and where the farthest of them is, and in how many objects.
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
@@ -230,15 +230,31 @@ pub(super) fn is_well(resource: &Resource) -> bool {
 pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 
 /// The newest of the times that objects name, up to `latest`; and what lies beyond.
+///
+/// Whoever may write in one namespace can write any time there. So where there are Leases that controllers of the cluster renew,
+/// or Nodes with a heartbeat, only times in their namespaces and of what is in none count, and beside them when objects were made,
+/// which the API server writes.
 fn traces(
     objects: &dyn Objects,
     latest: Timestamp,
 ) -> (Option<Timestamp>, Option<(Timestamp, ObjectKey, usize)>) {
     let mut newest: Option<Timestamp> = None;
+    let mut sure: Option<Timestamp> = None;
+    let mut has_clock = false;
     let mut future: Option<(Timestamp, ObjectKey, usize)> = None;
     for observed in objects.all() {
+        let object = &observed.object;
+        let is_sure = observed.key.namespace.is_empty() || renews(object);
+        has_clock |= is_sure && ticks(&observed);
         let mut own: Option<Timestamp> = None;
-        times(&observed.object, &mut |at| own = own.max(Some(at)));
+        times(object, &mut |at| {
+            own = own.max(Some(at));
+            if is_sure && at <= latest {
+                sure = sure.max(Some(at));
+            }
+        });
+        let made = moment(object, &["metadata", "creationTimestamp"]).filter(|at| *at <= latest);
+        sure = sure.max(made);
         let Some(own) = own else { continue };
         if own <= latest {
             newest = newest.max(Some(own));
@@ -249,10 +265,22 @@ fn traces(
             other => (own, observed.key.clone(), other.map_or(1, |(_, _, count)| count + 1)),
         });
     }
-    (newest, future)
+    (if has_clock { sure } else { newest }, future)
 }
 
-/// Returns true if it is a Lease of Kubernetes itself or of what delivers: others are renewed by anyone, to any time.
+/// Returns true if a controller writes the time into it again and again: a Lease that is renewed, or a Node.
+fn ticks(observed: &Observed<'_>) -> bool {
+    match (&*observed.key.group, &*observed.key.kind) {
+        ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),
+        ("", "Node") => {
+            let ready = observed.object.condition("Ready");
+            ready.and_then(|ready| delivery::time(ready.get("lastHeartbeatTime"))).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if it is in a namespace of Kubernetes itself or of what delivers: elsewhere anyone renews Leases, to any time.
 fn renews(object: &Object<'_>) -> bool {
     let namespace = object.namespace();
     namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)

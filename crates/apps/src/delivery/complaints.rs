@@ -1,0 +1,74 @@
+//! What is wrong with what a namespace declares: whoever may write there can make any number of such things, so only some are
+//! reported one by one.
+
+use std::collections::BTreeMap;
+
+use crate::identity::ObjectKey;
+use crate::objects::{Scope, ScopeError};
+
+/// How much is reported of the Helm releases of one namespace.
+const MOST_OF_RELEASES: usize = super::MOST_MALFORMED;
+
+/// How much is reported of all apps that one namespace declares.
+const MOST_OF_APPS: usize = 200;
+
+/// The subject of a complaint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    Releases,
+    Apps,
+}
+
+impl Subject {
+    fn most(self) -> usize {
+        match self {
+            Subject::Releases => MOST_OF_RELEASES,
+            Subject::Apps => MOST_OF_APPS,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Subject::Releases => "Helm releases",
+            Subject::Apps => "apps",
+        }
+    }
+}
+
+/// How many complaints there are by cluster, namespace and subject, and one of the objects that they are about.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints(BTreeMap<(usize, String, Subject), (usize, ObjectKey)>);
+
+impl Complaints {
+    /// Counts complaints about an object. Returns how many of them are to be reported.
+    pub(super) fn admit(
+        &mut self,
+        cluster: usize,
+        key: &ObjectKey,
+        subject: Subject,
+        number: usize,
+    ) -> usize {
+        let place = (cluster, key.namespace.clone(), subject);
+        let (count, _) = self.0.entry(place).or_insert_with(|| (0, key.clone()));
+        let left = subject.most().saturating_sub(*count);
+        *count = count.saturating_add(number);
+        left.min(number)
+    }
+
+    /// Says how many were not reported.
+    pub(super) fn finish(&mut self) -> Vec<(usize, ScopeError)> {
+        let more = |((cluster, namespace, subject), (count, key)): (
+            (usize, String, Subject),
+            (usize, ObjectKey),
+        )| {
+            let more = count.saturating_sub(subject.most());
+            let message = format!(
+                "{} in namespace {namespace}: {more} more complaints are not listed",
+                subject.as_str()
+            );
+            let error = ScopeError { scope: Scope::Object(key), reason: "Malformed".to_owned(), message };
+            (more > 0).then_some((cluster, error))
+        };
+        std::mem::take(&mut self.0).into_iter().filter_map(more).collect()
+    }
+}

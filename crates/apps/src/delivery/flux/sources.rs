@@ -1,0 +1,182 @@
+//! What the sources of Flux say: each is read once, however many apps name it, and only short texts of it are kept, because each
+//! of those apps gets a copy.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use taffrail_status::json::Value;
+
+use super::super::{flux_source, short, text, time};
+use super::{is_source, reference, undescribed};
+use crate::identity::ObjectKey;
+use crate::names;
+use crate::objects::{Lookup, Objects};
+use crate::problem::Problem;
+use crate::sync::Source;
+
+/// The longest revision that is compared. Those of Flux have a name that Git, OCI or SemVer limits, and a digest.
+const LONGEST_REVISION: usize = 1024;
+
+/// The content of a source.
+#[derive(Debug, Clone)]
+pub(in crate::delivery) enum Artifact {
+    Revision(String),
+    /// The source is there and has nothing yet.
+    Nothing,
+    /// There is no such source, or it could not be read; in words.
+    Unknown(String),
+}
+
+impl Artifact {
+    pub(super) fn revision(&self) -> Option<String> {
+        match self {
+            Artifact::Revision(revision) => Some(revision.clone()),
+            Artifact::Nothing | Artifact::Unknown(_) => None,
+        }
+    }
+}
+
+/// What a HelmChart is made of: the object that it comes from, the name of the chart and its version.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) key: ObjectKey,
+    pub(super) chart: Option<String>,
+    pub(super) version: Option<String>,
+}
+
+/// What apps need of one source.
+#[derive(Debug)]
+pub(in crate::delivery) struct KnownSource {
+    pub(super) artifact: Artifact,
+    pub(super) is_unobserved: bool,
+    /// When the artifact was fetched.
+    pub(super) fetched: Option<Timestamp>,
+    pub(super) origin: Option<Origin>,
+    pub(in crate::delivery) url: Option<String>,
+    reference: Option<String>,
+    /// The branch that it follows; nothing where it is pinned to a commit or a tag.
+    pub(in crate::delivery) branch: Option<String>,
+}
+
+impl KnownSource {
+    fn unknown(why: String, is_unobserved: bool) -> KnownSource {
+        KnownSource {
+            artifact: Artifact::Unknown(why),
+            is_unobserved,
+            fetched: None,
+            origin: None,
+            url: None,
+            reference: None,
+            branch: None,
+        }
+    }
+
+    fn read(objects: &dyn Objects, key: &ObjectKey) -> KnownSource {
+        if !is_source(key) {
+            let why = format!("{} {} is no source of Flux", key.group_kind(), key.path());
+            return KnownSource::unknown(why, false);
+        }
+        let found = match objects.get(key) {
+            Lookup::Found(found) => found,
+            Lookup::Absent => {
+                return KnownSource::unknown(format!("{} {} not found", key.kind, key.path()), false);
+            }
+            Lookup::Unobserved(why) => {
+                return KnownSource::unknown(format!("{} {}: {why}", key.kind, key.path()), true);
+            }
+        };
+        let artifact = found.object.at(&["status", "artifact"]);
+        let revision = artifact.and_then(|artifact| text(artifact, &["revision"]));
+        let spec = found.object.at(&["spec"]);
+        let told = |path: &[&str]| text(spec?, path);
+        let follows = spec.and_then(|spec| spec.get("ref"));
+        let named = |field: &str| text(follows?, &[field]);
+        let is_pinned = ["commit", "name", "semver", "tag"].iter().any(|field| named(field).is_some());
+        let url = told(&["url"]).or_else(|| {
+            let (endpoint, bucket) = (told(&["endpoint"])?, told(&["bucketName"])?);
+            Some(format!("{endpoint}/{bucket}"))
+        });
+        let origin = || {
+            let from: Value<'_> = spec?.get("sourceRef")?;
+            let origin = reference(from, &key.namespace).filter(|it| names::check(it).is_ok())?;
+            let (chart, version) = (told(&["chart"]).map(short), told(&["version"]).map(short));
+            Some(Origin { key: origin, chart, version })
+        };
+        KnownSource {
+            artifact: match revision {
+                Some(revision) if revision.len() > LONGEST_REVISION => Artifact::Unknown(format!(
+                    "{} {}: its revision is longer than {LONGEST_REVISION} bytes",
+                    key.kind,
+                    key.path()
+                )),
+                Some(revision) => Artifact::Revision(revision),
+                None => Artifact::Nothing,
+            },
+            is_unobserved: false,
+            fetched: artifact.and_then(|artifact| time(artifact.get("lastUpdateTime"))),
+            origin: if key.kind == "HelmChart" { origin() } else { None },
+            url: url.map(short),
+            reference: ["commit", "name", "digest", "semver", "tag", "branch"]
+                .iter()
+                .find_map(|field| named(field))
+                .map(short),
+            branch: (!is_pinned).then(|| short(named("branch").unwrap_or_else(|| "master".to_owned()))),
+        }
+    }
+
+    /// Describes the source, which `key` names.
+    pub(super) fn describe(&self, key: &ObjectKey) -> Source {
+        Source { url: self.url.clone(), reference: self.reference.clone(), ..undescribed(key) }
+    }
+}
+
+/// The problems of the sources of each cluster at one moment.
+type Problems = HashMap<usize, HashMap<ObjectKey, Option<Problem>>>;
+
+/// The sources of the clusters of a fleet that were read; a cluster is known by its place.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    known: RefCell<HashMap<usize, HashMap<ObjectKey, Arc<KnownSource>>>>,
+    problems: RefCell<Option<(Timestamp, Problems)>>,
+}
+
+impl Sources {
+    /// Reads a source, unless it was read before.
+    pub(in crate::delivery) fn read(
+        &self,
+        objects: &dyn Objects,
+        home: usize,
+        key: &ObjectKey,
+    ) -> Arc<KnownSource> {
+        if let Some(known) = self.known.borrow().get(&home).and_then(|known| known.get(key)) {
+            return known.clone();
+        }
+        let known = Arc::new(KnownSource::read(objects, key));
+        self.known.borrow_mut().entry(home).or_default().insert(key.clone(), known.clone());
+        known
+    }
+
+    /// Returns what keeps a source from being fetched or verified at the time `now`.
+    pub(super) fn problem(
+        &self,
+        objects: &dyn Objects,
+        home: usize,
+        key: &ObjectKey,
+        now: Timestamp,
+    ) -> Option<Problem> {
+        let mut problems = self.problems.borrow_mut();
+        if problems.as_ref().is_none_or(|(at, _)| *at != now) {
+            *problems = None;
+        }
+        let (_, problems) = problems.get_or_insert_with(|| (now, HashMap::new()));
+        let known = problems.entry(home).or_default();
+        if let Some(problem) = known.get(key) {
+            return problem.clone();
+        }
+        let problem = flux_source::problem(objects, key, now);
+        known.insert(key.clone(), problem.clone());
+        problem
+    }
+}

@@ -1,0 +1,39 @@
+//! Lists of objects that several apps share.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::identity::ObjectKey;
+
+/// A list of objects. A clone shares it: many small apps may name one long list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ObjectKeys(Arc<Vec<ObjectKey>>);
+
+impl Deref for ObjectKeys {
+    type Target = [ObjectKey];
+
+    fn deref(&self) -> &[ObjectKey] {
+        &self.0
+    }
+}
+
+impl From<Vec<ObjectKey>> for ObjectKeys {
+    fn from(keys: Vec<ObjectKey>) -> ObjectKeys {
+        ObjectKeys(Arc::new(keys))
+    }
+}
+
+impl FromIterator<ObjectKey> for ObjectKeys {
+    fn from_iter<I: IntoIterator<Item = ObjectKey>>(keys: I) -> ObjectKeys {
+        keys.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl<'k> IntoIterator for &'k ObjectKeys {
+    type Item = &'k ObjectKey;
+    type IntoIter = std::slice::Iter<'k, ObjectKey>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,300 @@
+//! What delivers the folders of repositories in Git.
+//!
+//! Anybody may make many packages and many objects that deliver, so both are found by address and folder, and a list that is
+//! delivered is parted once for all packages in it.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::{Declaration, ObjectKeys, flux, text};
+use super::{Package, Repository, address, folder};
+use crate::agreement::{CONFIG_SYNC, Mark};
+use crate::fleet::Fleet;
+use crate::identity::{Delivery, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed};
+
+/// The file of the repository that declares an object of Config Sync.
+const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
+
+/// Folders of repositories, known by numbers.
+#[derive(Default)]
+struct Folders<'p> {
+    roots: HashMap<&'p str, usize>,
+    steps: HashMap<(usize, &'p str), usize>,
+    count: usize,
+}
+
+impl<'p> Folders<'p> {
+    /// Takes in a folder and all above it. Returns their numbers, the root first.
+    fn insert(&mut self, address: &'p str, directory: &'p str) -> Vec<usize> {
+        let Folders { roots, steps, count } = self;
+        let mut next = || {
+            *count += 1;
+            *count
+        };
+        let mut at = *roots.entry(address).or_insert_with(&mut next);
+        let mut way = vec![at];
+        for part in parts(directory) {
+            at = *steps.entry((at, part)).or_insert_with(&mut next);
+            way.push(at);
+        }
+        way
+    }
+
+    /// Returns the numbers of those folders on the way to a path that are known, the root first.
+    fn above(&self, address: &str, path: &str) -> Vec<usize> {
+        let Some(&root) = self.roots.get(address) else { return Vec::new() };
+        let step = |at: &mut usize, part: &str| {
+            *at = *self.steps.get(&(*at, part))?;
+            Some(*at)
+        };
+        [root].into_iter().chain(parts(path).scan(root, step)).collect()
+    }
+}
+
+/// The parts of a path, as [`folder`] gives it.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|_| !path.is_empty())
+}
+
+#[cfg(test)]
+pub(super) fn is_in(path: &str, directory: &str) -> bool {
+    let mut folders = Folders::default();
+    let own = folders.insert("a", directory).pop();
+    own.is_some_and(|own| folders.above("a", path).contains(&own))
+}
+
+/// The folders of the packages of one cluster.
+#[derive(Default)]
+pub(super) struct PackageFolders<'p> {
+    folders: Folders<'p>,
+    own: HashSet<usize>,
+    /// Those with other packages inside.
+    outer: HashSet<usize>,
+}
+
+impl<'p> PackageFolders<'p> {
+    pub(super) fn of(packages: &'p [Package<'_>]) -> PackageFolders<'p> {
+        let mut all = PackageFolders::default();
+        for package in packages {
+            let Ok(repository) = &package.repository else { continue };
+            let way = all.folders.insert(&repository.address, &package.directory);
+            if let Some((own, above)) = way.split_last() {
+                all.own.insert(*own);
+                all.outer.extend(above);
+            }
+        }
+        all
+    }
+
+    /// Returns the folder of the package that has a path: the innermost one.
+    fn owner(&self, address: &str, path: &str) -> Option<usize> {
+        self.folders.above(address, path).into_iter().rev().find(|folder| self.own.contains(folder))
+    }
+}
+
+/// Why it is believed that something delivers a package, from weak to strong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ground {
+    /// It says so.
+    Said,
+    /// Objects of other namespaces than its own are marked for it.
+    Marked,
+    /// It is where only who administers Config Sync writes.
+    Admin,
+    /// It is beside the package.
+    Beside,
+}
+
+/// What delivers a folder of a repository in Git.
+pub(super) struct Carrier {
+    /// Its place among the apps.
+    pub(super) app: usize,
+    cluster: Option<usize>,
+    url: String,
+    /// Nothing where it follows no branch, but a commit or tag.
+    branch: Option<String>,
+    pub(super) directory: String,
+    /// Of Config Sync: its objects with the files that declare them, or why that is not known.
+    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
+    ground: OnceCell<Ground>,
+}
+
+/// What is known of a list of objects: the objects, and what keeps it from being known whether these are all.
+pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
+
+/// The objects of a carrier by the folders of packages, and the first of which the file is not known.
+pub(super) struct Parted {
+    by_folder: HashMap<usize, ObjectKeys>,
+    doubt: Option<(ObjectKey, String)>,
+}
+
+impl Carrier {
+    pub(super) fn all(fleet: &Fleet<'_>, apps: &[Declaration]) -> Vec<Carrier> {
+        let carrier = |(place, app): (usize, &Declaration)| {
+            let objects = fleet.objects(app.home);
+            let declaring = app.declaring.as_ref()?;
+            let (url, branch, directory) = match app.delivery {
+                Delivery::ConfigSync => of_config_sync(&objects.get(declaring).found()?)?,
+                Delivery::FluxKustomization => of_flux(fleet, app.home, &objects.get(declaring).found()?)?,
+                _ => return None,
+            };
+            Some(Carrier {
+                app: place,
+                cluster: app.cluster(),
+                url: address(&url),
+                branch,
+                directory: folder(&directory).to_owned(),
+                files: OnceCell::new(),
+                ground: OnceCell::new(),
+            })
+        };
+        apps.iter().enumerate().filter_map(carrier).collect()
+    }
+
+    /// Why packages of other namespaces believe `app`, which this is.
+    pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
+        *self.ground.get_or_init(|| {
+            let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
+            if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
+                return Ground::Admin;
+            }
+            let Some(cluster) = app.cluster() else { return Ground::Said };
+            let objects = fleet.objects(cluster);
+            let is_marked = |key: &&ObjectKey| {
+                !app.claimant.owns_place_of(cluster, key)
+                    && objects
+                        .get(key)
+                        .found()
+                        .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
+            };
+            if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
+        })
+    }
+
+    /// Those objects of `app`, which this is, that are of a package.
+    pub(super) fn objects(
+        &self,
+        fleet: &Fleet<'_>,
+        app: &Declaration,
+        package: (&Repository, &str),
+        folders: &PackageFolders<'_>,
+        parted: &mut HashMap<usize, Parted>,
+    ) -> Known {
+        let narrows = app.delivery == Delivery::ConfigSync;
+        let (repository, directory) = package;
+        let own = folders.owner(&repository.address, directory);
+        let has_inside = own.is_some_and(|own| folders.outer.contains(&own));
+        if app.unreadable.is_some() || (self.directory == directory && (!has_inside || !narrows)) {
+            return (app.objects.clone(), app.unreadable.clone());
+        }
+        let nothing = ObjectKeys::default;
+        let Some(declaring) = &app.declaring else { return (nothing(), None) };
+        if !narrows {
+            let name = app.declaring_name();
+            let why =
+                format!("{name} delivers {directory} among others, and does not say which objects are of it");
+            return (nothing(), Some((declaring.clone(), why)));
+        }
+        let Some(cluster) = app.cluster() else { return (nothing(), None) };
+        let parted = parted.entry(self.app).or_insert_with(|| {
+            let files = self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects));
+            part(files, &self.url, folders)
+        });
+        let objects = own.and_then(|own| parted.by_folder.get(&own)).cloned();
+        (objects.unwrap_or_default(), parted.doubt.clone())
+    }
+}
+
+fn part(
+    files: &[(ObjectKey, Result<String, String>)],
+    address: &str,
+    folders: &PackageFolders<'_>,
+) -> Parted {
+    let mut by_folder: HashMap<usize, Vec<ObjectKey>> = HashMap::new();
+    let mut doubt = None;
+    for (key, file) in files {
+        match file {
+            Ok(file) => {
+                if let Some(owner) = folders.owner(address, file) {
+                    by_folder.entry(owner).or_default().push(key.clone());
+                }
+            }
+            Err(why) => {
+                doubt.get_or_insert_with(|| {
+                    let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
+                    (key.clone(), why)
+                });
+            }
+        }
+    }
+    let by_folder = by_folder.into_iter().map(|(folder, keys)| (folder, keys.into())).collect();
+    Parted { by_folder, doubt }
+}
+
+/// Carriers by what they deliver.
+pub(super) struct Carriers<'c> {
+    all: &'c [Carrier],
+    folders: Folders<'c>,
+    by_branch: HashMap<(usize, Option<&'c str>), Vec<usize>>,
+}
+
+impl<'c> Carriers<'c> {
+    pub(super) fn of(all: &'c [Carrier]) -> Carriers<'c> {
+        let mut carriers = Carriers { all, folders: Folders::default(), by_branch: HashMap::new() };
+        for (place, carrier) in all.iter().enumerate() {
+            let way = carriers.folders.insert(&carrier.url, &carrier.directory);
+            let Some(folder) = way.last() else { continue };
+            carriers.by_branch.entry((*folder, carrier.branch.as_deref())).or_default().push(place);
+        }
+        carriers
+    }
+
+    /// Returns what says to deliver a folder of a repository, in each cluster in the order of the apps.
+    pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
+        let mut places: Vec<usize> = Vec::new();
+        for folder in self.folders.above(&repository.address, directory) {
+            for branch in [None, Some(repository.branch.as_str())] {
+                places.extend(self.by_branch.get(&(folder, branch)).into_iter().flatten());
+            }
+        }
+        places.sort_unstable();
+        let mut by_cluster: BTreeMap<Option<usize>, Vec<&'c Carrier>> = BTreeMap::new();
+        for carrier in places.into_iter().filter_map(|place| self.all.get(place)) {
+            by_cluster.entry(carrier.cluster).or_default().push(carrier);
+        }
+        by_cluster.into_values().collect()
+    }
+}
+
+/// The file that declares each of the objects, as Config Sync writes it on them.
+fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
+    let file = |key: &ObjectKey| match objects.get(key) {
+        Lookup::Found(observed) => {
+            Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
+        }
+        Lookup::Absent => Err("not found".to_owned()),
+        Lookup::Unobserved(why) => Err(format!("was not observed: {why}")),
+    };
+    keys.iter().map(|key| (key.clone(), file(key))).collect()
+}
+
+type Followed = (String, Option<String>, String);
+
+/// The repository, branch and folder of a RootSync or RepoSync (`v1beta1`, where `master` and the root are what is
+/// meant when nothing is said).
+fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
+    let git = |field| text(sync.object.root(), &["spec", "git", field]);
+    let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
+    let branch = (!is_pinned).then(|| git("branch").unwrap_or_else(|| "master".to_owned()));
+    Some((git("repo")?, branch, git("dir").unwrap_or_default()))
+}
+
+/// The same of a Kustomization and its GitRepository.
+fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Option<Followed> {
+    let objects = fleet.objects(home);
+    let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
+    let known = fleet.sources.read(objects, home, &source);
+    let path = text(kustomization.object.root(), &["spec", "path"]).unwrap_or_default();
+    Some((known.url.clone()?, known.branch.clone(), path))
+}
