@@ -169,8 +169,8 @@ impl Cluster {
         })
     }
 
-    /// The same cluster with some time for further reads though its deadline is near or past, within twice the time that this was
-    /// set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
+    /// The same cluster with some time for further reads though its deadline is near or past, within one and a half times the
+    /// time that this was set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
     #[must_use]
     pub fn with_more_time(&self) -> Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }

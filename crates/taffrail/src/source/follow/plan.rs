@@ -1,6 +1,6 @@
 //! What is to be asked of followed clusters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, named, scope_of};
-use super::{Connected, Event, Follow, Followed, Following};
+use super::{Compared, Connected, Event, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
@@ -74,21 +74,36 @@ impl Follow {
         waits
     }
 
-    /// Finds out whether clusters that give one identity are one.
+    /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
     fn compare(&mut self) {
+        let now = self.runtime.block_on(async { Instant::now() });
         let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
-        for (place, before) in sameness::pairs(&snapshots) {
-            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
-            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
-            if !self.compared.insert((place, before)) {
+        let (mut pairs, mut clusters) = (Vec::new(), BTreeMap::new());
+        let mut is_first = false;
+        for pair @ (place, before) in sameness::pairs(&snapshots) {
+            let known = self.compared.get(&pair);
+            if known.is_some_and(|known| known.again_at.is_none_or(|at| now < at)) {
                 continue;
             }
-            self.comparing += 1;
-            let (one, other) = (one.with_timeout(self.timeout), other.with_timeout(self.timeout));
-            let task = self.runtime.spawn(async move { sameness::compare(&one, &other).await });
-            self.events
-                .push(Box::pin(async move { Event::Compared(place, before, task.await.ok().flatten()) }));
+            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
+            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
+            is_first |= known.is_none();
+            clusters.extend([(before, one), (place, other)]);
+            pairs.push(pair);
         }
+        if pairs.is_empty() {
+            return;
+        }
+        self.comparisons += 1;
+        let number = self.comparisons;
+        self.compared.extend(pairs.iter().map(|pair| (*pair, Compared { number, again_at: None })));
+        // Who is shown as two already is not waited for.
+        self.comparing += usize::from(is_first);
+        let timeout = self.timeout;
+        let task = self.runtime.spawn(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
+        self.events.push(Box::pin(async move {
+            Event::Compared { number, is_first, pairs: task.await.unwrap_or_default() }
+        }));
     }
 
     /// Takes note of what apps of each cluster want of the others now.
