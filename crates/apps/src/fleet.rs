@@ -225,7 +225,7 @@ impl Renewals {
     }
 
     /// Returns what is proved of two clusters. They are one where something was renewed in each of them while all that the other
-    /// said lay between.
+    /// said lay between, before and after it.
     pub fn compare(&self, other: &Renewals) -> Sameness {
         let mut moved = [false; 2];
         for (moved, (outer, inner)) in moved.iter_mut().zip([(self, other), (other, self)]) {
@@ -233,6 +233,7 @@ impl Renewals {
                 let before = outer.0.iter().rfind(|reading| reading.answered <= between.asked);
                 let after = outer.0.iter().find(|reading| reading.asked >= between.answered);
                 let (Some(before), Some(after)) = (before, after) else { continue };
+                let is_bounded = inner.0.last().is_some_and(|last| last.asked >= after.answered);
                 for (name, (uid, version)) in &before.leases {
                     let later = after.leases.get(name).filter(|(later, _)| later == uid);
                     let Some((_, later)) = later else { continue };
@@ -243,7 +244,8 @@ impl Renewals {
                     if !is_between {
                         return Sameness::Two;
                     }
-                    *moved |= later > version;
+                    // What nothing bounds from above proves nothing.
+                    *moved |= later > version && is_bounded;
                 }
             }
         }

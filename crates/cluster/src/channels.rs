@@ -13,8 +13,8 @@ use crate::error::BoxError;
 /// Beyond the server's limit a request waits inside hyper where nobody can say so; here it waits where it is known.
 const STREAMS: usize = 90;
 
-/// HTTP/1.1 has no streams: each watch is a connection, and what limits them is files.
-const CONNECTIONS: usize = 4096;
+/// HTTP/1.1 has no streams: each watch is a connection.
+const CONNECTIONS: usize = 1;
 
 /// Makes the client of a further connection; it is opened by its first request.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
@@ -50,18 +50,24 @@ impl Channels {
         Channels { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// A place for a stream that stays, on the first connection that has one.
-    pub(crate) fn lasting(&self) -> Result<(kube::Client, OwnedSemaphorePermit), BoxError> {
+    /// A place for a stream that stays, on the first connection that has one; nothing where `most` connections are full.
+    pub(crate) fn lasting(
+        &self,
+        most: usize,
+    ) -> Result<Option<(kube::Client, OwnedSemaphorePermit)>, BoxError> {
         let mut channels = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
         for channel in channels.iter() {
             if let Ok(place) = channel.streams.clone().try_acquire_owned() {
-                return Ok((channel.client.clone(), place));
+                return Ok(Some((channel.client.clone(), place)));
             }
+        }
+        if channels.len() >= most {
+            return Ok(None);
         }
         let channel = Channel::new((self.open)()?, self.streams);
         let place = channel.streams.clone().try_acquire_owned()?;
         channels.push(channel.clone());
-        Ok((channel.client, place))
+        Ok(Some((channel.client, place)))
     }
 
     /// How many connections were opened, or may have been.

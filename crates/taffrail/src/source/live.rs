@@ -15,7 +15,8 @@ use taffrail_apps::{
     Snapshot, Target, dependents_elsewhere, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
-    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
+    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
+    Reason,
 };
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Rules};
@@ -177,6 +178,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
         complaints.extend(member.warning());
         members.push(member);
     }
+    Memory::process().expect(members.len());
     Ok(Members { members, complaints })
 }
 

@@ -428,6 +428,29 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
     assert!(board.notes.lock().unwrap().count("metadata.name%3Do") <= 24);
 }
 
+/// Who may not list a whole kind is still to be told of what is named.
+#[test]
+fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
+    let (prod, board) = api(|talk| {
+        match talk.path.contains("/v1/configmaps?") {
+        true => talk.json(403, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403})),
+        false => core(talk, &[("configmaps", "ConfigMap")]),
+    }
+    });
+    let fleet = honest(&["excess", "hub"]);
+    let [excess, hub] = [&fleet.clusters[0], &fleet.clusters[1]];
+    let map = |namespace: &str, name: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name, "status": "Synced"});
+    serve_applications(excess);
+    serve_applications(hub);
+    excess.apply(application(&prod, (0..25).map(|at| map(&format!("n{at}"), "a")).collect())).unwrap();
+    let _going = begin(&fleet.beside(&prod), &["get", "apps", "-w"]);
+    let named = |notes: &Notes, namespace: &str| notes.count(&format!("/namespaces/{namespace}"));
+    board.until(|notes| named(notes, "n") == 20 && notes.count("/v1/configmaps?") > 0);
+    hub.apply(application(&prod, vec![map("shop", "front")])).unwrap();
+    board.until(|notes| named(notes, "shop/configmaps") == 1);
+    assert_eq!(named(&board.notes.lock().unwrap(), "n"), 20);
+}
+
 #[test]
 fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told() {
     let fleet = honest(&["hub", "prod"]);

@@ -146,8 +146,10 @@ struct Following {
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
     elsewhere: BTreeSet<ObjectKey>,
-    /// Scopes that began for those, by kind, also those that have ended.
-    foreign: BTreeMap<GroupKind, usize>,
+    /// The names of the clusters whose apps want each of those.
+    homes: BTreeMap<ObjectKey, Vec<String>>,
+    /// Scopes that began for those, by the cluster that wants them and by kind, also those that have ended.
+    foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
     /// Errors of its apps that want too much of other clusters.
     over: Vec<ScopeError>,
     /// Where what controllers made of that is wanted too.
@@ -281,6 +283,7 @@ impl Follow {
             fetching: HashMap::new(),
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
+            homes: BTreeMap::new(),
             foreign: BTreeMap::new(),
             over: Vec::new(),
             dependents_in: BTreeSet::new(),
