@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use taffrail_status::Trust;
 use taffrail_status::json::{OwnedDocument, Value};
@@ -97,12 +98,15 @@ pub fn is_alias(clusters: &[&dyn Objects], place: usize) -> bool {
     !members.iter().any(|member| std::ptr::addr_eq(member.objects, *own))
 }
 
-/// Whether a cluster of the same identity is the one that is known: anybody who answers for a cluster can give any
-/// identity, and what was restored from a snapshot of another one has that one's.
+/// Returns true if a cluster of the same identity is the one that is known: anybody who answers for a cluster can give any
+/// identity, and what was restored from a snapshot of another one has that one's. Of live clusters at different addresses
+/// only proof counts; what they hold is what their servers choose to say.
 fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))
-        || objects.is_same_as(other.name()).unwrap_or_else(|| agree(other, objects))
+        || objects
+            .is_same_as(other.name())
+            .unwrap_or_else(|| other.is_dump() && objects.is_dump() && agree(other, objects))
 }
 
 /// Returns true if what two clusters hold can be of one: each version that both have names the same content, there is one, and
@@ -184,47 +188,77 @@ fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     Some(tree(one)? == tree(other)?)
 }
 
-/// What two clusters renew, read of the one and the other by turns: in one cluster no Lease ever goes back from one reading to
-/// the next, whichever name it is read by, and what a copy renews goes its own way.
+/// What is proved of two clusters that give one identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sameness {
+    /// They are one.
+    One,
+    /// They are two.
+    Two,
+    /// Neither is proved.
+    Unproven,
+}
+
+/// What a cluster renews: its Leases, as they were read again and again.
 ///
-/// Who answers for one of them would have to know the version of each Lease of the other as it is renewed.
+/// In one cluster no Lease goes back from one reading to the next, whichever address it is read by, and each that is there before
+/// and after a reading is there in it; what a copy renews goes its own way. Whoever answers for one of two clusters would have to
+/// know each Lease of the other, and the version of each as it is renewed.
 #[derive(Debug, Default)]
-pub struct Renewals {
-    /// The reading before the last, and the last.
-    before: HashMap<String, (String, u64)>,
-    last: HashMap<String, (String, u64)>,
-    readings: usize,
-    /// Whether something was renewed from one reading of a cluster to the next one of it; of each of the two.
-    moved: [bool; 2],
+pub struct Renewals(Vec<Reading>);
+
+/// The UID and the version of each Lease, by its name, at one moment between two.
+#[derive(Debug)]
+struct Reading {
+    asked: Duration,
+    answered: Duration,
+    leases: HashMap<String, (String, u64)>,
 }
 
 impl Renewals {
-    /// Takes the Leases of the cluster whose turn it is. Returns if both are one, as soon as that is sure.
-    pub fn read(&mut self, leases: &[OwnedDocument]) -> Option<bool> {
+    /// Takes in the Leases that were read, and when they were asked for and answered: of all clusters that are compared since
+    /// one moment.
+    pub fn read(&mut self, asked: Duration, answered: Duration, leases: &[OwnedDocument]) {
         let lease = |document: &OwnedDocument| {
             let root = document.root();
             let text = |key: &str| Some(root.at(&["metadata", key])?.as_str()?.into_owned());
             Some((text("name")?, (text("uid")?, text("resourceVersion")?.parse().ok()?)))
         };
-        let now: HashMap<String, (String, u64)> = leases.iter().filter_map(lease).collect();
-        self.readings += 1;
-        if self.readings == 2 && now.is_empty() != self.last.is_empty() {
-            return Some(false);
-        }
-        for (name, (uid, version)) in &self.before {
-            let (Some(other), Some(later)) = (self.last.get(name), now.get(name)) else { continue };
-            if other.0 != *uid || other.1 < *version || later.1 < other.1 {
-                return Some(false);
-            }
-            self.moved[self.readings % 2] |= later.1 > *version;
-        }
-        self.before = std::mem::replace(&mut self.last, now);
-        (self.moved == [true, true]).then_some(true)
+        self.0.push(Reading { asked, answered, leases: leases.iter().filter_map(lease).collect() });
     }
 
-    /// Returns true if nothing was renewed in either of them yet.
+    /// Returns what is proved of two clusters. They are one where something was renewed in each of them while all that the other
+    /// said lay between, before and after it.
+    pub fn compare(&self, other: &Renewals) -> Sameness {
+        let mut moved = [false; 2];
+        for (moved, (outer, inner)) in moved.iter_mut().zip([(self, other), (other, self)]) {
+            for between in &inner.0 {
+                let before = outer.0.iter().rfind(|reading| reading.answered <= between.asked);
+                let after = outer.0.iter().find(|reading| reading.asked >= between.answered);
+                let (Some(before), Some(after)) = (before, after) else { continue };
+                let is_bounded = inner.0.last().is_some_and(|last| last.asked >= after.answered);
+                for (name, (uid, version)) in &before.leases {
+                    let later = after.leases.get(name).filter(|(later, _)| later == uid);
+                    let Some((_, later)) = later else { continue };
+                    let is_between = between
+                        .leases
+                        .get(name)
+                        .is_some_and(|(other, at)| other == uid && (version..=later).contains(&at));
+                    if !is_between {
+                        return Sameness::Two;
+                    }
+                    // What nothing bounds from above proves nothing.
+                    *moved |= later > version && is_bounded;
+                }
+            }
+        }
+        if moved == [true, true] { Sameness::One } else { Sameness::Unproven }
+    }
+
+    /// Returns true if nothing was renewed from the first to the last of several readings.
     pub fn are_still(&self) -> bool {
-        self.moved == [false, false]
+        let [first, _, .., last] = &*self.0 else { return false };
+        first.leases == last.leases
     }
 }
 

@@ -64,7 +64,7 @@ pub use changes::{changes, last_changes};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
-pub use fleet::{Renewals, is_alias};
+pub use fleet::{Renewals, Sameness, is_alias};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,

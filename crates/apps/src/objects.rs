@@ -115,7 +115,8 @@ pub trait Objects: Send + Sync {
     /// Which cluster it is, where that is known.
     fn id(&self) -> Option<&ClusterId>;
 
-    /// Whether it is the cluster of that name, which gives the same identity; `None` where nobody has found out.
+    /// Returns true if it is proved to be the cluster of that name, which gives the same identity, false if it is proved to be
+    /// another; `None` where neither is.
     fn is_same_as(&self, name: &str) -> Option<bool> {
         let _ = name;
         None

@@ -169,8 +169,8 @@ impl Cluster {
         })
     }
 
-    /// The same cluster with some time for further reads though its deadline is near or past, within twice the time that this was
-    /// set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
+    /// The same cluster with some time for further reads though its deadline is near or past, within one and a half times the
+    /// time that this was set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
     #[must_use]
     pub fn with_more_time(&self) -> Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }
@@ -181,6 +181,11 @@ impl Cluster {
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {
         let (deadline, charge) = (Deadline::after(timeout), Arc::new(self.charge.another()));
         Cluster { shared: self.shared.clone(), deadline, charge }
+    }
+
+    /// The same connection with the share of another one to the same cluster.
+    pub(crate) fn sharing(self, other: &Cluster) -> Cluster {
+        Cluster { charge: Arc::new(other.charge.another()), ..self }
     }
 
     /// Checks that there is time left to read what came to do `what`.
@@ -343,19 +348,25 @@ impl Attempt<'_> {
 
         let protocol = if http2 { Protocol::Http2 } else { Protocol::Http1 };
         let first = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(Some(stream))) };
-        let client = self.client(first, protocol)?;
+        let client = self.client(first, protocol, self.config.disable_compression)?;
         let Attempt { context, config, deadline } = self;
         let context = context.clone();
         let open = move || {
             let further = Attempt { context: &context, config: config.clone(), deadline };
             let connector = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(None)) };
-            further.client(connector, protocol).map_err(BoxError::from)
+            // Servers do not compress watches. What one compresses though nobody asked for it would be unpacked without end.
+            further.client(connector, protocol, true).map_err(BoxError::from)
         };
         Ok((Channels::new(client, protocol, Box::new(open)), protocol))
     }
 
-    /// A client over `connector`, with kube's layers for addresses and credentials.
-    fn client<C>(&self, connector: C, protocol: Protocol) -> Result<kube::Client, ConnectError>
+    /// A client over `connector`, with kube's layers for addresses and credentials; `is_plain` unpacks nothing.
+    fn client<C>(
+        &self,
+        connector: C,
+        protocol: Protocol,
+        is_plain: bool,
+    ) -> Result<kube::Client, ConnectError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -374,13 +385,7 @@ impl Attempt<'_> {
             .build::<_, Body>(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
-            .layer(
-                DecompressionLayer::new()
-                    .no_br()
-                    .no_deflate()
-                    .no_zstd()
-                    .gzip(!self.config.disable_compression),
-            )
+            .layer(DecompressionLayer::new().no_br().no_deflate().no_zstd().gzip(!is_plain))
             .option_layer(self.usable("its credentials cannot be used", self.config.auth_layer())?)
             .layer(self.usable("it cannot act as the user it names", self.config.extra_headers_layer())?)
             .map_err(BoxError::from)

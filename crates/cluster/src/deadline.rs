@@ -31,10 +31,11 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// The same moment, or a later one: a quarter of the time that it was set for from now, within twice that time in all.
+    /// The same moment, or a later one: a quarter of the time that it was set for from now, within one and a half times that
+    /// time in all.
     pub(crate) fn extended(self) -> Deadline {
         let whole = self.at.saturating_duration_since(self.set);
-        let latest = self.at + whole;
+        let latest = self.at + whole / 2;
         Deadline { at: self.at.max(latest.min(Instant::now() + whole / 4)), ..self }
     }
 

@@ -31,6 +31,8 @@ struct Pool {
 struct Used {
     next: u64,
     clusters: HashMap<u64, u64>,
+    /// How many clusters are to share it, though not all have begun.
+    expected: usize,
 }
 
 impl Memory {
@@ -47,6 +49,11 @@ impl Memory {
     /// The number of clusters that share it now.
     pub fn clusters(&self) -> usize {
         self.0.used().clusters.len()
+    }
+
+    /// Says how many clusters are about to share it, so that the first takes no more than its part.
+    pub fn expect(&self, clusters: usize) {
+        self.0.used().expected = clusters;
     }
 
     /// Gives one more cluster its share.
@@ -93,6 +100,12 @@ impl Share {
         Ok(())
     }
 
+    /// How many clusters share what there is.
+    fn clusters(&self) -> usize {
+        let used = self.pool.used();
+        used.clusters.len().max(used.expected).max(1)
+    }
+
     fn give_back(&self, bytes: u64) {
         if let Some(own) = self.pool.used().clusters.get_mut(&self.number) {
             *own = own.saturating_sub(bytes);
@@ -116,6 +129,11 @@ pub(crate) struct Charge {
 impl Charge {
     pub(crate) fn new(share: Arc<Share>) -> Charge {
         Charge { share, taken: AtomicU64::new(0) }
+    }
+
+    /// The most connections that the cluster may have for what lasts: its part of the files that the process may open.
+    pub(crate) fn connections(&self) -> usize {
+        part_of_files(*FILES, self.share.clusters())
     }
 
     /// The same share for another look.
@@ -203,6 +221,29 @@ fn half_of_the_machine() -> u64 {
     total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
 }
 
+/// The number of files that a process may open where nothing says it.
+const UNKNOWN_FILES: usize = 256;
+
+/// The number of files that this process may open, connections among them.
+static FILES: LazyLock<usize> = LazyLock::new(|| {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok();
+    limits.and_then(|limits| files(&limits)).unwrap_or(UNKNOWN_FILES)
+});
+
+/// The soft limit of open files, as `/proc/self/limits` says.
+fn files(text: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(usize::MAX),
+        limit => limit.parse().ok(),
+    }
+}
+
+/// What one of several clusters may have of so many files. A quarter stays for what does not last, and for all else.
+fn part_of_files(files: usize, clusters: usize) -> usize {
+    ((files - files / 4) / clusters.max(1)).max(1)
+}
+
 /// The machine's memory in bytes, as `/proc/meminfo` says.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -267,6 +308,29 @@ mod tests {
         share.give_back(600);
         drop(held);
         assert_eq!(share.take(1000), Ok(()));
+    }
+
+    #[test]
+    fn files_are_divided_among_the_clusters_that_there_will_be() {
+        let memory = Memory::of(1000);
+        memory.expect(3);
+        let (one, other) = (memory.share(), memory.share());
+        assert_eq!((one.clusters(), other.clusters()), (3, 3));
+        let more = [memory.share(), memory.share()];
+        assert_eq!(more[0].clusters(), 4);
+        assert_eq!(
+            (part_of_files(1024, 1), part_of_files(1024, 3), part_of_files(1024, 1000)),
+            (768, 256, 1)
+        );
+        assert_eq!(part_of_files(0, 0), 1);
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+            Max open files            1024                 524288               files     \n";
+        assert_eq!(files(limits), Some(1024));
+        assert_eq!(
+            files("Max open files            unlimited            unlimited            files"),
+            Some(usize::MAX)
+        );
+        assert_eq!((files(""), files("Max open files")), (None, None));
     }
 
     #[test]

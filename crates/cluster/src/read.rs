@@ -22,6 +22,14 @@ pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,applicati
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// What the index of a text takes for each value, and what an object takes besides its text, in the bytes of text that are
+/// charged for it.
+const INDEXED: u64 = 16;
+const OBJECT: u64 = 100;
+
+/// How often in a list it is looked at whether there is time left.
+const ITEMS_AT_ONCE: usize = 4096;
+
 /// What must be escaped in a part of a path or a query.
 pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -63,6 +71,9 @@ impl<'a> ListRequest<'a> {
 
     /// The most pages of one list: an honest one has as many objects in each as were asked for.
     pub const PAGES: usize = 10_000;
+
+    /// The most items of one list that are no objects; a list with more is not read.
+    pub const MALFORMED: usize = 1000;
 
     /// The whole objects of `resource` in all namespaces.
     pub fn all(resource: &'a ApiResource) -> ListRequest<'a> {
@@ -210,10 +221,15 @@ impl Cluster {
             };
             // What was sent in time is read in time as well.
             self.deadline.check(&what)?;
-            let next = listing
-                .take(&mut parser, &answer.body, request.resource, form, false)
-                .map_err(|problem| answer.unreadable(&what, problem))?;
+            self.charge_index(&what, &answer.body)?;
+            let before = listing.objects.len();
+            let in_time = || self.deadline.check(&what).is_ok();
+            let next = listing.take(&mut parser, &answer.body, request.resource, form, false, &in_time);
             self.deadline.check(&what)?;
+            let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
+            // Each object has its part of that index when it is read.
+            let objects = listing.objects.len().saturating_sub(before) as u64;
+            self.charge.take(&what, objects * OBJECT)?;
             match next {
                 // The same page again would be the same page for ever.
                 Some(token) if continued.as_ref() == Some(&token) => {
@@ -241,9 +257,12 @@ impl Cluster {
         let ask = Ask { what: what.clone(), path: request.path(continued), accept };
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         let mut listing = Listing::default();
-        let next = listing
-            .take(&mut Parser::new(), &answer.body, request.resource, form, true)
-            .map_err(|problem| answer.unreadable(&what, problem))?;
+        let index = self.charge_index(&what, &answer.body)?;
+        let in_time = || self.deadline.check(&what).is_ok();
+        let next = listing.take(&mut Parser::new(), &answer.body, request.resource, form, true, &in_time);
+        self.deadline.check(&what)?;
+        self.charge.give_back(index);
+        let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
         if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
             return Err(answer.unreadable(&what, "the server repeats a page, or sends an empty one"));
         }
@@ -259,10 +278,21 @@ impl Cluster {
         let mut parser = Parser::new();
         let mut listing = Listing::default();
         let answer = answer.successful(&ask)?;
-        listing
-            .take(&mut parser, &answer.body, request.resource, request.form(), false)
-            .map_err(|problem| answer.unreadable(&what, problem))?;
+        let index = self.charge_index(&what, &answer.body)?;
+        let in_time = || self.deadline.check(&what).is_ok();
+        let taken =
+            listing.take(&mut parser, &answer.body, request.resource, request.form(), false, &in_time);
+        self.charge.give_back(index);
+        taken.map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
+    }
+
+    /// Charges the cluster for the index of a text that is read whole, as far as that is larger than is charged for any text;
+    /// returns what was charged.
+    fn charge_index(&self, what: &str, text: &[u8]) -> Result<u64, ReadError> {
+        let more = index_cost(text);
+        self.charge.take(what, more)?;
+        Ok(more)
     }
 
     /// Reads one object; `None` when there is none of that name. The namespace is left out for objects
@@ -321,8 +351,8 @@ impl Cluster {
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
-    /// Takes in a page; returns the token of the next one. With `only_asked`, neither the list nor an item may name
-    /// another kind than that of the resource.
+    /// Takes in a page while it is `in_time`; returns the token of the next one. With `only_asked`, neither the list nor an item
+    /// may name another kind than that of the resource.
     fn take(
         &mut self,
         parser: &mut Parser,
@@ -330,6 +360,7 @@ impl Listing {
         resource: &ApiResource,
         form: Form,
         only_asked: bool,
+        in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
         let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
         let root = document.root();
@@ -361,6 +392,9 @@ impl Listing {
             let items = items.items().ok_or_else(|| "the items of the answer are not a list".to_owned())?;
             for item in items {
                 let index = self.objects.len() + self.malformed.len();
+                if index.is_multiple_of(ITEMS_AT_ONCE) && !in_time() {
+                    return Err("there was no time to read all of it".to_owned());
+                }
                 let is_other = only_asked && form == Form::Body && !is_of(item, resource);
                 let object = match is_other {
                     true => Err(OTHER_KIND.to_owned()),
@@ -368,6 +402,9 @@ impl Listing {
                 };
                 match object {
                     Ok(object) => self.objects.push(object),
+                    Err(_) if self.malformed.len() >= ListRequest::MALFORMED => {
+                        return Err(too_malformed());
+                    }
                     Err(reason) => self.malformed.push(MalformedItem { index, name: name_of(item), reason }),
                 }
             }
@@ -379,6 +416,18 @@ impl Listing {
         self.resource_version = metadata("resourceVersion");
         Ok(metadata("continue"))
     }
+}
+
+/// Returns what the index of a text costs besides what is charged for any text: nothing where its values have a usual length.
+pub(crate) fn index_cost(text: &[u8]) -> u64 {
+    // Each value but the first of its list or object has a comma before it.
+    let values = memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64;
+    (values * INDEXED).saturating_sub(text.len() as u64)
+}
+
+/// What is wrong with a list that holds too much besides objects.
+pub(crate) fn too_malformed() -> String {
+    format!("more than {} items are no objects", ListRequest::MALFORMED)
 }
 
 /// What is wrong with an item that says so.

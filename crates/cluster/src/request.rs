@@ -144,7 +144,7 @@ impl Cluster {
     /// Charges the cluster for the next bytes of an answer of which there are some already.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
         if have + more > LARGEST {
-            return Err(too_large(what));
+            return Err(too_large(what, LARGEST));
         }
         self.charge.take(what, more as u64)
     }
@@ -224,10 +224,10 @@ impl Cluster {
 }
 
 /// The error for an answer that is larger than any is read.
-pub(crate) fn too_large(what: &str) -> ReadError {
+pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
-        limit: format!("the answer is larger than {} MiB", LARGEST >> 20),
+        limit: format!("the answer is larger than {} MiB", largest >> 20),
     }
 }
 

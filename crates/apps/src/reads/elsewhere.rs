@@ -22,6 +22,8 @@ pub struct Elsewhere {
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The pairs of clusters where that is too much.
     pub left_out: Vec<LeftOut>,
+    /// The names of the clusters whose apps want each of those, by cluster.
+    pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
 }
 
 /// Kinds that the apps of one cluster name in another, and that are not read there for it.
@@ -66,8 +68,12 @@ pub fn elsewhere(clusters: &[&dyn Objects]) -> Elsewhere {
         if kinds.len() > MOST_KINDS {
             all.left_out.push(LeftOut { home: name(home), target: name(target), kinds: kinds.len() });
         }
-        let keys = kinds.into_values().take(MOST_KINDS).flatten().cloned();
-        all.objects.entry(name(target)).or_default().extend(keys);
+        let keys: Vec<&ObjectKey> = kinds.into_values().take(MOST_KINDS).flatten().collect();
+        let homes = all.homes.entry(name(target)).or_default();
+        for key in &keys {
+            homes.entry((*key).clone()).or_default().push(name(home));
+        }
+        all.objects.entry(name(target)).or_default().extend(keys.into_iter().cloned());
     }
     all.objects.retain(|_, keys| !keys.is_empty());
     all

@@ -224,7 +224,8 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(
-            "gives the identity of {twin} and is not it: one of them is a copy of the other, or restored from it"
+            "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or \
+             restored from it"
         );
         message = if message.is_empty() { why } else { format!("{why}; {message}") };
     }

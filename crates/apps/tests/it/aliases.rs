@@ -1,8 +1,11 @@
 //! Which names are of one cluster: the UID of `kube-system` alone proves nothing, for a copy has it too.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Renewals, Snapshot, apps, view};
+use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps, view};
 use taffrail_status::Taffrail;
+use taffrail_status::json::OwnedDocument;
 
 use super::dump::{NOW, apps_of, document, holding};
 
@@ -134,31 +137,91 @@ fn a_lease_never_goes_back_in_one_cluster() {
             "metadata": {"namespace": "kube-system", "name": name, "uid": uid, "resourceVersion": version.to_string()}}))
     };
     let of = |version: u64| vec![lease("scheduler", "1", version), lease("node", "2", 5)];
-    let read = |versions: &[u64]| {
-        let mut renewals = Renewals::default();
-        versions.iter().find_map(|version| renewals.read(&of(*version)))
+    // Read by turns, a second after one another.
+    let compare = |readings: &[Vec<OwnedDocument>]| {
+        let mut clusters = [Renewals::default(), Renewals::default()];
+        for (at, leases) in readings.iter().enumerate() {
+            let asked = Duration::from_secs(at as u64);
+            clusters[at % 2].read(asked, asked + Duration::from_millis(10), leases);
+        }
+        let [one, other] = clusters;
+        assert_eq!(one.compare(&other), other.compare(&one));
+        one.compare(&other)
     };
-    assert_eq!(read(&[10, 11, 12, 12]), Some(true));
-    assert_eq!(read(&[10, 10, 12, 12]), Some(true));
+    let read = |versions: &[u64]| compare(&versions.iter().map(|version| of(*version)).collect::<Vec<_>>());
+    assert_eq!(read(&[10, 11, 12, 12, 12]), Sameness::One);
+    assert_eq!(read(&[10, 10, 12, 12, 13]), Sameness::One);
+    // The last may have said any larger number.
+    assert_eq!(read(&[10, 11, 12, 12]), Sameness::Unproven);
+    assert_eq!(read(&[10, 11, 12, 9_000_000_000_000]), Sameness::Unproven);
+    assert_eq!(read(&[10, 11, 12, 9_000_000_000_000, 13]), Sameness::Two);
     // Nothing moved, so a copy that rests would look the same.
-    assert_eq!(read(&[10, 10, 10, 10]), None);
+    assert_eq!(read(&[10, 10, 10, 10]), Sameness::Unproven);
     // It did not move in the other one yet.
-    assert_eq!(read(&[10, 11, 12]), None);
+    assert_eq!(read(&[10, 11, 12]), Sameness::Unproven);
     for versions in [[10, 9, 12, 12], [10, 13, 12, 12], [10, 10_000, 12, 12], [10, 10, 12, 11]] {
-        assert_eq!(read(&versions), Some(false), "{versions:?}");
+        assert_eq!(read(&versions), Sameness::Two, "{versions:?}");
     }
     // One that knows nothing of the other says less than all, then more than all.
-    assert_eq!(read(&[1, 500, 9_000_000_000_000, 510]), Some(false));
-    assert_eq!(read(&[500, 1]), None);
-    assert_eq!(read(&[500, 1, 510]), Some(false));
-    let other = [lease("scheduler", "3", 11)];
-    let mut renewals = Renewals::default();
-    assert_eq!([&of(10)[..], &other, &of(12)].map(|it| renewals.read(it)), [None, None, Some(false)]);
-    let mut renewals = Renewals::default();
-    assert_eq!([&of(10)[..], &[]].map(|it| renewals.read(it)), [None, Some(false)], "one has none");
-    let mut renewals = Renewals::default();
-    assert_eq!([renewals.read(&[]), renewals.read(&[]), renewals.read(&[])], [None; 3]);
-    assert!(renewals.are_still());
+    assert_eq!(read(&[1, 500, 9_000_000_000_000, 510]), Sameness::Two);
+    assert_eq!(read(&[500, 1]), Sameness::Unproven);
+    assert_eq!(read(&[500, 1, 510]), Sameness::Two);
+    // What is there before and after is there between, as the same.
+    let of_another_uid = vec![lease("scheduler", "3", 11), lease("node", "2", 5)];
+    let without_the_node = vec![lease("scheduler", "1", 11)];
+    for other in [of_another_uid, without_the_node, vec![lease("x", "4", 7)], vec![]] {
+        assert_eq!(compare(&[of(10), other.clone()]), Sameness::Unproven);
+        assert_eq!(compare(&[of(10), other, of(12)]), Sameness::Two);
+    }
+    // What was made or deleted meanwhile says nothing.
+    let with_more = [of(12), vec![lease("new", "9", 12)]].concat();
+    let after = [with_more.clone(), with_more.clone(), with_more];
+    assert_eq!(compare(&[&[of(10), of(11)][..], &after].concat()), Sameness::One);
+    assert_eq!(compare(&[vec![], vec![], vec![], vec![]]), Sameness::Unproven);
+}
+
+#[test]
+fn what_was_read_at_one_time_says_nothing_of_each_other() {
+    let lease = |version: u64| {
+        document(
+            &json!({"metadata": {"name": "scheduler", "uid": "1", "resourceVersion": version.to_string()}}),
+        )
+    };
+    let second = Duration::from_secs;
+    let mut one = Renewals::default();
+    one.read(second(0), second(1), &[lease(10)]);
+    one.read(second(2), second(3), &[lease(10)]);
+    assert!(!one.are_still(), "too few");
+    one.read(second(4), second(5), &[lease(12)]);
+    assert!(!one.are_still());
+    // It was held back for so long that it may be of any time.
+    let mut held = Renewals::default();
+    held.read(second(0), second(5), &[lease(1)]);
+    held.read(second(5), second(6), &[lease(11)]);
+    assert_eq!(one.compare(&held), Sameness::Unproven);
+    let mut still = Renewals::default();
+    (0..3).for_each(|at| still.read(second(at), second(at), &[lease(10)]));
+    assert!(still.are_still());
+}
+
+/// Whoever answers for a live cluster chooses what it holds.
+#[test]
+fn what_live_clusters_hold_makes_no_alias() {
+    let live = |name: &str, server: &str| {
+        let mut snapshot = Snapshot::live(name, NOW);
+        snapshot.add_server(server);
+        for object in [namespace(), settings("x", "10", "old")] {
+            super::dump::insert(&mut snapshot, &object);
+        }
+        snapshot
+    };
+    let (one, two) = (live("a", ONE), live("b", TWO));
+    assert_eq!(clusters(&[&one, &two]), two_clusters());
+    let same = live("b", "https://ONE.example.com:443/");
+    assert_eq!(clusters(&[&one, &same]), one_cluster());
+    let mut proved = live("b", TWO);
+    proved.set_same_as("a", true);
+    assert_eq!(clusters(&[&one, &proved]), one_cluster());
 }
 
 #[test]

@@ -164,7 +164,10 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     }
     match Cluster::connect(context, Deadline::after(shared.settings.credentials_timeout)).await {
         Ok(cluster) => {
-            let last = shared.connection().cluster.cost();
+            let before = shared.connection().cluster;
+            let last = before.cost();
+            // It is the same cluster, which has one share.
+            let cluster = cluster.sharing(&before);
             *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += last;
             shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
             renewals.rest("new credentials were refused as well");

@@ -3,13 +3,13 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use taffrail_status::json::{Parser, Part, Value};
+use taffrail_status::json::{Kind, Parser, Part, Value};
 use taffrail_status::protobuf::{self, Extent};
 use taffrail_status::{Object, ObjectError};
 
 use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;
-use crate::read::{Form, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of};
+use crate::read::{Form, ListRequest, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of, too_malformed};
 
 /// What happened to an object, or to the scope.
 #[derive(Debug)]
@@ -33,10 +33,12 @@ pub struct Batch {
 }
 
 /// How objects travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Travelling {
-    /// A page of a list.
-    Page,
+    /// Items of a page of a list.
+    Items(Items),
+    /// The end of a page, all items of which came before.
+    PageEnd(PageEnd),
     /// Lines of a watch, all complete.
     Lines,
     /// Events of a watch in Protobuf, each with its length before it, all complete.
@@ -103,7 +105,8 @@ impl Batch {
     /// Decodes the batch and visits what is in it, in order. `parser` may be used for all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
-            Travelling::Page => self.page(parser, &mut visit),
+            Travelling::Items(ref items) => self.items(items, parser, &mut visit),
+            Travelling::PageEnd(ref end) => self.page_end(end, &mut visit),
             Travelling::Lines => {
                 let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
                 // What follows damage is sent again.
@@ -144,6 +147,9 @@ impl Batch {
     /// must not be seen.
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
+        if root.kind() != Kind::Object {
+            return Err("it is not an object".to_owned());
+        }
         let cut = || root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"));
         if scope.form == Form::Metadata && !known_form && !cut() {
             return Err(WHOLE.to_owned());
@@ -160,59 +166,39 @@ impl Batch {
         }
     }
 
-    fn page(&self, parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) {
-        let (mut index, mut has_items) = (0, false);
-        let (mut is_list, mut is_cut, mut kind) = (false, false, String::new());
-        let (mut resource_version, mut continued) = (None, None);
-        let malformed = |index, value: Value<'_>, reason, visit: &mut dyn FnMut(Change<'_>)| {
-            visit(Change::Malformed(MalformedItem { index, name: name_of(value), reason }));
-        };
-        let read = parser.envelope(&self.text, |part| match part {
-            Part::Object(document) => {
-                has_items = true;
-                match self.object(document.root(), is_cut) {
-                    Ok(object) => visit(Change::Upsert(object)),
-                    Err(reason) => malformed(index, document.root(), reason, visit),
+    fn items(&self, items: &Items, parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) {
+        let (mut from, mut malformed) = (0, 0);
+        for (index, end) in (items.first..).zip(&items.ends) {
+            let text = self.text.get(from..*end).unwrap_or_default();
+            from = *end;
+            // It was read once to find its end.
+            let Ok(document) = parser.parse(text) else { continue };
+            match self.object(document.root(), items.is_cut) {
+                Ok(object) => visit(Change::Upsert(object)),
+                Err(reason) => {
+                    malformed += 1;
+                    visit(Change::Malformed(MalformedItem { index, name: name_of(document.root()), reason }));
                 }
-                index += 1;
             }
-            Part::Other(value) => {
-                has_items = true;
-                malformed(index, value, "it is not an object".to_owned(), visit);
-                index += 1;
-            }
-            Part::Member(b"metadata", metadata) => {
-                let text = |key| metadata.get(key).and_then(Value::as_str).map(|it| it.into_owned());
-                resource_version = text("resourceVersion");
-                continued = text("continue").filter(|token| !token.is_empty());
-            }
-            Part::Member(b"kind", value) => {
-                kind = value.as_str().unwrap_or_default().into_owned();
-                is_list = kind.ends_with("List");
-                is_cut = kind == "PartialObjectMetadataList";
-            }
-            Part::Member(b"items", _) => has_items = true,
-            Part::Member(..) => {}
-        });
-        let unreadable = match read {
-            Err(error) => Some(format!("the answer is malformed: {error}")),
-            Ok(()) if self.followed.scope.form == Form::Metadata && !is_cut => Some(WHOLE.to_owned()),
-            // An empty list may come without items; anything else is no list.
-            Ok(()) if !has_items && !is_list => {
-                Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
-            }
-            Ok(()) => None,
-        };
+        }
+        let mut progress = self.followed.progress();
+        progress.malformed += malformed;
+        if progress.malformed > ListRequest::MALFORMED {
+            progress.unreadable = Some(too_malformed());
+        }
+    }
+
+    fn page_end(&self, end: &PageEnd, visit: &mut impl FnMut(Change<'_>)) {
         let mut progress = self.followed.progress();
         progress.continued = None;
-        if unreadable.is_some() {
-            progress.unreadable = unreadable;
+        if end.unreadable.is_some() {
+            progress.unreadable = end.unreadable.clone();
             return;
         }
-        progress.resource_version = resource_version.unwrap_or_default();
+        progress.resource_version = end.resource_version.clone();
         self.followed.note(self.epoch, &progress.resource_version);
-        progress.complete = continued.is_none();
-        progress.continued = continued;
+        progress.complete = end.continued.is_none();
+        progress.continued = end.continued.clone();
         let complete = progress.complete;
         drop(progress);
         if complete {
@@ -309,6 +295,90 @@ impl Batch {
     }
 }
 
+/// Items of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Items {
+    /// The place of the first in its page.
+    first: usize,
+    /// Where each ends in the text.
+    ends: Vec<usize>,
+    /// The page says that these are metadata alone.
+    is_cut: bool,
+}
+
+/// What a page says besides its items.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PageEnd {
+    resource_version: String,
+    /// The token of the next page.
+    continued: Option<String>,
+    /// Why the page cannot be read.
+    unreadable: Option<String>,
+}
+
+/// How much of a page is handed over at once: reading it is to take no longer than a reader has for one cluster before it is
+/// the turn of another.
+const ITEMS_BYTES: usize = 512 << 10;
+const ITEMS: usize = 2000;
+
+/// Cuts a page where its items end; the reader reads some at a time.
+pub(super) fn split(page: &[u8], form: Form) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
+    let mut parts: Vec<(Vec<u8>, Items)> = Vec::new();
+    let (mut index, mut malformed) = (0, 0);
+    let (mut has_items, mut is_list, mut is_cut, mut kind) = (false, false, false, String::new());
+    let mut end = PageEnd::default();
+    let mut add = |item: Option<&[u8]>, is_cut: bool| {
+        let item = item.unwrap_or_default();
+        let is_full = parts.last().is_none_or(|(text, items)| {
+            items.ends.len() >= ITEMS || text.len() + item.len() > ITEMS_BYTES || items.is_cut != is_cut
+        });
+        if is_full {
+            parts.push((Vec::new(), Items { first: index, is_cut, ..Items::default() }));
+        }
+        if let Some((text, items)) = parts.last_mut() {
+            text.extend_from_slice(item);
+            items.ends.push(text.len());
+        }
+        index += 1;
+    };
+    let read = Parser::new().envelope(page, |part| match part {
+        Part::Object(document) => {
+            has_items = true;
+            add(document.root().text(), is_cut);
+        }
+        Part::Other(value) => {
+            has_items = true;
+            malformed += 1;
+            if malformed <= ListRequest::MALFORMED {
+                add(value.text(), is_cut);
+            }
+        }
+        Part::Member(b"metadata", metadata) => {
+            let text = |key| metadata.get(key).and_then(Value::as_str).map(|it| it.into_owned());
+            end.resource_version = text("resourceVersion").unwrap_or_default();
+            end.continued = text("continue").filter(|token| !token.is_empty());
+        }
+        Part::Member(b"kind", value) => {
+            kind = value.as_str().unwrap_or_default().into_owned();
+            is_list = kind.ends_with("List");
+            is_cut = kind == "PartialObjectMetadataList";
+        }
+        Part::Member(b"items", _) => has_items = true,
+        Part::Member(..) => {}
+    });
+    end.unreadable = match read {
+        Err(error) => Some(format!("the answer is malformed: {error}")),
+        Ok(()) if malformed > ListRequest::MALFORMED => Some(too_malformed()),
+        Ok(()) if form == Form::Metadata && !is_cut => Some(WHOLE.to_owned()),
+        // An empty list may come without items; anything else is no list.
+        Ok(()) if !has_items && !is_list => {
+            Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
+        }
+        Ok(()) => None,
+    };
+    (parts, end)
+}
+
 /// The length of a frame stands before it, in so many bytes.
 const LENGTH: usize = 4;
 
@@ -343,7 +413,43 @@ pub(crate) fn went_back(before: &str, now: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{frame_length, frames, last_frame_ends};
+    use super::{ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
+    use crate::read::Form;
+
+    #[test]
+    fn a_page_is_cut_into_what_is_read_at_once() {
+        let item = |at: usize| format!(r#"{{"metadata":{{"name":"a{at}"}}}}"#);
+        let items: Vec<String> = (0..2 * ITEMS + 1).map(item).collect();
+        let page = format!(
+            r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"7","continue":"c"}},"items":[{}]}}"#,
+            items.join(" ,\n")
+        );
+        let (parts, end) = split(page.as_bytes(), Form::Body);
+        let expected =
+            PageEnd { resource_version: "7".to_owned(), continued: Some("c".to_owned()), unreadable: None };
+        assert_eq!(end, expected);
+        let found: Vec<String> = parts
+            .iter()
+            .flat_map(|(text, items)| {
+                let starts = std::iter::once(&0).chain(&items.ends);
+                starts
+                    .zip(&items.ends)
+                    .map(|(from, end)| String::from_utf8_lossy(&text[*from..*end]).into_owned())
+            })
+            .collect();
+        assert!(found == items, "all in their order");
+        assert_eq!(parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(), [0, ITEMS, 2 * ITEMS]);
+
+        let large = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(300 << 10));
+        let page = format!(r#"{{"kind":"ThingList","items":[{large},{large},{large}]}}"#);
+        assert_eq!(split(page.as_bytes(), Form::Body).0.len(), 3);
+
+        // What is no object costs little, however much of it there is.
+        let page = format!(r#"{{"kind":"ThingList","items":[{}1]}}"#, "1,".repeat(100_000));
+        let (parts, end) = split(page.as_bytes(), Form::Body);
+        assert!(parts.iter().map(|(_, items)| items.ends.len()).sum::<usize>() <= 1000);
+        assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are no objects"));
+    }
 
     #[test]
     fn frames_end_where_their_lengths_say() {

@@ -11,7 +11,9 @@
 //! * A failure concerns its scope, as a [`ScopeState`]; the others go on. What ends is tried again, later and later.
 //! * A watch that is silent for too long is opened anew, for on a live server at least bookmarks come. Whether the server
 //!   is live is asked of the server itself ([`Contact`]): a socket that answers proves nothing.
-//! * At most so many lists run at once, and the text under way is bounded: a slow reader slows the server down.
+//! * At most so many lists run at once, and the text under way is bounded and charged to the cluster: a slow reader slows the
+//!   server down.
+//! * A delivery is short: what is read at once of one cluster keeps no other waiting.
 
 mod contact;
 mod decode;
@@ -154,7 +156,7 @@ impl Default for FeedSettings {
             longest_pause: Duration::from_secs(30),
             forbidden_pause: Duration::from_secs(30),
             credentials_timeout: Duration::from_secs(30),
-            longest_line: 16 << 20,
+            longest_line: 8 << 20,
         }
     }
 }
@@ -249,6 +251,8 @@ struct Progress {
     refused: Option<(u16, String)>,
     /// Why what came cannot be read.
     unreadable: Option<String>,
+    /// How many items of a list that is read in pages were no objects.
+    malformed: usize,
 }
 
 impl Progress {

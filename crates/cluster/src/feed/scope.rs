@@ -14,13 +14,17 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::contact::renew;
-use super::decode::{Travelling, frame_length, last_frame_ends, went_back};
+use super::decode::{Travelling, frame_length, last_frame_ends, split, went_back};
 use super::pace::{Pause, Purpose};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
 use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
-use crate::read::{ESCAPED, Form, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, path_of};
+use crate::memory::Held;
+use crate::read::{
+    ESCAPED, Form, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost,
+    path_of,
+};
 use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
 
 /// Objects in a page; eight times as many after each time that the pages came too late, up to the most.
@@ -33,6 +37,12 @@ const NEAR: Duration = Duration::from_millis(15);
 
 /// How much of a watch is handed over at once while more is there already.
 const CHUNK: usize = 512 << 10;
+
+/// How much of an answer is held before it is charged to the cluster.
+const UNCHARGED: usize = 16 << 10;
+
+/// The most bytes of the answer to a question that wants one object.
+const LARGEST_ANSWER: usize = 8 << 20;
 
 /// A watch that ends by so much before its time was ended by something else.
 const ON_TIME: Duration = Duration::from_secs(10);
@@ -386,7 +396,14 @@ impl<'a> Task<'a> {
         let accept = if scope.form == Form::Metadata { METADATA_LIST } else { JSON };
         let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
         let mut continued: Option<String> = None;
+        let mut pages = 0;
+        self.followed.progress().malformed = 0;
         loop {
+            pages += 1;
+            if pages > ListRequest::PAGES {
+                let limit = format!("the list has more than {} pages", ListRequest::PAGES);
+                return Ok(ReadError::OverLimit { what: self.what.clone(), limit }.into());
+            }
             let mut parameters = vec![("limit", limit.as_str())];
             if let Some(token) = &continued {
                 parameters.push(("continue", token));
@@ -400,13 +417,20 @@ impl<'a> Task<'a> {
                     return Ok(Ended::Failed(refusal));
                 }
             };
-            let page = match read_whole(self.shared, &self.what, &mut stream).await {
+            let mut held = self.shared.connection().cluster.hold();
+            let page = match read_whole(self.shared, &self.what, &mut stream, LARGEST_PAGE, &mut held).await {
                 Ok(page) => page,
                 Err(ended) => return Ok(ended),
             };
             drop(stream);
-            self.batch(page, Travelling::Page).await?;
-            self.read().await?;
+            let cost = (page.len() as u64).saturating_add(index_cost(&page));
+            if let Err(over) = held.set(&self.what, cost) {
+                return Ok(over.into());
+            }
+            if let Some(ended) = self.page(page).await? {
+                return Ok(ended);
+            }
+            drop(held);
             let mut progress = self.followed.progress();
             if let Some(problem) = progress.unreadable.take() {
                 return Ok(ReadError::Unexpected { what: ask.what, problem }.into());
@@ -426,6 +450,28 @@ impl<'a> Task<'a> {
         self.outpaced = 0;
         self.tell(ScopeState::Live).await?;
         Ok(Ended::Closed)
+    }
+
+    /// Hands over a page, some items at a time; why it ended, where it cannot be read.
+    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, Unread> {
+        let form = self.followed.scope.form;
+        // A large page keeps no other task from its turn.
+        let split = tokio::task::spawn_blocking(move || split(&page, form)).await;
+        let Ok((parts, end)) = split else {
+            let problem = "the page could not be read".to_owned();
+            return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
+        };
+        for (text, items) in parts {
+            self.batch(text, Travelling::Items(items)).await?;
+            // The reader has a turn for each cluster.
+            self.read().await?;
+            if let Some(problem) = self.followed.progress().unreadable.take() {
+                return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
+            }
+        }
+        self.batch(Vec::new(), Travelling::PageEnd(end)).await?;
+        self.read().await?;
+        Ok(None)
     }
 
     /// Watches until that ends; `initial` begins with everything that is there.
@@ -448,7 +494,7 @@ impl<'a> Task<'a> {
         let scope = &self.followed.scope;
         let accept = accepted(scope, self.protobuf);
         let ask = Ask { what: self.what.clone(), path: path(scope, &parameters), accept };
-        let mut stream = match open(self.shared, &ask, Purpose::Watch, !streams(self.shared)).await {
+        let mut stream = match open(self.shared, &ask, Purpose::Watch, false).await {
             Ok(stream) => stream,
             Err(refusal) => return Ok(Ended::Failed(refusal)),
         };
@@ -494,6 +540,7 @@ impl<'a> Task<'a> {
     ) -> Result<Ended, Unread> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
+        let mut charged = self.shared.connection().cluster.hold();
         // Of what is too long, only its end is looked for.
         let mut skipping = Skipping::Nothing;
         let form = if stream.is_protobuf { Travelling::Frames } else { Travelling::Lines };
@@ -530,6 +577,9 @@ impl<'a> Task<'a> {
                     None => break,
                 }
             }
+            if let Err(over) = charge(&mut charged, &self.what, held.len()) {
+                return Ok(over.into());
+            }
             let complete = match form {
                 Travelling::Frames => last_frame_ends(&held),
                 _ => memchr::memrchr(b'\n', &held).map_or(0, |end| end + 1),
@@ -537,7 +587,9 @@ impl<'a> Task<'a> {
             if complete > 0 {
                 let rest = held.split_off(complete);
                 let events = std::mem::replace(&mut held, rest);
-                self.batch(events, form).await?;
+                self.batch(events, form.clone()).await?;
+                // It has become less, which is always taken.
+                let _ = charge(&mut charged, &self.what, held.len());
                 if place.is_some() {
                     // The list is complete only for who has read it.
                     self.read().await?;
@@ -596,7 +648,8 @@ impl Question<'_> {
             Err(refusal) if refusal.error.reason() == Reason::Forbidden => return None,
             Err(refusal) => return Some(Ended::Failed(refusal)),
         };
-        let page = match read_whole(shared, &ask.what, &mut stream).await {
+        let mut held = shared.connection().cluster.hold();
+        let page = match read_whole(shared, &ask.what, &mut stream, LARGEST_ANSWER, &mut held).await {
             Ok(page) => page,
             Err(ended) => return Some(ended),
         };
@@ -629,20 +682,32 @@ fn newest(shared: &Shared) -> String {
     if newest.version > 0 { newest.version.to_string() } else { String::new() }
 }
 
-/// Reads an answer that ends.
-async fn read_whole(shared: &Shared, what: &str, stream: &mut Stream) -> Result<Vec<u8>, Ended> {
+/// Reads an answer that ends, of so many bytes at most; `held` is charged for it.
+async fn read_whole(
+    shared: &Shared,
+    what: &str,
+    stream: &mut Stream,
+    largest: usize,
+    held: &mut Held,
+) -> Result<Vec<u8>, Ended> {
     let mut page = Vec::new();
     loop {
         let next = tokio::time::timeout(shared.settings.silence, stream.next(shared)).await;
         match next.map_err(|_| Ended::Silent)? {
             None => return Ok(page),
-            Some(Ok(bytes)) if page.len() + bytes.len() <= LARGEST_PAGE => page.extend_from_slice(&bytes),
-            Some(Ok(_)) => {
-                return Err(too_large(what).into());
+            Some(Ok(bytes)) if page.len() + bytes.len() <= largest => {
+                page.extend_from_slice(&bytes);
+                charge(held, what, page.len())?;
             }
+            Some(Ok(_)) => return Err(too_large(what, largest).into()),
             Some(Err(error)) => return Err(error.into()),
         }
     }
+}
+
+/// Charges the cluster for so many bytes of an answer under way, where they are more than a few.
+fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
+    held.set(what, if bytes > UNCHARGED { bytes as u64 } else { 0 })
 }
 
 /// What is still to come of something that is too long.

@@ -70,11 +70,19 @@ async fn begin(
     let channels = &cluster.shared.channels;
     let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
     let (client, place) = match purpose {
-        Purpose::Watch => channels.lasting().map_err(|source| ReadError::Transport {
-            what: ask.what.clone(),
-            fault: lost(source.as_ref()),
-            source: Some(source),
-        })?,
+        Purpose::Watch => {
+            // Files are few, and other clusters need theirs.
+            let most = cluster.charge.connections();
+            let place = channels.lasting(most).map_err(|source| ReadError::Transport {
+                what: ask.what.clone(),
+                fault: lost(source.as_ref()),
+                source: Some(source),
+            })?;
+            place.ok_or_else(|| ReadError::OverLimit {
+                what: ask.what.clone(),
+                limit: format!("more than {most} connections to the server would be open"),
+            })?
+        }
         _ => {
             let first = &channels.first;
             // The semaphore is never closed.

@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_cluster::{ApiResource, Cluster, Deadline, ListRequest, Memory, Phase, ReadError, Reason};
+use taffrail_cluster::{
+    ApiResource, Cluster, Deadline, Delivery, Feeds, ListRequest, Lists, Memory, Phase, ReadError, Reason,
+    Scope, ScopeState,
+};
+use taffrail_status::json::Parser;
 
 use crate::server::{LONG, Reply, Seen, Server, context};
 
@@ -106,6 +110,104 @@ async fn a_list_of_empty_pages_without_end_is_given_up() {
     let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::OverLimit);
     assert!(error.to_string().contains("pages"), "{error}");
+}
+
+/// A page that is mostly this, so many bytes of it.
+fn page_of(items: &'static str, size: usize) -> Reply {
+    gzip(|to| {
+        let head =
+            br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{"resourceVersion":"7"},"items":["#;
+        to.write_all(head).unwrap();
+        let block = items.repeat((1 << 20) / items.len());
+        (0..size >> 20).for_each(|_| to.write_all(block.as_bytes()).unwrap());
+        to.write_all(b"1]}").unwrap();
+    })
+}
+
+/// Each costs many times its text to tell.
+#[tokio::test]
+async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
+    for (items, reason) in [
+        ("1,", Reason::OverLimit),
+        ("\"a long text that is not an object either\",", Reason::UnexpectedAnswer),
+    ] {
+        let server = Server::start(move |_| page_of(items, 4 << 20)).await;
+        let cluster = connected(&server, &Memory::of(32 << 20), LONG).await;
+        let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+        let error = cluster.list_page(&ListRequest::all(&things()), None).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{error}");
+    }
+}
+
+/// The states that are told of one scope until one is neither live nor catching up.
+async fn broken(server: &Server, memory: &Memory, lists: Lists) -> ScopeState {
+    let cluster = connected(server, memory, LONG).await;
+    let (mut feeds, mut inbox) = Feeds::start(cluster, None, crate::feeding::settings(lists));
+    feeds.follow(Scope::all(things()));
+    let mut parser = Parser::new();
+    let told = async {
+        while let Some(delivery) = inbox.next().await {
+            match delivery {
+                Delivery::Batch(batch) => {
+                    assert!(batch.size() <= 600 << 10, "{} bytes are read at once", batch.size());
+                    batch.read(&mut parser, |_| ());
+                }
+                Delivery::State(_, state @ ScopeState::Broken { .. }) => return state,
+                _ => {}
+            }
+        }
+        panic!("nothing more comes")
+    };
+    tokio::time::timeout(LONG, told).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_watch_holds_of_a_line_is_charged_to_the_cluster() {
+    let server = Server::start(|seen| match seen.query.contains("watch=1") {
+        true => {
+            Reply::Stuck(String::leak(format!(r#"{{"type":"ADDED","object":{{"x":"{}"#, "x".repeat(3 << 20))))
+        }
+        false => Reply::status(404, "NotFound", "no"),
+    })
+    .await;
+    let memory = Memory::of(4 << 20);
+    let state = broken(&server, &memory, Lists::Streams).await;
+    let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
+    assert_eq!(reason, "OverLimit", "{message}");
+    assert!(message.contains("its share of memory"), "{message}");
+}
+
+/// Nobody asked for that, and little of it would be much.
+#[tokio::test]
+async fn a_watch_that_is_compressed_is_not_unpacked() {
+    let server = Server::start(|seen| match seen.query.contains("watch=1") {
+        true => gzip(|to| to.write_all(&vec![b'x'; 3 << 20]).unwrap()),
+        false => Reply::status(404, "NotFound", "no"),
+    })
+    .await;
+    let state = broken(&server, &Memory::of(4 << 20), Lists::Streams).await;
+    let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
+    assert_eq!(reason, "UnexpectedAnswer", "{message}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
+    let pages = |_: &Seen| page_of("{\"metadata\":{\"name\":\"a\"}},", 8 << 20);
+    let server = Server::start(pages).await;
+    // The last item is no object, and the watch after it no watch.
+    let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
+    assert!(matches!(&state, ScopeState::Broken { reason: "UnexpectedAnswer", .. }), "{state:?}");
+    let state = broken(&server, &Memory::of(8 << 20), Lists::Pages).await;
+    assert!(matches!(&state, ScopeState::Broken { reason: "OverLimit", .. }), "{state:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_is_followed_ends_at_what_is_no_object() {
+    let server = Server::start(|_| page_of("{},", 1 << 20)).await;
+    let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
+    let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
+    assert!(message.contains("more than 1000 items are no objects"), "{message}");
 }
 
 /// A discovery of more than anybody asked for.

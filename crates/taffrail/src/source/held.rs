@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::{
-    AppList, Asked, Freshness, FreshnessState, ObjectKey, Objects, Scope, ScopeError, Snapshot, apps_by,
-    wanted_elsewhere,
+    AppList, Asked, Freshness, FreshnessState, ObjectKey, Objects, Sameness, Scope, ScopeError, Snapshot,
+    apps_by, wanted_elsewhere,
 };
 use taffrail_cluster::Cluster;
 
 use super::live::{self, Failure, Live, Member};
-use super::sameness;
+use super::sameness::{self, Pair};
 use crate::ruling::Judging;
 
 /// Clusters, with what was last read of each.
@@ -21,8 +21,8 @@ pub(crate) struct Held {
     rules: Judging,
     timeout: Duration,
     members: Vec<Kept>,
-    /// Whether clusters that give one identity are one: the place of the later one, and of the earlier one.
-    compared: BTreeMap<(usize, usize), bool>,
+    /// What is proved of clusters that give one identity: whether they are one.
+    compared: BTreeMap<Pair, bool>,
 }
 
 struct Kept {
@@ -86,17 +86,20 @@ impl Held {
 
 /// Finds out whether clusters that give one identity are one. That is asked again when one of them did not answer: another may
 /// answer in its place.
-async fn compare(members: &mut [Kept], compared: &mut BTreeMap<(usize, usize), bool>, timeout: Duration) {
-    let answers = |at: usize| members.get(at).is_some_and(|kept| kept.cluster.is_some());
-    compared.retain(|(place, before), _| answers(*place) && answers(*before));
+async fn compare(members: &mut [Kept], compared: &mut BTreeMap<Pair, bool>, timeout: Duration) {
+    let cluster = |at: usize| members.get(at)?.cluster.clone();
+    compared.retain(|(place, before), _| cluster(*place).is_some() && cluster(*before).is_some());
     let snapshots: Vec<&Snapshot> = members.iter().map(|kept| &kept.snapshot).collect();
-    for (place, before) in sameness::pairs(&snapshots) {
-        let cluster = |at: usize| Some(members.get(at)?.cluster.as_ref()?.with_timeout(timeout));
-        let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
-        if !compared.contains_key(&(place, before))
-            && let Some(is_same) = sameness::compare(&one, &other).await
-        {
-            compared.insert((place, before), is_same);
+    let mut pairs = sameness::pairs(&snapshots);
+    pairs.retain(|pair| !compared.contains_key(pair));
+    let mut clusters = BTreeMap::new();
+    pairs.retain(|&(place, before)| {
+        let both = cluster(place).zip(cluster(before));
+        both.map(|(one, other)| clusters.extend([(place, one), (before, other)])).is_some()
+    });
+    for (pair, found) in sameness::compare(clusters, pairs, timeout).await.pairs {
+        if found != Sameness::Unproven {
+            compared.insert(pair, found == Sameness::One);
         }
     }
     for ((place, before), is_same) in &*compared {

@@ -6,14 +6,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use futures::future::{join_all, join3};
+use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Scope, ScopeError, ServedKind, Snapshot,
-    Target, dependents_elsewhere, elsewhere, next_reads, still_wanted,
+    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Sameness, Scope, ScopeError, ServedKind,
+    Snapshot, Target, dependents_elsewhere, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
-    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, ReadError, Reason,
+    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
+    Reason,
 };
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Rules};
@@ -22,6 +25,7 @@ use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
 
+use super::timing::Timing;
 use super::{reading, sameness};
 use crate::ruling::Judging;
 
@@ -174,6 +178,7 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
         complaints.extend(member.warning());
         members.push(member);
     }
+    Memory::process().expect(members.len());
     Ok(Members { members, complaints })
 }
 
@@ -275,8 +280,7 @@ fn finish<T>(
 pub(crate) type More<'m> = &'m dyn Fn(&Snapshot, &str) -> Vec<ObjectKey>;
 
 /// Reads what `asked` needs of all members at once; then of each what apps of the others deliver into it, and
-/// what `more` wants when it sees what there is. Each has the time that it has not used itself yet, however long others took,
-/// and all is over in twice the time of one.
+/// what `more` wants when it sees what there is. How the time is divided says [`super::timing`].
 pub(super) fn fleet(
     members: Vec<Member>,
     timeout: Duration,
@@ -286,63 +290,42 @@ pub(super) fn fleet(
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
-    let started = Instant::now();
+    let timing = Timing::start(timeout);
     let asked = Arc::new(asked);
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
     let progress = waiting(&members, "asking");
-    let first = |member| {
+    let first = |(place, member)| {
         let (live, asked, progress) = (Live { member, timeout }, asked.clone(), progress.clone());
         let rules = rules.clone();
         runtime.spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
-            let answer = live.snapshot(&asked, now, &rules).await;
+            let (snapshot, cluster) = live.snapshot(&asked, now, &rules).await;
             progress.done(&name);
-            (answer, begun.elapsed())
+            (place, Look { snapshot, cluster, spent: begun.elapsed() })
         })
     };
-    let left = |spent: Duration| {
-        let of_all = timeout.saturating_mul(2).saturating_sub(started.elapsed());
-        timeout.saturating_sub(spent).min(of_all)
-    };
-    let lives = finish(&runtime, members.into_iter().map(first).collect());
-    let lives = lives.and_then(|answers| {
-        let (mut lives, mut spent): (Vec<_>, Vec<Duration>) = answers.into_iter().unzip();
-        let snapshots: Vec<&Snapshot> = lives.iter().map(|(snapshot, _)| snapshot).collect();
-        for (place, before) in sameness::pairs(&snapshots) {
-            let (Some((_, Some(one))), Some((_, Some(other)))) = (lives.get(before), lives.get(place)) else {
-                continue;
-            };
-            let one = one.with_timeout(left(spent[before]));
-            let other = other.with_timeout(left(spent[place]));
-            let begun = Instant::now();
-            let found = runtime.block_on(sameness::compare(&one, &other));
-            for at in [before, place] {
-                spent[at] += begun.elapsed();
-            }
-            let name = lives[before].0.name().to_owned();
-            if let Some(is_same) = found {
-                lives[place].0.set_same_as(name, is_same);
-            }
-        }
+    let tasks: FuturesUnordered<_> = members.into_iter().enumerate().map(first).collect();
+    let lives = runtime.block_on(alone(tasks, timing)).and_then(|mut looks| {
         let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
         let mut dependents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         if asked.follow {
-            let clusters: Vec<_> = lives.iter().map(|(snapshot, _)| snapshot as &dyn Objects).collect();
+            let clusters: Vec<_> = looks.iter().map(|look| &look.snapshot as &dyn Objects).collect();
             let all = elsewhere(&clusters);
             wanted = still_wanted(&clusters, all.objects);
             dependents = dependents_elsewhere(&clusters, &asked.dependents);
             for over in all.left_out {
-                let home = lives.iter_mut().find(|(snapshot, _)| snapshot.name() == over.home);
-                home.into_iter().for_each(|(snapshot, _)| snapshot.report(over.error()));
+                let home = looks.iter_mut().find(|look| look.snapshot.name() == over.home);
+                home.into_iter().for_each(|look| look.snapshot.report(over.error()));
             }
         }
-        for ((snapshot, _), namespace) in lives.iter().zip(&namespaces) {
+        for (look, namespace) in looks.iter().zip(&namespaces) {
+            let Look { snapshot, .. } = look;
             wanted.entry(snapshot.name().to_owned()).or_default().extend(more(snapshot, namespace));
         }
-        let second = |((mut snapshot, cluster), spent): ((Snapshot, Option<Cluster>), Duration)| {
-            let left = left(spent);
+        let second = |Look { mut snapshot, cluster, spent }: Look| {
+            let left = timing.elsewhere(spent);
             let keys = wanted.remove(snapshot.name()).unwrap_or_default();
             let dependents_in = dependents.remove(snapshot.name()).unwrap_or_default();
             let objects = [asked.objects.clone(), keys].concat();
@@ -356,10 +339,62 @@ pub(super) fn fleet(
                 (snapshot, cluster)
             })
         };
-        finish(&runtime, lives.into_iter().zip(spent).map(second).collect())
+        finish(&runtime, looks.into_iter().map(second).collect())
     });
     runtime.shutdown_background();
     lives
+}
+
+/// What was read of one member by itself, and how long that took.
+struct Look {
+    snapshot: Snapshot,
+    cluster: Option<Cluster>,
+    spent: Duration,
+}
+
+/// Takes in what is read of each member by itself, in the order of the members. Those that give one identity are compared as
+/// soon as both have answered, while others are still read.
+async fn alone(
+    mut tasks: FuturesUnordered<tokio::task::JoinHandle<(usize, Look)>>,
+    timing: Timing,
+) -> Result<Vec<Look>, Complaint> {
+    let mut looks: BTreeMap<usize, Look> = BTreeMap::new();
+    let mut comparing = FuturesUnordered::new();
+    let mut compared = Vec::new();
+    loop {
+        tokio::select! {
+            Some(ended) = tasks.next() => {
+                let ended = ended.map_err(|error| Complaint::unreadable("a cluster could not be read").because(&error));
+                let (place, look) = ended?;
+                let twins = looks.iter().filter(|(_, other)| sameness::are_twins(&look.snapshot, &other.snapshot));
+                let mut clusters: BTreeMap<usize, Cluster> =
+                    twins.filter_map(|(twin, other)| Some((*twin, other.cluster.clone()?))).collect();
+                if let Some(cluster) = look.cluster.clone().filter(|_| !clusters.is_empty()) {
+                    let pair = |twin: &usize| (place.max(*twin), place.min(*twin));
+                    let pairs = clusters.keys().map(pair).collect();
+                    clusters.insert(place, cluster);
+                    comparing.push(sameness::compare(clusters, pairs, timing.alone()));
+                }
+                looks.insert(place, look);
+            }
+            Some(found) = comparing.next() => compared.push(found),
+            else => break,
+        }
+    }
+    for sameness::Compared { pairs, spent } in compared {
+        for (place, took) in spent {
+            looks.entry(place).and_modify(|look| look.spent += took);
+        }
+        for ((place, before), found) in pairs {
+            let Some(name) = looks.get(&before).map(|look| look.snapshot.name().to_owned()) else { continue };
+            if found != Sameness::Unproven
+                && let Some(look) = looks.get_mut(&place)
+            {
+                look.snapshot.set_same_as(name, found == Sameness::One);
+            }
+        }
+    }
+    Ok(looks.into_values().collect())
 }
 
 /// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster

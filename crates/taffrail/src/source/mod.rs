@@ -12,6 +12,7 @@ pub(crate) mod recording;
 mod requests;
 mod sameness;
 mod stopwatch;
+mod timing;
 
 use std::time::Instant;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fleet};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use tempfile::TempDir;
 
 use super::bad_clusters::{hanging, kubeconfig, server};
@@ -318,24 +318,68 @@ fn a_cluster_that_always_has_something_to_say_does_not_outlive_the_deadline_of_w
     }
 }
 
-#[test]
-fn a_cluster_that_hangs_spends_no_time_of_the_others() {
-    let fleet = honest(&["hub", "prod"]);
-    let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
+/// Lets `hub` deliver an app into `prod`.
+fn deliver(hub: &Cluster, prod: &Cluster) {
     serve_applications(hub);
     prod.apply(deployment(2)).unwrap();
     let web = json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "status": "Synced"});
     hub.apply(application(&prod.url(), vec![web])).unwrap();
-    let config = fleet.beside(&hanging());
+}
+
+/// Asks all clusters of a kubeconfig once: what `hub` delivers into `prod` is there, and only of `evil` something is wrong.
+#[track_caller]
+fn expect_delivered(config: &str, timeout: Duration) {
+    let (begun, within) = (Instant::now(), format!("{}ms", timeout.as_millis()));
     let answer = taffrail(
-        &["get", "apps", "-o", "json", "--all-contexts", "--timeout", "6s", "--kubeconfig", &config],
+        &["get", "apps", "-o", "json", "--all-contexts", "--timeout", &within, "--kubeconfig", config],
         "",
     );
+    let took = begun.elapsed();
     let list = answer.json();
     let far = list["items"].as_array().unwrap().iter().find(|app| app["name"] == "far").unwrap();
     assert_eq!((&far["cluster"], &far["effective"]), (&json!("prod"), &json!("Current")), "{far}");
     let errors = list["errors"].as_array().unwrap();
     assert!(errors.iter().all(|error| error["cluster"] == "evil"), "{errors:#?}");
+    assert!(took < timeout * 2 + Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
+fn a_cluster_that_hangs_spends_no_time_of_the_others() {
+    let fleet = honest(&["hub", "prod"]);
+    deliver(&fleet.clusters[0], &fleet.clusters[1]);
+    expect_delivered(&fleet.beside(&hanging()), Duration::from_secs(6));
+}
+
+/// It gives the identity of another one, and never says what it renews.
+#[test]
+fn a_cluster_that_hangs_while_it_is_compared_spends_no_time_of_the_others() {
+    let fleet = honest(&["hub", "prod"]);
+    deliver(&fleet.clusters[0], &fleet.clusters[1]);
+    let copy = honest(&["prod"]);
+    copy.clusters[0].fault(Fault::new(Trouble::Hang).resource("leases.coordination.k8s.io"));
+    let copy = Cluster::kubeconfig_of(&copy.clusters).replace("prod", "evil");
+    let path = fleet.folder.path().join("config");
+    std::fs::write(&path, merged(&Cluster::kubeconfig_of(&fleet.clusters), &copy)).unwrap();
+    expect_delivered(path.to_str().unwrap(), Duration::from_secs(6));
+}
+
+/// One list takes all of its time, and each round of reads after it as much as it may.
+#[test]
+fn a_cluster_that_drags_on_spends_no_time_of_the_others() {
+    let timeout = Duration::from_secs(6);
+    let fleet = honest(&["hub", "prod", "evil"]);
+    let [hub, prod, evil] = [&fleet.clusters[0], &fleet.clusters[1], &fleet.clusters[2]];
+    deliver(hub, prod);
+    evil.apply(labelled(1)).unwrap();
+    evil.fault(Fault::new(Trouble::Hang).path("/apis/argoproj.io/"));
+    evil.fault(Fault::new(Trouble::Hang).path("/api/v1/namespaces/shop/"));
+    let late = Fault::new(Trouble::Latency(timeout.mul_f64(0.24)));
+    evil.fault(late.clone().resource("namespaces"));
+    evil.fault(late.path("/apis/apps/"));
+    prod.fault(Fault::new(Trouble::Latency(Duration::from_millis(250))));
+    let path = fleet.folder.path().join("config");
+    std::fs::write(&path, Cluster::kubeconfig_of(&fleet.clusters)).unwrap();
+    expect_delivered(path.to_str().unwrap(), timeout);
 }
 
 #[test]
@@ -384,6 +428,29 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
         });
     }
     assert!(board.notes.lock().unwrap().count("metadata.name%3Do") <= 24);
+}
+
+/// Who may not list a whole kind is still to be told of what is named.
+#[test]
+fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
+    let (prod, board) = api(|talk| {
+        match talk.path.contains("/v1/configmaps?") {
+        true => talk.json(403, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403})),
+        false => core(talk, &[("configmaps", "ConfigMap")]),
+    }
+    });
+    let fleet = honest(&["excess", "hub"]);
+    let [excess, hub] = [&fleet.clusters[0], &fleet.clusters[1]];
+    let map = |namespace: &str, name: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name, "status": "Synced"});
+    serve_applications(excess);
+    serve_applications(hub);
+    excess.apply(application(&prod, (0..25).map(|at| map(&format!("n{at}"), "a")).collect())).unwrap();
+    let _going = begin(&fleet.beside(&prod), &["get", "apps", "-w"]);
+    let named = |notes: &Notes, namespace: &str| notes.count(&format!("/namespaces/{namespace}"));
+    board.until(|notes| named(notes, "n") == 20 && notes.count("/v1/configmaps?") > 0);
+    hub.apply(application(&prod, vec![map("shop", "front")])).unwrap();
+    board.until(|notes| named(notes, "shop/configmaps") == 1);
+    assert_eq!(named(&board.notes.lock().unwrap(), "n"), 20);
 }
 
 #[test]

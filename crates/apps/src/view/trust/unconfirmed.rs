@@ -45,6 +45,7 @@ pub(super) fn unverified(why: &str) -> Finding {
 /// A cluster that gives the identity of another one.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
-        "gives the identity of {twin} and is not it: one of them is a copy of the other, or says what is not true"
+        "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or say what is \
+         not true"
     ))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Scope, ScopeError, Snapshot,
+    Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, ScopeState};
 use tokio::time::Instant;
@@ -17,6 +17,9 @@ use super::{Connected, Event, Fetch, Follow};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
+
+/// After how long clusters of which nothing was proved are compared again.
+const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
 /// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
 /// questions, and how many there are at most. Each pause is twice the one before.
@@ -45,13 +48,21 @@ impl Follow {
                 following.changed = true;
                 true
             }
-            Event::Compared(place, before, found) => {
-                self.comparing -= 1;
-                let is_current = self.compared.contains(&(place, before));
-                let name = self.fleet.snapshots[before].name().to_owned();
-                let Some(is_same) = found.filter(|_| is_current) else { return false };
-                self.fleet.snapshots[place].set_same_as(name, is_same);
-                true
+            Event::Compared { number, is_first, pairs } => {
+                self.comparing -= usize::from(is_first);
+                let mut changed = false;
+                for (pair @ (place, before), found) in pairs {
+                    let known = self.compared.get_mut(&pair).filter(|known| known.number == number);
+                    let Some(known) = known else { continue };
+                    if found == Sameness::Unproven {
+                        known.again_at = Some(Instant::now() + COMPARE_AGAIN);
+                        continue;
+                    }
+                    let name = self.fleet.snapshots[before].name().to_owned();
+                    self.fleet.snapshots[place].set_same_as(name, found == Sameness::One);
+                    changed = true;
+                }
+                changed
             }
             Event::Got(at, read, outcome) => {
                 let following = &mut self.clusters[at];
@@ -124,7 +135,7 @@ impl Follow {
         }
         self.fleet.snapshots[at] = snapshot;
         // What answers now may be another one.
-        self.compared.retain(|(place, before)| *place != at && *before != at);
+        self.compared.retain(|(place, before), _| *place != at && *before != at);
         for other in &mut self.fleet.snapshots {
             other.forget_same_as(&self.clusters[at].member.name);
         }

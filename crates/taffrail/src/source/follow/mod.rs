@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
     Asked, Freshness, FreshnessState, GroupKind, NotLive, ObjectKey, Objects, Read, Reading, Rounds,
-    ScopeError,
+    Sameness, ScopeError,
 };
 use taffrail_cluster::{
     Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use super::live::{Failure, Member, Outcome, runtime};
 use super::reading::following;
+use super::sameness::Pair;
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
@@ -64,8 +65,12 @@ struct Connected {
 enum Event {
     Connected(usize, Box<Result<Connected, Failure>>),
     Discovered(usize, Result<Discovery, ReadError>),
-    /// Two clusters that give one identity were compared: the later one, the earlier one, and whether they are one.
-    Compared(usize, usize, Option<bool>),
+    /// Clusters that give one identity were compared.
+    Compared {
+        number: u64,
+        is_first: bool,
+        pairs: Vec<(Pair, Sameness)>,
+    },
     /// An object whose kind is followed by metadata alone was read whole.
     Got(usize, Box<Read>, Outcome),
     /// An object that cannot be watched was read.
@@ -165,8 +170,10 @@ struct Following {
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
     elsewhere: BTreeSet<ObjectKey>,
-    /// Scopes that began for those, by kind, also those that have ended.
-    foreign: BTreeMap<GroupKind, usize>,
+    /// The names of the clusters whose apps want each of those.
+    homes: BTreeMap<ObjectKey, Vec<String>>,
+    /// Scopes that began for those, by the cluster that wants them and by kind, also those that have ended.
+    foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
     /// Errors of its apps that want too much of other clusters.
     over: Vec<ScopeError>,
     /// Where what controllers made of that is wanted too.
@@ -218,6 +225,13 @@ struct Coming {
     under_way: bool,
 }
 
+/// A comparison of two clusters.
+struct Compared {
+    number: u64,
+    /// When it is made again because nothing was proved.
+    again_at: Option<Instant>,
+}
+
 /// What is wanted of one cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
@@ -240,7 +254,9 @@ pub(crate) struct Follow {
     timeout: Duration,
     lists: Lists,
     /// Pairs of clusters that give one identity and were compared, or are being.
-    compared: HashSet<(usize, usize)>,
+    compared: HashMap<Pair, Compared>,
+    /// How many comparisons there were, and how many of those under way are the first of a pair.
+    comparisons: u64,
     comparing: usize,
     /// The times at which it is judged, and from which ages are told.
     judged_at: Option<(Timestamp, Timestamp)>,
@@ -292,6 +308,7 @@ impl Follow {
             most_singles: unwanted::FEW,
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
+            homes: BTreeMap::new(),
             foreign: BTreeMap::new(),
             over: Vec::new(),
             dependents_in: BTreeSet::new(),
@@ -316,7 +333,8 @@ impl Follow {
             asked,
             timeout,
             lists: Lists::Measured,
-            compared: HashSet::new(),
+            compared: HashMap::new(),
+            comparisons: 0,
             comparing: 0,
             judged_at: None,
             shown: false,

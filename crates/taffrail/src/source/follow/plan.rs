@@ -1,6 +1,6 @@
 //! What is to be asked of followed clusters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, named, scope_of};
-use super::{Connected, Event, Fetch, Follow, Followed, Following};
+use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
@@ -27,8 +27,8 @@ const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 /// How many Secrets are read at once for which nothing waits.
 const LOOSE_AT_ONCE: usize = 100;
 
-/// How many objects of a kind, and of all kinds, are followed one by one because apps of other clusters name them. Who names
-/// ever others has whole kinds followed.
+/// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
+/// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
 const FOREIGN_OF_A_KIND: usize = 20;
 const FOREIGN: usize = 200;
 
@@ -77,21 +77,36 @@ impl Follow {
         waits
     }
 
-    /// Finds out whether clusters that give one identity are one.
+    /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
     fn compare(&mut self) {
+        let now = self.runtime.block_on(async { Instant::now() });
         let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
-        for (place, before) in sameness::pairs(&snapshots) {
-            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
-            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
-            if !self.compared.insert((place, before)) {
+        let (mut pairs, mut clusters) = (Vec::new(), BTreeMap::new());
+        let mut is_first = false;
+        for pair @ (place, before) in sameness::pairs(&snapshots) {
+            let known = self.compared.get(&pair);
+            if known.is_some_and(|known| known.again_at.is_none_or(|at| now < at)) {
                 continue;
             }
-            self.comparing += 1;
-            let (one, other) = (one.with_timeout(self.timeout), other.with_timeout(self.timeout));
-            let task = self.runtime.spawn(async move { sameness::compare(&one, &other).await });
-            self.events
-                .push(Box::pin(async move { Event::Compared(place, before, task.await.ok().flatten()) }));
+            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
+            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
+            is_first |= known.is_none();
+            clusters.extend([(before, one), (place, other)]);
+            pairs.push(pair);
         }
+        if pairs.is_empty() {
+            return;
+        }
+        self.comparisons += 1;
+        let number = self.comparisons;
+        self.compared.extend(pairs.iter().map(|pair| (*pair, Compared { number, again_at: None })));
+        // Who is shown as two already is not waited for.
+        self.comparing += usize::from(is_first);
+        let timeout = self.timeout;
+        let task = self.runtime.spawn(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
+        self.events.push(Box::pin(async move {
+            Event::Compared { number, is_first, pairs: task.await.unwrap_or_default() }
+        }));
     }
 
     /// Takes note of what apps of each cluster want of the others now.
@@ -110,6 +125,7 @@ impl Follow {
                 following.over = over;
             }
             let wanted = all.objects.remove(snapshot.name()).unwrap_or_default();
+            following.homes = all.homes.remove(snapshot.name()).unwrap_or_default();
             if wanted != following.elsewhere {
                 following.elsewhere = wanted;
                 following.changed = true;
@@ -279,27 +295,40 @@ impl Following {
         self.fetching.values().filter(|fetch| fetch.is_loose).count()
     }
 
-    /// Whether apps of other clusters name what a read is of: the object, or objects in its namespace.
+    /// Returns true if apps of other clusters name what a read is of: the object, or objects in its namespace.
     fn is_elsewhere(&self, read: &Read) -> bool {
-        if let Some(key) = named(read) {
-            return self.elsewhere.contains(&key);
-        }
-        let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
-        let Some(namespace) = read.namespace.as_ref().filter(|_| is_whole) else { return false };
-        let first = ObjectKey::new(&*read.group, &*read.kind, &**namespace, "");
-        self.elsewhere.range(&first..).next().is_some_and(|key| {
-            key.group == first.group && key.kind == first.kind && key.namespace == first.namespace
-        })
+        self.homes_of(read).next().is_some()
     }
 
-    /// The read that is followed in place of one that only apps of other clusters want: itself, or after so many its whole kind,
-    /// if that can be listed.
+    /// The names of the clusters whose apps name what a read is of.
+    fn homes_of<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
+        let key = named(read);
+        let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
+        let namespace = read.namespace.as_ref().filter(|_| is_whole && key.is_none());
+        let first = namespace.map(|namespace| ObjectKey::new(&*read.group, &*read.kind, &**namespace, ""));
+        let one = key.and_then(|key| self.homes.get(&key));
+        let inside = first.into_iter().flat_map(|first| {
+            let all = self.homes.range(first.clone()..);
+            let is_inside = move |key: &ObjectKey| {
+                key.group == first.group && key.kind == first.kind && key.namespace == first.namespace
+            };
+            all.take_while(move |(key, _)| is_inside(key)).map(|(_, homes)| homes)
+        });
+        one.into_iter().chain(inside).flatten()
+    }
+
+    /// The read that is followed in place of one that only apps of other clusters want: itself, or where each of these has so many
+    /// its whole kind, if that can be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
-        let all: usize = self.foreign.values().sum();
-        let of_kind = self.foreign.entry(kind.clone()).or_default();
-        if all < FOREIGN && *of_kind < FOREIGN_OF_A_KIND {
-            *of_kind += 1;
+        let has_room = |home: &&String| {
+            let Some(kinds) = self.foreign.get(*home) else { return true };
+            let all: usize = kinds.values().sum();
+            all < FOREIGN && kinds.get(&kind).copied().unwrap_or_default() < FOREIGN_OF_A_KIND
+        };
+        let home = self.homes_of(&read).find(has_room).cloned();
+        if let Some(home) = home {
+            *self.foreign.entry(home).or_default().entry(kind).or_default() += 1;
             return Some(read);
         }
         let is_listable = snapshot.kinds()?.get(&kind)?.is_listable();
