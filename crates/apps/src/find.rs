@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use crate::apps::{App, AppList};
 use crate::identity::{AppKey, AppRef, Delivery, UnknownDelivery};
+use crate::objects::{Scope, ScopeError};
+use crate::reads::may_declare;
+use crate::snapshot::FORBIDDEN;
 
 /// The name of an app as people write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
 ///
@@ -152,6 +155,15 @@ impl AppQuery {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         let rest = self.text.strip_suffix(&format!("{delivery}/{namespace}/{name}"));
         rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
+    }
+
+    /// Returns true if a failure to list what declares apps, of `delivery` or of any, may hide an app that is meant as well.
+    /// Where the namespace is said, none of another tenant can be; and who may not list a kind does not mean its apps.
+    pub fn may_be_hidden(&self, error: &ScopeError, delivery: Option<Delivery>) -> bool {
+        let Scope::Kind { kind, .. } = &error.scope else { return false };
+        let is_possible = delivery.is_none() || self.delivery.is_none() || delivery == self.delivery;
+        let is_failure = error.reason != FORBIDDEN;
+        is_failure && is_possible && self.namespace.is_none() && may_declare(kind, delivery.or(self.delivery))
     }
 
     /// Whether an app may be meant.

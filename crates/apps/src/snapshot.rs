@@ -22,7 +22,8 @@ use crate::teachers;
 
 pub use aside::Aside;
 
-const FORBIDDEN: &str = "Forbidden";
+/// The reason of what the server refused.
+pub(crate) const FORBIDDEN: &str = "Forbidden";
 
 /// The reason of a read that a dump cannot answer: nobody made it when the dump was written.
 pub const NOT_IN_DUMP: &str = "NotInDump";

@@ -494,10 +494,16 @@ pub(super) fn apps(
             let judgement = bench.app(app, home);
             // The objects of a label are part of an app that is not seen.
             let is_part = app.app.delivery == Delivery::Label && app.said.contains(NOT_SHOWN);
-            let is_vouched = judgement.verdict != Verdict::Met || *until == Until::Exists || !is_part;
-            judgements.push(match hidden(bench.snapshot, query).filter(|_| !is_vouched) {
+            let is_vouched = judgement.verdict != Verdict::Met || *until == Until::Exists;
+            // What could not be listed may have an app of this name too, whoever's this one is.
+            let another = bench.snapshot.errors().iter().find(|error| query.may_be_hidden(error, None));
+            let of_part = hidden(bench.snapshot, query).filter(|_| is_part);
+            judgements.push(match another.or(of_part).filter(|_| !is_vouched) {
                 Some(error) => {
-                    let why = format!("{}, and may not be seen: {}", app.said, error.message);
+                    let why = match is_part {
+                        true => format!("{}, and may not be seen: {}", app.said, error.message),
+                        false => format!("there may be another app of this name: {}", error.message),
+                    };
                     let opinion = Opinion::unobserved(why).because(&error.reason);
                     bench.said(Subject::App(app.app.clone()), None, opinion)
                 }

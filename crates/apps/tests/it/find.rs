@@ -204,8 +204,8 @@ fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
         found(&[own.clone(), theirs.clone()], "release/web").unwrap_err(),
         "'release/web' names 2 apps: flux-kustomization/release/web, helm/team-a/web"
     );
-    assert_eq!(found(&[own.clone()], "release/web").unwrap(), ["flux-kustomization/release/web"]);
-    assert_eq!(found(&[theirs.clone()], "release/web").unwrap(), ["helm/team-a/web"]);
+    assert_eq!(found(std::slice::from_ref(&own), "release/web").unwrap(), ["flux-kustomization/release/web"]);
+    assert_eq!(found(std::slice::from_ref(&theirs), "release/web").unwrap(), ["helm/team-a/web"]);
     // The names that lists print mean a delivery.
     assert_eq!(found(&[own, theirs], "helm/team-a/web").unwrap(), ["helm/team-a/web"]);
 }

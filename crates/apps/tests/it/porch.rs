@@ -404,7 +404,7 @@ fn what_a_tenant_says_to_deliver_takes_no_package_of_another_namespace() {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team-a", "name": "own"}});
     let own = of_kustomization(own, "team-a", "grab");
     for entry in [None, Some("team-a_own__ConfigMap")] {
-        let grab = [&grabbing("team-a", entry)[..], &[own.clone()]].concat();
+        let grab = [&grabbing("team-a", entry)[..], std::slice::from_ref(&own)].concat();
         assert_eq!(row(&[&failing[..], &grab].concat()), theirs);
         // What marks objects of other namespaces goes before it too.
         let [source, mut flux] = grabbing("flux-system", Some("shop_shop__ConfigMap"));

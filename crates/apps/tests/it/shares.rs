@@ -125,8 +125,8 @@ fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
         new_release(server, round);
         new_entry(server, round);
     };
-    let ways: [&dyn Fn(&mut Server, usize); 3] = [&new_release, &new_entry, &both];
-    for (way, changes) in ways.into_iter().enumerate() {
+    type Change<'c> = &'c dyn Fn(&mut Server, usize);
+    for (way, changes) in [&new_release as Change<'_>, &new_entry, &both].into_iter().enumerate() {
         let (list, rounds) = follow(Server::new(objects()), changes);
         assert!(rounds <= 16, "{rounds} rounds ({way})");
         assert_eq!(message(&list), message(&quiet), "{way}");

@@ -231,6 +231,35 @@ fn who_may_not_list_what_declares_apps_does_not_learn_that_there_is_none() {
     assert_eq!(as_reader(vec![gear()], &["argoproj.io/Application"], "argo/gear").2, unknown);
 }
 
+/// What could not be listed may have the app that is meant, and a tenant one of its name.
+#[test]
+fn a_short_name_is_not_ready_where_a_list_failed() {
+    let judged = |name: &str, is_read: bool| {
+        let server = super::server::Server::new(vec![gear()]);
+        let query: taffrail_apps::AppQuery = name.parse().unwrap();
+        let (mut snapshot, _) = server.read("prod", &taffrail_apps::Asked::default());
+        if !is_read {
+            let kind = taffrail_apps::GroupKind::new("kustomize.toolkit.fluxcd.io", "Kustomization");
+            snapshot.report(taffrail_apps::ScopeError {
+                scope: taffrail_apps::Scope::Kind { kind, namespace: None },
+                reason: "Timeout".to_owned(),
+                message: "no answer within 10.0 s".to_owned(),
+            });
+        }
+        let mut wait =
+            Wait::new("current".parse().unwrap(), options(0, false), vec![query], AppLabels::default());
+        look(&mut wait, &snapshot, &[], 0);
+        said(&wait)[0].clone()
+    };
+    assert_eq!(judged("gear", true).verdict, Verdict::Met);
+    let judgement = judged("gear", false);
+    assert_eq!(judgement.verdict, Verdict::Unobserved, "{}", judgement.message);
+    assert!(judgement.message.contains("another app of this name: no answer"), "{}", judgement.message);
+    for name in ["team-b/gear", "argo/gear", "argo/team-b/gear"] {
+        assert_eq!(judged(name, false).verdict, Verdict::Met, "{name}");
+    }
+}
+
 #[test]
 fn an_app_is_not_ready_by_the_word_of_who_may_not_read_its_rules() {
     assert_eq!(as_reader(vec![gear()], &[], "gear").0, "Met");

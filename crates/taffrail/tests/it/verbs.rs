@@ -581,6 +581,30 @@ fn a_slow_list_fails_for_its_kind_alone() {
     assert!(!errors.is_empty() && begun.elapsed() < Duration::from_secs(30));
 }
 
+/// What cannot be listed may be what is meant, and what a tenant calls so is not.
+#[test]
+fn a_short_name_is_not_enough_where_a_list_failed() {
+    let served = served(&["one"]);
+    let hangs = |verb: &str| Fault::new(Trouble::Hang).verb(verb).resource("applications.argoproj.io");
+    for verb in ["list", "watch"] {
+        served.clusters[0].fault(hangs(verb));
+    }
+    let options = ["--dry-run=client", "--request-timeout", "2s", "--kubeconfig", &served.kubeconfig];
+    let ask = |name: &str| taffrail(&[&["suspend", name][..], &options].concat(), "");
+    let answer = ask("shop");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert!(answer.stderr.contains("there may be another app 'shop'"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("DELIVERY/NAMESPACE/NAME") && answer.stdout.is_empty(),
+        "{}",
+        answer.stderr
+    );
+    for name in ["flux-system/shop", "ks/flux-system/shop", "ks/shop"] {
+        let answer = ask(name);
+        assert!(answer.stdout.contains("Kustomization flux-system/shop"), "{name}: {}", answer.stderr);
+    }
+}
+
 /// Who writes a Kustomization names the source that the reconciliation of its app sets going.
 #[test]
 fn a_source_of_another_namespace_is_written_to_only_if_that_is_meant() {

@@ -8,7 +8,7 @@ mod doing;
 
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
-use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, full_name};
+use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
 use taffrail_status::Choosing;
 
 use super::get::{check_clusters, tell};
@@ -76,6 +76,12 @@ fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     arguments.name.iter().map(within).collect()
 }
 
+/// Returns true if a failure may hide an app of this name that can be written to.
+fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
+    let deliveries = [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
+    deliveries.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
+}
+
 /// What is to be done with the apps that are meant.
 fn chosen<'a>(
     verb: Verb,
@@ -85,7 +91,12 @@ fn chosen<'a>(
 ) -> Result<Doing<'a>, Complaint> {
     check_clusters(&arguments.which.cluster, fleet)?;
     let mut doing = Doing::new(verb, arguments);
-    for name in &arguments.name {
+    for name in &names(arguments) {
+        if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
+            let what =
+                format!("there may be another app '{name}': {}: {}", error.cluster, error.error.message);
+            return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
+        }
         for app in named::find(verb.as_str(), name, &arguments.which, list)? {
             doing.add(app, fleet, list);
         }

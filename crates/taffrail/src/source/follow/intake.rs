@@ -74,8 +74,9 @@ impl Follow {
                 }
                 // What nothing waits for is planned for all together.
                 following.changed |= !is_loose || following.loose_fetches() == 0;
-                let is_absent = matches!(outcome, Ok(None));
-                if !is_gone && !(is_due && is_absent) {
+                // One of its name that came since may be there by now.
+                let is_outdated = is_gone || is_due && matches!(outcome, Ok(None));
+                if !is_outdated {
                     let snapshot = &mut self.fleet.snapshots[at];
                     snapshot.retract(&read.scope());
                     take(snapshot, &read, outcome);

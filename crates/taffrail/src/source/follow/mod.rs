@@ -391,7 +391,8 @@ impl Follow {
     /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
     /// looks does not notice. What is not known by then is shown as it comes.
     pub(crate) fn settle(&mut self, more: More<'_>) {
-        let patience = if std::mem::replace(&mut self.shown, true) { UNNOTICED } else { self.timeout };
+        let is_first = !std::mem::replace(&mut self.shown, true);
+        let patience = if is_first { self.timeout } else { UNNOTICED };
         let until = std::time::Instant::now() + patience;
         // With time other evidence may be wanted, though nothing came.
         self.clusters.iter_mut().for_each(|following| following.changed = true);
@@ -399,10 +400,22 @@ impl Follow {
             let waits = self.plan(more);
             let left = until.saturating_duration_since(std::time::Instant::now());
             if !waits || left.is_zero() {
+                if waits && is_first {
+                    // What is shown or done now says what it lacks.
+                    self.end_patience();
+                    self.plan(more);
+                }
                 return;
             }
             self.receive(left.min(Duration::from_millis(500)), Duration::ZERO);
         }
+    }
+
+    /// Counts what was not answered so far as failed, until it is.
+    fn end_patience(&mut self) {
+        let now = self.runtime.block_on(async { Instant::now() });
+        let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
+        scopes.for_each(|followed| followed.patience = followed.patience.min(now));
     }
 
     /// Waits for changes, for `at_most`; true when there were some.
