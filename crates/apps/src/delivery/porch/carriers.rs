@@ -196,11 +196,14 @@ fn part(
     Parted { by_folder, doubt }
 }
 
+/// The places of carriers, by the cluster that they deliver into.
+type ByCluster = BTreeMap<Option<usize>, usize>;
+
 /// Carriers by what they deliver: of several that deliver one folder of one branch into one cluster, the first.
 pub(super) struct Carriers<'c> {
     all: &'c [Carrier],
     folders: Folders<'c>,
-    by_branch: HashMap<(usize, Option<&'c str>), BTreeMap<Option<usize>, usize>>,
+    by_branch: HashMap<(usize, Option<&'c str>), ByCluster>,
 }
 
 impl<'c> Carriers<'c> {
@@ -217,9 +220,9 @@ impl<'c> Carriers<'c> {
 
     /// Returns what delivers a folder of a repository: the nearest in each cluster.
     pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<&'c Carrier> {
-        let mut nearest: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+        let mut nearest: ByCluster = BTreeMap::new();
         for folder in self.folders.above(&repository.address, directory) {
-            let mut here: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+            let mut here: ByCluster = BTreeMap::new();
             for branch in [None, Some(repository.branch.as_str())] {
                 for (cluster, place) in self.by_branch.get(&(folder, branch)).into_iter().flatten() {
                     let first = here.entry(*cluster).or_insert(*place);
