@@ -8,6 +8,7 @@ use taffrail_status::Trust;
 use taffrail_status::json::{OwnedDocument, Value};
 
 use crate::delivery::controllers::Stops;
+use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
 use crate::identity::ObjectKey;
@@ -39,6 +40,7 @@ pub(crate) struct Fleet<'a> {
     pub(crate) stops: Stops,
     /// The sources of Flux that were read.
     pub(crate) sources: Sources,
+    pub(crate) writes: Writes,
     storages: Vec<OnceCell<Storage<'a>>>,
 }
 
@@ -60,7 +62,13 @@ impl<'a> Fleet<'a> {
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();
-        Fleet { members, stops: Stops::default(), sources: Sources::default(), storages }
+        Fleet {
+            members,
+            stops: Stops::default(),
+            sources: Sources::default(),
+            writes: Writes::default(),
+            storages,
+        }
     }
 
     /// The objects of the cluster at a place in the fleet.

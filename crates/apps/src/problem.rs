@@ -296,12 +296,11 @@ fn health(worst: &Resource) -> Problem {
 /// Returns what the delivery tool, its sources and its controllers say.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
-    let target = app.cluster().map(|cluster| fleet.objects(cluster));
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, unsynced, target, now));
+        found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, app.cluster(), now));
         found.extend(rules_unread(home, declaring));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();

@@ -7,8 +7,8 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Trust, cut};
 
 use super::{
-    Applied, Declaration, Declarations, Destination, declared_objects, destination, drift, entries, is_blank,
-    late, one_after_another, text, time, written,
+    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,
+    one_after_another, text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
@@ -498,7 +498,8 @@ pub(crate) fn problems(
     declaring: &Observed<'_>,
     own: &Sync,
     unsynced: &[ObjectSync],
-    target: Option<&dyn Objects>,
+    fleet: &Fleet<'_>,
+    target: Option<usize>,
     now: Timestamp,
 ) -> Vec<Problem> {
     let object = &declaring.object;
@@ -527,7 +528,8 @@ pub(crate) fn problems(
             found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
         }
         SyncState::OutOfSync if !is_skipped => {
-            found.push(out_of_sync(declaring, &sync, unsynced, target, now))
+            let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
+            found.push(out_of_sync(declaring, &sync, unsynced, drifted, now));
         }
         _ => {}
     }
@@ -539,7 +541,7 @@ fn out_of_sync(
     declaring: &Observed<'_>,
     sync: &Sync,
     unsynced: &[ObjectSync],
-    target: Option<&dyn Objects>,
+    drifted: impl Fn(Timestamp) -> Option<Timestamp>,
     now: Timestamp,
 ) -> Problem {
     let object = &declaring.object;
@@ -550,7 +552,7 @@ fn out_of_sync(
     let which = which(unsynced);
     // Argo CD does not say since when: its last operation was before, its last comparison at least found it so. Only who
     // wrote the objects since then does.
-    let drifted = || drift::since(unsynced, target?, failed_at(object)?);
+    let drifted = || drifted(failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
     let (severity, since, says) = if is_manual {

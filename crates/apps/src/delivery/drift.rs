@@ -1,42 +1,75 @@
 //! Drift: objects that are not what was synced, by who wrote them since.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use taffrail_status::Object;
 use taffrail_status::json::Value;
 
 use super::{text, time};
+use crate::identity::ObjectKey;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
 /// The most objects of which the time is looked for.
 const MANY: usize = 20;
 
-/// Returns since when objects differ from what was synced at `synced`: the earliest of the writes that made them differ.
-///
-/// Returns nothing unless that is known of each of them.
-pub(super) fn since(unsynced: &[ObjectSync], objects: &dyn Objects, synced: Timestamp) -> Option<Timestamp> {
-    if unsynced.len() > MANY {
-        return None;
+/// The newest two writes of each object that were not Argo CD's, the newest first; by the place of its cluster. Each is looked for
+/// once: many small apps may list one object of which many have written.
+#[derive(Debug, Default)]
+pub(crate) struct Writes(RefCell<HashMap<usize, HashMap<ObjectKey, Newest>>>);
+
+type Newest = [Option<Timestamp>; 2];
+
+impl Writes {
+    /// Returns since when objects of a cluster differ from what was synced at `synced`: the earliest of the writes that made them
+    /// differ.
+    ///
+    /// Returns nothing unless that is known of each of them.
+    pub(super) fn since(
+        &self,
+        unsynced: &[ObjectSync],
+        objects: &dyn Objects,
+        cluster: usize,
+        synced: Timestamp,
+    ) -> Option<Timestamp> {
+        if unsynced.len() > MANY {
+            return None;
+        }
+        let after = |it: &ObjectSync| match self.newest(objects, cluster, &it.key) {
+            // Of several writes one may have changed nothing that is declared.
+            [Some(newest), before] if newest > synced => {
+                Some(newest).filter(|_| before.is_none_or(|before| before <= synced))
+            }
+            _ => None,
+        };
+        unsynced.iter().map(after).collect::<Option<Vec<_>>>()?.into_iter().min()
     }
-    let written = unsynced.iter().map(|it| {
-        let observed = objects.get(&it.key).found()?;
-        write_after(&observed.object, synced)
-    });
-    written.collect::<Option<Vec<_>>>()?.into_iter().min()
+
+    fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> Newest {
+        if let Some(known) = self.0.borrow().get(&cluster).and_then(|known| known.get(key)) {
+            return *known;
+        }
+        let newest = objects.get(key).found().map(|it| newest(&it.object)).unwrap_or_default();
+        self.0.borrow_mut().entry(cluster).or_default().insert(key.clone(), newest);
+        newest
+    }
 }
 
-/// Returns the time of the only write of an object after `synced` that was not Argo CD's; of several one may have changed
-/// nothing that is declared.
-fn write_after(object: &Object<'_>, synced: Timestamp) -> Option<Timestamp> {
-    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
-    let later = managers.filter_map(|entry| {
+/// Returns the times of the newest two writes of an object that were neither Argo CD's nor of its status.
+fn newest(object: &Object<'_>) -> Newest {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items);
+    let mut found = Newest::default();
+    for entry in managers.into_iter().flatten() {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         let is_argo = text(entry, &["manager"]).is_some_and(|manager| manager.starts_with("argocd"));
-        time(entry.get("time")).filter(|at| *at > synced && !is_of_status && !is_argo)
-    });
-    let later: Vec<Timestamp> = later.take(2).collect();
-    match later.as_slice() {
-        [only] => Some(*only),
-        _ => None,
+        let Some(at) = time(entry.get("time")).filter(|_| !is_of_status && !is_argo) else { continue };
+        let [newest, before] = found;
+        found = match newest {
+            Some(newest) if newest >= at => [Some(newest), before.max(Some(at))],
+            newest => [Some(at), newest],
+        };
     }
+    found
 }

@@ -26,7 +26,7 @@ use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
 pub(crate) use definitions::Definitions;
 use releases::ReleaseName;
-pub(crate) use releases::Releases;
+pub(crate) use releases::{Elsewhere, Releases};
 pub(crate) use sources::Sources;
 use sources::{Artifact, KnownSource, Origin};
 
@@ -82,7 +82,21 @@ pub(crate) fn is_source(key: &ObjectKey) -> bool {
 /// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first, as it names them: see
 /// [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
-    Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: &Sources::default() }.sources()
+    sources_by(&Sources::default(), objects, observed)
+}
+
+/// As [`sources`], where `known` remembers what was read of the same cluster.
+pub(crate) fn sources_by<'a>(
+    known: &Sources,
+    objects: &'a dyn Objects,
+    observed: &Observed<'a>,
+) -> Vec<ObjectKey> {
+    Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: known }.sources()
+}
+
+/// Returns when the artifact of a source was fetched; `known` remembers what was read of the same cluster.
+pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey) -> Option<Timestamp> {
+    known.read(objects, 0, key).fetched
 }
 
 /// The revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source tell.
@@ -271,7 +285,9 @@ impl<'a> Reader<'_, 'a> {
         if let Some(objects) = inventory {
             return Declaration { objects: objects.into(), ..declaration };
         }
-        let Some(key) = self.stored(fleet.storage(cluster), &namespace) else { return declaration };
+        let Some(key) = self.stored(fleet.storage(cluster), cluster, &namespace, releases) else {
+            return declaration;
+        };
         match found.release_for(own, fleet, cluster, &key, Some(&delivered)) {
             Ok(release) => {
                 found.report_release(cluster, &key, &release.written.malformed);
@@ -595,15 +611,24 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// The Secret with the newest version of the release; `None` where there was never one.
-    fn stored(&self, storage: &helm::Storage<'_>, namespace: &str) -> Option<ObjectKey> {
+    fn stored(
+        &self,
+        storage: &helm::Storage<'_>,
+        cluster: usize,
+        namespace: &str,
+        releases: &mut Releases,
+    ) -> Option<ObjectKey> {
         let name = ReleaseName::of(self.object());
         let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
         let newest_stored = match &name {
-            ReleaseName::Exact(name) => storage.of_name(namespace, name),
-            ReleaseName::Shortened(_) => storage.newest(namespace, start, |own| name.is(own)),
+            ReleaseName::Exact(name) => storage.of_name(namespace, name).cloned(),
+            ReleaseName::Shortened(_) => {
+                let newest = || storage.newest(namespace, start, |own| name.is(own)).cloned();
+                releases.newest_cut(cluster, namespace, start, newest)
+            }
         };
-        if let Some(key) = newest_stored {
-            return Some(key.clone());
+        if newest_stored.is_some() {
+            return newest_stored;
         }
         // There must be one, and it is not among what was read.
         let latest = newest(self.object(), |_| true);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::flux::Releases;
+use super::flux::{Elsewhere, Releases};
 use super::release::Release;
 use super::{Applied, Declaration, Declarations, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
@@ -187,34 +187,38 @@ fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
     key: &ObjectKey,
-    needed: &[Needed],
+    needed: &[&Elsewhere],
     found: &mut Declarations,
 ) -> bool {
     let objects = fleet.objects(home);
-    // It can be read in two ways, whatever the HelmReleases say that it is delivered into.
-    let mut ways: Vec<(Arc<Release>, Vec<&Needed>)> = Vec::new();
-    for needed in needed {
-        let Ok(release) = found.release(fleet, home, key, Some(&needed.delivered)) else { return false };
-        match ways.iter_mut().find(|(own, _)| Arc::ptr_eq(own, &release)) {
-            Some((_, claims)) => claims.push(needed),
-            None => ways.push((release, vec![needed])),
-        }
-    }
-    ways.iter().any(|(release, needed)| {
+    let all = || needed.iter().flat_map(|needed| needed.values()).flatten();
+    let Some(first) = all().next() else { return false };
+    let Ok(release) = found.release(fleet, home, key, Some(&first.delivered)) else { return false };
+    let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
             release.objects.iter().filter_map(|key| objects.get(key).found()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
         // Who is not named by the first one is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
-        let mut needed = needed.iter().filter(|needed| named.contains(&needed.mark));
-        needed.any(|needed| {
+        let named = named.iter().flat_map(|mark| needed.iter().filter_map(move |needed| needed.get(mark)));
+        named.flatten().filter(|needed| is_meant(needed)).any(|needed| {
             let listed = needed.listed.as_ref();
             let is_own = |key: &ObjectKey| key.namespace == needed.own;
             others.iter().all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
                 && listed.is_none_or(|listed| release.objects.iter().all(|key| listed.contains(key)))
                 && (release.objects.iter().all(is_own) || carried.iter().any(|it| !is_own(it.key)))
         })
-    })
+    };
+    // It can be read in two ways, whatever the HelmReleases say that it is delivered into.
+    let says = release.written.namespace.clone();
+    let is_there = |needed: &Needed| says.as_ref() == Some(&needed.delivered);
+    let way = is_there(first);
+    if is_marked(&release, &|needed| is_there(needed) == way) {
+        return true;
+    }
+    let Some(other) = all().find(|needed| is_there(needed) != way) else { return false };
+    let release = found.release(fleet, home, key, Some(&other.delivered));
+    release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
 /// The version of a release that Helm stored last, with what holds it.

@@ -6,7 +6,7 @@ mod complaints;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
-mod drift;
+pub(crate) mod drift;
 pub(crate) mod flux;
 mod flux_source;
 pub(crate) mod helm;
@@ -439,7 +439,7 @@ pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
 /// Returns the field manager that gave a field its value, for messages: ` (by kubectl)`, or nothing.
 pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
     let author = last_write(object, path).and_then(|(_, author)| author);
-    author.map(|author| format!(" (by {author})")).unwrap_or_default()
+    author.map(|author| format!(" (by {})", short(author))).unwrap_or_default()
 }
 
 fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {

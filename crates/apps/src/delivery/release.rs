@@ -69,7 +69,7 @@ pub(crate) enum ReleaseError {
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Where it says that it is.
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     pub(super) version: i64,
     pub(super) status: String,
     pub(super) description: String,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{
     AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError, Snapshot,
     SyncState, apps,
@@ -275,4 +276,66 @@ fn malformed_entries_are_told_by_namespace_and_not_by_app_alone() {
     assert_eq!((of("aaa"), of("shop")), (200, 40));
     let more = "apps in namespace aaa: 1300 more complaints are not listed";
     assert!(list.errors.iter().any(|it| it.error.message == more), "{:?}", list.errors.last());
+}
+
+#[test]
+fn an_object_that_differs_from_what_was_synced_is_looked_at_once() {
+    const APPS: usize = 40;
+    let application = |at: usize| {
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "aaa", "name": format!("a{at}")},
+            "spec": {"destination": {"server": "https://kubernetes.default.svc"}, "syncPolicy": {"automated": {}}},
+            "status": {"sync": {"status": "OutOfSync", "revision": "1"},
+                "operationState": {"phase": "Succeeded", "finishedAt": "2026-02-01T00:00:00Z", "syncResult": {"revision": "1"}},
+                "resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "aaa", "name": "c", "status": "OutOfSync"}]}})
+    };
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "aaa", "name": "c",
+        "managedFields": [{"manager": "kubectl", "operation": "Update", "time": "2026-02-02T00:00:00Z"}]}});
+    let objects: Vec<Value> = (0..APPS).map(application).chain([object]).collect();
+    let since: Vec<_> = apps_of(&holding("prod", &objects))
+        .apps
+        .iter()
+        .filter_map(|row| row.problem()?.since.map(|at| at.to_string()))
+        .collect();
+    assert_eq!(since, vec!["2026-02-02T00:00:00Z"; APPS]);
+    // Each app judges it; who wrote it is read once.
+    let gets = lookups(&objects, ObjectKey::new("", "ConfigMap", "aaa", "c"));
+    assert!(gets <= APPS + FEW, "{gets}");
+}
+
+#[test]
+fn trust_reads_a_source_of_many_apps_once() {
+    let of_git = |at: usize| {
+        let mut app =
+            kustomization(&format!("k{at}"), json!({"sourceRef": {"kind": "GitRepository", "name": "r"}}));
+        app["status"]["lastAppliedRevision"] = json!("main@sha1:old");
+        app
+    };
+    let of_chart = |at: usize| {
+        json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"namespace": "aaa", "name": format!("h{at}"), "generation": 1},
+            "spec": {"chartRef": {"kind": "HelmChart", "name": "r"}},
+            "status": {"observedGeneration": 1, "inventory": {"entries": []},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "observedGeneration": 1}]}})
+    };
+    let cases: [(&str, &dyn Fn(usize) -> Value); 2] = [("GitRepository", &of_git), ("HelmChart", &of_chart)];
+    for (kind, app) in cases {
+        let mut source = source(kind);
+        source["spec"]["suspend"] = json!(true);
+        source["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "message": "m"}]);
+        source["status"]["artifact"]["lastUpdateTime"] = json!("2026-01-01T00:00:00Z");
+        let objects: Vec<Value> = (0..40).map(app).chain([source]).collect();
+        let key = ObjectKey::new("source.toolkit.fluxcd.io", kind, "aaa", "r");
+        let cluster = Counted { inner: holding("prod", &objects), key, gets: AtomicUsize::new(0) };
+        let list = apps(&[&cluster], &Taffrail, NOW);
+        let asked: Vec<_> = list.apps.iter().collect();
+        cluster.gets.store(0, Ordering::Relaxed);
+        let report = TrustReport::new(&asked, &list, &[&cluster], NOW, TrustShape::default());
+        let found = |reason: &str| report.items.iter().any(|it| it.reason == reason && it.app_count == 40);
+        for reason in ["SourceSuspended", "SourceFailed", "RevisionUntried"] {
+            assert!(found(reason), "{kind}: {reason}");
+        }
+        let gets = cluster.gets.into_inner();
+        assert!(gets <= 2 * FEW, "{kind}: {gets}");
+    }
 }

@@ -7,6 +7,7 @@ use taffrail_status::Object;
 use super::super::{helm, text};
 use super::Definitions;
 use crate::agreement::Mark;
+use crate::identity::ObjectKey;
 
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,15 +58,19 @@ impl ReleaseName {
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
+    /// The newest version of those of which the start of the name is known, by cluster, namespace and that.
+    cut: HashMap<(usize, String, String), Option<ObjectKey>>,
     pub(super) definitions: Definitions,
 }
+
+/// What is needed of HelmReleases in other namespaces than that of the release, by their marks.
+pub(crate) type Elsewhere = HashMap<Mark, Vec<helm::Needed>>;
 
 /// The HelmReleases that declare a release of one name.
 #[derive(Debug, Default)]
 struct Declared {
     is_beside: bool,
-    /// What is needed of those in other namespaces.
-    elsewhere: Vec<helm::Needed>,
+    elsewhere: Elsewhere,
 }
 
 impl Releases {
@@ -81,14 +86,26 @@ impl Releases {
         let declared =
             self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
         match needed {
-            Some(needed) => declared.elsewhere.push(needed),
+            Some(needed) => declared.elsewhere.entry(needed.mark.clone()).or_default().push(needed),
             None => declared.is_beside = true,
         }
     }
 
+    /// Returns what holds the newest version of a release of which the start of the name is known; it is looked for once.
+    pub(super) fn newest_cut(
+        &mut self,
+        cluster: usize,
+        namespace: &str,
+        start: &str,
+        newest: impl FnOnce() -> Option<ObjectKey>,
+    ) -> Option<ObjectKey> {
+        let place = (cluster, namespace.to_owned(), start.to_owned());
+        self.cut.entry(place).or_insert_with(newest).clone()
+    }
+
     /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
     /// is met if that is true, and nothing is needed where there is none.
-    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<helm::Needed>> {
+    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<&Elsewhere>> {
         let names = self.declared.get(&(cluster, namespace.to_owned()))?;
         let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
@@ -96,7 +113,6 @@ impl Releases {
         if claims.iter().any(|declared| declared.is_beside) {
             return Some(Vec::new());
         }
-        let elsewhere = || claims.iter().flat_map(|declared| &declared.elsewhere).cloned().collect();
-        (!claims.is_empty()).then(elsewhere)
+        (!claims.is_empty()).then(|| claims.into_iter().map(|declared| &declared.elsewhere).collect())
     }
 }

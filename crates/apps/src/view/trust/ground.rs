@@ -10,6 +10,7 @@ use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
+use crate::delivery::flux::{self, Sources};
 use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
 use crate::owners::{controllers, dependents};
@@ -30,6 +31,8 @@ pub(super) struct Ground<'a> {
     /// The apps that declare an object of this cluster.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
     context: Option<&'a str>,
+    /// The sources of Flux that were read.
+    sources: Sources,
 }
 
 /// Clocks of several machines differ by some seconds in the best of clusters.
@@ -65,6 +68,7 @@ impl<'a> Ground<'a> {
             future,
             claims,
             context: shape.contexts.then(|| objects.name()),
+            sources: Sources::default(),
         }
     }
 
@@ -78,6 +82,29 @@ impl<'a> Ground<'a> {
 
     pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> Option<String> {
         command::taffrail(words, namespace, self.context)
+    }
+
+    /// Returns the sources of an app of Flux; see [`flux::sources`].
+    pub(super) fn sources(&self, declaring: &Observed<'a>) -> Vec<ObjectKey> {
+        flux::sources_by(&self.sources, self.objects, declaring)
+    }
+
+    /// Returns when the artifact of a source was fetched.
+    pub(super) fn fetched(&self, source: &ObjectKey) -> Option<Timestamp> {
+        flux::fetched_by(&self.sources, self.objects, source)
+    }
+
+    /// Returns the sources that apps of Flux name, each with those of these apps that are `wanted`.
+    pub(super) fn sources_of(&self, wanted: impl Fn(&App) -> bool) -> BTreeMap<ObjectKey, BTreeSet<usize>> {
+        let mut sources: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
+        for (place, app, declaring) in self.declared() {
+            if wanted(app) && declaring.key.group.ends_with(".toolkit.fluxcd.io") {
+                for key in self.sources(&declaring) {
+                    sources.entry(key).or_default().insert(place);
+                }
+            }
+        }
+        sources
     }
 
     /// The command that shows an object and what happened to it.

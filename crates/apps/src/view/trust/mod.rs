@@ -15,7 +15,7 @@ mod unconfirmed;
 mod unheard;
 mod unread;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -373,7 +373,8 @@ impl TrustReport {
         now: Timestamp,
         shape: TrustShape,
     ) -> TrustReport {
-        let is_asked = |app: &App| asked.iter().any(|asked| std::ptr::eq(*asked, app));
+        let asked: HashSet<*const App> = asked.iter().copied().map(std::ptr::from_ref).collect();
+        let is_asked = |app: &App| asked.contains(&std::ptr::from_ref(app));
         let asked: BTreeSet<usize> =
             list.apps.iter().enumerate().filter(|(_, app)| is_asked(app)).map(|(place, _)| place).collect();
         let mut items = Vec::new();

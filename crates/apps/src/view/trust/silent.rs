@@ -7,7 +7,7 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Trust};
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
-use super::ground::{Ground, changed, found, is_set, is_well, moment, number};
+use super::ground::{Ground, changed, is_set, is_well, moment, number};
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
 use crate::delivery::controllers::{CONTROLLERS, Stops};
@@ -312,8 +312,8 @@ fn untried(ground: &Ground<'_>, app: &App, observed: &Observed<'_>) -> Option<Fo
     if app.sync.state != SyncState::OutOfSync || !is_ready || flux::is_unseen(observed, &app.sync) {
         return None;
     }
-    let source = flux::sources(ground.objects, observed).pop()?;
-    let since = moment(&found(ground.objects, &source)?.object, &["status", "artifact", "lastUpdateTime"])?;
+    let source = ground.sources(observed).pop()?;
+    let since = ground.fetched(&source)?;
     (ground.age(since) > SLOW * 2).then(|| Forgotten {
         reason: "RevisionUntried",
         since,

@@ -6,7 +6,7 @@ use taffrail_status::json::Value;
 
 use super::ground::{Ground, found, is_set, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
-use crate::delivery::{by, flux, written};
+use crate::delivery::{by, written};
 use crate::identity::{Delivery, ObjectKey};
 use crate::sync::SyncState;
 use crate::view::command;
@@ -60,18 +60,11 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
 
 /// Sources that do not fetch: no list of apps shows that.
 fn sources(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut suspended: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
-    for (place, _, declaring) in ground.declared().filter(|(_, app, _)| !app.suspended) {
-        if !declaring.key.group.ends_with(".toolkit.fluxcd.io") {
-            continue;
-        }
-        for key in flux::sources(ground.objects, &declaring) {
-            let source = found(ground.objects, &key);
-            if source.is_some_and(|source| is_set(&source.object, &["spec", "suspend"])) {
-                suspended.entry(key).or_default().insert(place);
-            }
-        }
-    }
+    let mut suspended = ground.sources_of(|app| !app.suspended);
+    suspended.retain(|key, _| {
+        let source = found(ground.objects, key);
+        source.is_some_and(|source| is_set(&source.object, &["spec", "suspend"]))
+    });
     let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
         let source = found(ground.objects, &key);
         let since = source.and_then(|source| written(&source.object, &["spec", "suspend"]));

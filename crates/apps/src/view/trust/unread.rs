@@ -7,7 +7,7 @@ use taffrail_status::assess::UNJUDGED;
 
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count};
-use crate::delivery::{self, flux};
+use crate::delivery;
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds;
 use crate::objects::{Scope, ScopeError};
@@ -283,18 +283,11 @@ fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
 
 /// Sources that cannot be fetched, of apps that are Synced with what was fetched before.
 fn sources(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut failed: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
-    for (place, app, declaring) in ground.declared() {
-        if !super::is_green(app) || !declaring.key.group.ends_with(".toolkit.fluxcd.io") {
-            continue;
-        }
-        for key in flux::sources(ground.objects, &declaring) {
-            let ready = found(ground.objects, &key).and_then(|source| source.object.condition("Ready"));
-            if ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False"))) {
-                failed.entry(key).or_default().insert(place);
-            }
-        }
-    }
+    let mut failed = ground.sources_of(super::is_green);
+    failed.retain(|key, _| {
+        let ready = found(ground.objects, key).and_then(|source| source.object.condition("Ready"));
+        ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
+    });
     let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
         let source = found(ground.objects, &key);
         let ready = source.as_ref().and_then(|source| source.object.condition("Ready"));
