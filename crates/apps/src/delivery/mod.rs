@@ -235,10 +235,11 @@ impl Declarations {
         release
     }
 
-    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so.
+    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so, or is about to
+    /// read it.
     fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
-        if !matches!(error, ReleaseError::Unobserved(_)) {
+        if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
             self.complain(cluster, key, "Unreadable", &message);
         }
         message

@@ -130,6 +130,11 @@ fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
         let (list, rounds) = follow(Server::new(objects()), changes);
         assert!(rounds <= 16, "{rounds} rounds ({way})");
         assert_eq!(message(&list), message(&quiet), "{way}");
+        let mut errors = list.errors.iter().map(|error| &error.error.message);
+        assert!(
+            errors.all(|it| !it.contains("was not read")),
+            "what is still to be read is no error ({way})"
+        );
     }
 }
 

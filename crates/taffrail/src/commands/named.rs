@@ -78,10 +78,10 @@ pub(super) fn keep(
 /// Why a name leads to no app, and which one does.
 pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
     match error {
-        FindError::Ambiguous { candidates, .. } => {
-            let hint =
-                candidates.first().map(|name| format!("say which: {} {command} {name}", program::name()));
-            Complaint::usage(error).maybe_hint(hint)
+        FindError::Ambiguous { .. } => {
+            // Which of them comes first is no advice: anybody may have made that one.
+            let hint = format!("say which: {} {command} with one of these names", program::name());
+            Complaint::usage(error).hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
             // It may be where nobody was let look.

@@ -114,7 +114,7 @@ fn wrong_names_lead_to_right_ones() {
     assert_eq!(
         several.stderr,
         "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
-         hint: say which: taffrail app argo-application/argocd/web\n"
+         hint: say which: taffrail app with one of these names\n"
     );
     let none = of_case(&["app", "helm/webb"], "overlap", &[]);
     assert_eq!(none.code, 2);
