@@ -17,6 +17,11 @@ pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     }
 }
 
+/// Returns true if a read is of all objects of its kind.
+pub(super) fn is_whole_kind(read: &Read) -> bool {
+    read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None })
+}
+
 /// Whether a read is of just this object, by its name.
 pub(super) fn names(read: &Read, key: &ObjectKey) -> bool {
     matches!(&read.target, Target::Object(name) if *name == key.name)
