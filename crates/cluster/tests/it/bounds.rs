@@ -196,12 +196,12 @@ async fn a_watch_that_is_compressed_is_not_unpacked() {
 
 #[tokio::test]
 async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
-    let pages = |_: &Seen| page_of("{\"metadata\":{\"name\":\"a\"}},", 8 << 20);
+    let pages = |_: &Seen| page_of("{\"metadata\":{\"name\":\"a\"}},", 2 << 20);
     let server = Server::start(pages).await;
     // The last item is no object, and the watch after it no watch.
     let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
     assert!(matches!(&state, ScopeState::Broken { reason: "UnexpectedAnswer", .. }), "{state:?}");
-    let state = broken(&server, &Memory::of(8 << 20), Lists::Pages).await;
+    let state = broken(&server, &Memory::of(2 << 20), Lists::Pages).await;
     assert!(matches!(&state, ScopeState::Broken { reason: "OverLimit", .. }), "{state:?}");
 }
 
