@@ -182,13 +182,16 @@ async fn what_a_watch_holds_of_a_line_is_charged_to_the_cluster() {
 #[tokio::test]
 async fn a_watch_that_is_compressed_is_not_unpacked() {
     let server = Server::start(|seen| match seen.query.contains("watch=1") {
-        true => gzip(|to| to.write_all(&vec![b'x'; 3 << 20]).unwrap()),
+        true => gzip(|to| {
+            to.write_all(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n").unwrap()
+        }),
         false => Reply::status(404, "NotFound", "no"),
     })
     .await;
     let state = broken(&server, &Memory::of(4 << 20), Lists::Streams).await;
     let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
     assert_eq!(reason, "UnexpectedAnswer", "{message}");
+    assert!(!message.contains("before it was complete"), "it was read: {message}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
-use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, ScopeState};
+use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
@@ -231,6 +231,12 @@ impl Follow {
                     }
                     return false;
                 }
+                if followed.is_excess() && !matches!(state, ScopeState::CatchingUp | ScopeState::Live) {
+                    followed.answered = true;
+                    let read = followed.read.clone();
+                    self.tell_homes(at, &read, state);
+                    return true;
+                }
                 let answer = match state {
                     ScopeState::CatchingUp => return false,
                     // Its list was complete before, and was answered then.
@@ -330,6 +336,25 @@ impl Follow {
                 }
                 changed
             }
+        }
+    }
+
+    /// Tells the clusters whose apps name too many objects of a kind elsewhere that those cannot be read together either.
+    fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
+        let (reason, message) = match state {
+            ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
+            ScopeState::Broken { reason, message } => (reason, message),
+            _ => (Reason::NotFound.as_str(), "the server has no such kind".to_owned()),
+        };
+        let target = self.fleet.snapshots[at].name().to_owned();
+        let homes = self.clusters[at].homes_over(read);
+        let scope = Scope::Input(format!("{} in {target}", read.kind));
+        let message = format!("its apps name more than are read one by one there: {message}");
+        for snapshot in self.fleet.snapshots.iter_mut().filter(|it| homes.contains(it.name())) {
+            snapshot.retract(&scope);
+            let error =
+                ScopeError { scope: scope.clone(), reason: reason.to_owned(), message: message.clone() };
+            snapshot.report(error);
         }
     }
 

@@ -38,6 +38,7 @@ use crate::complaint::Complaint;
 use crate::ruling::Judging;
 use again::Again;
 use plan::has_failed;
+use scopes::is_whole_kind;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -122,6 +123,12 @@ impl Followed {
             is_loose,
             patience,
         }
+    }
+
+    /// Returns true if it is of a whole kind, in place of objects that apps of other clusters name in excess. That it may not be
+    /// read says nothing of what else is wanted of the kind.
+    fn is_excess(&self) -> bool {
+        self.is_foreign && is_whole_kind(&self.read)
     }
 
     /// How it is known, where it is not live.

@@ -1,6 +1,7 @@
 //! What is to be asked of followed clusters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use taffrail_apps::{
     Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope, ScopeError,
     Snapshot, Target, dependents_elsewhere, elsewhere, plan_reads,
 };
-use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId};
+use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
 use tokio::time::Instant;
 
 use super::super::More;
 use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
-use super::scopes::{KINDS_OF_KINDS, definitions, named, scope_of};
+use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
 use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following};
 
 /// How often it is asked whether a kind that was not there has come.
@@ -147,6 +148,9 @@ impl Follow {
         let is_late = |followed: &&mut Followed| !followed.answered && now >= followed.patience;
         for followed in following.scopes.values_mut().filter(is_late) {
             followed.answered = true;
+            if followed.is_excess() {
+                continue;
+            }
             let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
             snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
             following.changed = true;
@@ -221,11 +225,20 @@ impl Follow {
     /// came of it and there may be more to read.
     fn begin_next(&mut self, at: usize, asked: &Asked, without_others: &Asked, now: Instant) -> bool {
         let following = &mut self.clusters[at];
-        let snapshot = &self.fleet.snapshots[at];
+        let snapshot = &mut self.fleet.snapshots[at];
         let before = following.rounds.clone();
         let planned = &following.planned;
+        let excess: HashSet<&Read> =
+            following.scopes.values().filter(|it| it.is_excess()).map(|followed| &followed.read).collect();
+        let wanted = RefCell::new(BTreeSet::new());
+        let is_new = |read: &Read| {
+            if excess.contains(read) {
+                wanted.borrow_mut().insert(read.clone());
+            }
+            !planned.contains(read)
+        };
         let plan = |asked: &Asked, rounds: &mut Rounds| {
-            plan_reads(snapshot, asked, &self.fleet.rules, rounds, &|read| !planned.contains(read))
+            plan_reads(snapshot, asked, &self.fleet.rules, rounds, &is_new)
         };
         let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
         let holds_up = !awaited.is_empty();
@@ -235,6 +248,9 @@ impl Follow {
             let ReadPlan { awaited, loose } = plan(without_others, &mut before.clone());
             awaited.into_iter().chain(loose).collect()
         });
+        for read in wanted.take() {
+            following.adopt(snapshot, &read);
+        }
         let awaited = awaited.into_iter().map(|read| (read, false));
         for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
             let is_foreign =
@@ -334,6 +350,37 @@ impl Following {
         let is_listable = snapshot.kinds()?.get(&kind)?.is_listable();
         let target = Target::List { labels: None, fields: None };
         is_listable.then_some(Read { namespace: None, target, ..read })
+    }
+
+    /// Takes a whole kind that was followed for apps of other clusters for one that is wanted without them.
+    fn adopt(&mut self, snapshot: &mut Snapshot, read: &Read) {
+        if !is_whole_kind(read) {
+            return;
+        }
+        let Some(followed) = self.scopes.values_mut().find(|it| it.is_excess() && it.read == *read) else {
+            return;
+        };
+        followed.is_foreign = false;
+        let answer = match followed.state.0.clone() {
+            ScopeState::CatchingUp | ScopeState::Live => return,
+            ScopeState::Forbidden { message } => Answer::Forbidden { message },
+            ScopeState::Absent => Answer::NotFound,
+            ScopeState::Broken { reason, message } => Answer::Failed { reason: reason.to_owned(), message },
+        };
+        snapshot.answer(read, answer);
+        self.changed = true;
+    }
+
+    /// The names of the clusters whose apps name more objects of a kind than are followed one by one.
+    pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
+        let kind = GroupKind::new(&*read.group, &*read.kind);
+        let of_kind = self.homes.iter().filter(|(key, _)| key.group_kind() == kind);
+        let is_over = |home: &&String| {
+            let Some(kinds) = self.foreign.get(*home) else { return false };
+            kinds.values().sum::<usize>() >= FOREIGN
+                || kinds.get(&kind).is_some_and(|count| *count >= FOREIGN_OF_A_KIND)
+        };
+        of_kind.flat_map(|(_, homes)| homes).filter(is_over).cloned().collect()
     }
 
     /// Ends what was followed for apps of other clusters that do not name it any more. What else turns out to want it reads it

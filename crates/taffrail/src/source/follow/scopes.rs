@@ -17,6 +17,11 @@ pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     }
 }
 
+/// Returns true if a read is of all objects of its kind.
+pub(super) fn is_whole_kind(read: &Read) -> bool {
+    read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None })
+}
+
 /// All objects of a kind that tells of kinds, as little of each as says that it changed.
 pub(super) fn definitions(
     (group, version, kind, plural): (&str, &str, &str, &str),
