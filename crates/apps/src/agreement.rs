@@ -5,7 +5,10 @@
 //! tool writes for that app.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 
 use taffrail_status::Object;
 use taffrail_status::json::Value;
@@ -260,6 +263,39 @@ fn tracked<'i>(id: &'i str, key: &ObjectKey) -> Option<&'i str> {
     (is_it && !app.is_empty()).then_some(app)
 }
 
+/// The length from which on an object is large, in bytes of its text.
+const LARGE: usize = 16 << 10;
+
+/// Returns true if reading an object takes long enough that it is to be read once, however many apps list it.
+pub(crate) fn is_large(object: &Object<'_>) -> bool {
+    object.root().text().is_some_and(|text| text.len() >= LARGE)
+}
+
+/// A cluster, an object of it, and the labels by which a claimant tracks.
+type Carrying = (usize, ObjectKey, Vec<String>);
+
+/// The marks that large objects carry, read once for all who list them.
+#[derive(Debug, Default)]
+pub(crate) struct LargeMarks(RefCell<HashMap<Carrying, Rc<[Mark]>>>);
+
+impl LargeMarks {
+    /// Tells `ask` the marks of an object.
+    fn ask(
+        &self,
+        (cluster, key): (usize, &ObjectKey),
+        object: &Object<'_>,
+        labels: &[&str],
+        ask: impl FnOnce(&[Mark]) -> bool,
+    ) -> bool {
+        if !is_large(object) {
+            return ask(&Mark::all(key, object, labels));
+        }
+        let place = (cluster, key.clone(), labels.iter().map(|label| (*label).to_owned()).collect());
+        let mut known = self.0.borrow_mut();
+        ask(known.entry(place).or_insert_with(|| Mark::all(key, object, labels).into()))
+    }
+}
+
 /// Who makes a claim, and how objects agree to it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claimant {
@@ -299,12 +335,21 @@ impl Claimant {
 
     /// Whether an object is there and does not say that it is this claimant's. What is not there, or was not looked at,
     /// needs nobody's agreement.
-    pub(crate) fn lacks_agreement(&self, cluster: usize, key: &ObjectKey, found: &Lookup<'_>) -> bool {
+    pub(crate) fn lacks_agreement(
+        &self,
+        cluster: usize,
+        key: &ObjectKey,
+        found: &Lookup<'_>,
+        large: &LargeMarks,
+    ) -> bool {
         if self.owns_place_of(cluster, key) {
             return false;
         }
         match found {
-            Lookup::Found(observed) => !self.is_named(&Mark::all(key, &observed.object, &self.labels())),
+            Lookup::Found(observed) => {
+                let is_named = |marks: &[Mark]| self.is_named(marks);
+                !large.ask((cluster, key), &observed.object, &self.labels(), is_named)
+            }
             Lookup::Absent | Lookup::Unobserved(_) => false,
         }
     }
@@ -313,17 +358,24 @@ impl Claimant {
     /// have made the claim fit.
     ///
     /// The author of a HelmRelease chooses the name of the release, so only what helm-controller writes of the HelmRelease counts.
-    pub(crate) fn may_better(&self, cluster: usize, key: &ObjectKey, found: &Lookup<'_>) -> bool {
+    pub(crate) fn may_better(
+        &self,
+        cluster: usize,
+        key: &ObjectKey,
+        found: &Lookup<'_>,
+        large: &LargeMarks,
+    ) -> bool {
         if self.owns_place_of(cluster, key) {
             return true;
         }
         let Lookup::Found(observed) = found else { return false };
-        let carried = Mark::all(key, &observed.object, &self.labels());
-        let mut own = self.marks.iter().filter(|mark| mark.tool == Tool::HelmRelease).peekable();
-        match own.peek() {
-            Some(_) => own.any(|mark| carried.contains(mark)),
-            None => self.is_named(&carried),
-        }
+        large.ask((cluster, key), &observed.object, &self.labels(), |carried| {
+            let mut own = self.marks.iter().filter(|mark| mark.is_of_helm_release()).peekable();
+            match own.peek() {
+                Some(_) => own.any(|mark| carried.contains(mark)),
+                None => self.is_named(carried),
+            }
+        })
     }
 
     /// The labels by which it tracks.

@@ -9,6 +9,7 @@ use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, UNJUDGED, Unju
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
 
+use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
@@ -225,7 +226,8 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught: RefCell::default() };
+    let (taught, large) = (RefCell::default(), LargeMarks::default());
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught, large };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -282,12 +284,13 @@ struct Judge<'f, 'a> {
     look: Look,
     standings: Standings,
     now: Timestamp,
-    /// What was said of the objects of each cluster that are not well: apps may share them, and what costs much is judged
-    /// once for all of them.
+    /// What was said of the objects of each cluster that are not well, or large: apps may share them, and what costs much is
+    /// judged once for all of them.
     judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
     /// What was said of objects by the scripts of an Argo CD, by the cluster of the objects, the scripts, and who pays for that
     /// beside the objects' namespace.
     taught: RefCell<HashMap<Taught, HashMap<ObjectKey, Resource>>>,
+    large: LargeMarks,
 }
 
 /// See [`Judge::judge_taught`].
@@ -340,10 +343,10 @@ impl Judge<'_, '_> {
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
                 let found = self.fleet.objects(*cluster).get(key);
-                let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found);
+                let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found, &self.large);
                 // The rules that an app brings hold for its own objects alone.
-                let is_doubted =
-                    unconfirmed || taught.is_some() && !app.claimant.may_better(*cluster, key, &found);
+                let is_doubted = unconfirmed
+                    || taught.is_some() && !app.claimant.may_better(*cluster, key, &found, &self.large);
                 // Who lists what does not say so pays for it.
                 let claimant = is_doubted.then(|| self.payer(&app, *cluster));
                 let place = Place { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
@@ -478,7 +481,8 @@ impl Judge<'_, '_> {
         let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again, and what was too much for a claimant is not so for others.
         let is_sure = claimant.is_none() || resource.rule != UNJUDGED;
-        if resource.status != Status::Current && !resource.rule.is_empty() && is_sure {
+        let costs_much = || matches!(place.found, Lookup::Found(observed) if is_large(&observed.object));
+        if is_sure && !resource.rule.is_empty() && (resource.status != Status::Current || costs_much()) {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
         resource
