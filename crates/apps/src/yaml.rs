@@ -58,7 +58,7 @@ fn told(error: &serde_saphyr::Error) -> YamlError {
     YamlError { line, message }
 }
 
-/// Reads one document as a tree. What is nested deeper than [`SHALLOW`] is left out of it, so that one object of a list costs
+/// Reads one document as a tree. What is nested deeper than a hundred levels is left out of it, so that one object of a list costs
 /// the others nothing: a server stores what is nested [`MAX_DEPTH`] deep.
 ///
 /// # Errors

@@ -85,7 +85,7 @@ pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> 
     sources_by(&Sources::default(), objects, observed)
 }
 
-/// As [`sources`], where `known` remembers what was read of the same cluster.
+/// As [`sources()`], where `known` remembers what was read of the same cluster.
 pub(crate) fn sources_by<'a>(
     known: &Sources,
     objects: &'a dyn Objects,
@@ -182,7 +182,7 @@ impl<'a> Reader<'_, 'a> {
         text(self.object().root(), path)
     }
 
-    /// See [`sources`].
+    /// See [`sources()`].
     fn sources(&self) -> Vec<ObjectKey> {
         let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
         match &*self.observed.key.kind {
