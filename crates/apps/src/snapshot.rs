@@ -358,7 +358,7 @@ impl Snapshot {
                 if differs && !was_repeated {
                     self.repeated.push(place.key().clone());
                 }
-                self.size -= length(&place.get().document);
+                self.size -= place.get().size();
                 place.insert(Stored { document, body, is_repeated: differs || was_repeated });
             }
         }
@@ -370,7 +370,7 @@ impl Snapshot {
     /// Takes away an object that is no longer there.
     pub fn remove(&mut self, key: &ObjectKey) {
         if let Some(gone) = self.objects.remove(key) {
-            self.size -= length(&gone.document);
+            self.size -= gone.size();
             self.pointers.take();
         }
     }
@@ -384,7 +384,7 @@ impl Snapshot {
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
-        self.size = self.objects.values().map(|stored| length(&stored.document)).sum();
+        self.size = self.objects.values().map(Stored::size).sum();
         let failed = || Mark::Failed { message: why.to_owned() };
         for (_, marks) in self.kinds.iter_mut().filter(|(kind, _)| !is_kept(kind)) {
             marks.everywhere = Some(failed());

@@ -37,11 +37,11 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     let mut list = fleet.apps(&arguments.declared);
     let mut hint = None;
     if let Some(namespace) = &arguments.namespace {
-        let all = list.clone();
-        list.apps.retain(|app| app.app.namespace == *namespace);
-        if list.apps.is_empty() && arguments.name.is_empty() {
-            hint = elsewhere(arguments, namespace, all)?;
+        let is_declared_there = |app: &App| app.app.namespace == *namespace;
+        if arguments.name.is_empty() && !list.apps.iter().any(is_declared_there) {
+            hint = elsewhere(arguments, namespace, list.clone())?;
         }
+        list.apps.retain(is_declared_there);
     }
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     check_kinds(&filter.kinds, &list)?;
