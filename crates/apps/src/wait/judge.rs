@@ -425,11 +425,31 @@ fn of_sync(app: &App) -> Opinion {
             Opinion::hopeless(format!("its sync failed: {}", app.said)).because("SyncFailed")
         }
         SyncState::OutOfSync => {
-            Opinion::waiting(format!("it is out of sync: {revisions}")).because("OutOfSync")
+            // Of one revision that differs the problem says what differs.
+            let told = app.problems.iter().find(|it| it.axis == Axis::Sync && !it.message.is_empty());
+            let why = match told {
+                Some(problem) if app.sync.desired == app.sync.applied => &problem.message,
+                _ => &revisions,
+            };
+            Opinion::waiting(format!("it is out of sync: {why}")).because("OutOfSync")
         }
         SyncState::Syncing => Opinion::waiting(format!("it is being synced: {revisions}")).because("Syncing"),
-        SyncState::Synced | SyncState::Suspended | SyncState::Unknown => Opinion::met(&*app.message),
+        SyncState::Synced | SyncState::Suspended | SyncState::Unknown => {
+            of_problem(app).unwrap_or_else(|| Opinion::met(&*app.message))
+        }
     }
+}
+
+/// Returns the opinion on an app that is at its revision, where something presses nevertheless: a source that cannot be fetched,
+/// a controller that is stopped.
+fn of_problem(app: &App) -> Option<Opinion> {
+    let problem = app.pressing()?;
+    let opinion = match problem.axis {
+        // What its home does not say now may have changed.
+        Axis::Freshness => Opinion::unobserved(&*problem.message),
+        Axis::Health | Axis::Sync | Axis::Source => Opinion::waiting(&*problem.message),
+    };
+    Some(opinion.because(&problem.state))
 }
 
 /// What is said of the apps that a query means, in each cluster that holds one; where none does, of the query.

@@ -244,6 +244,32 @@ fn one_app_hears_only_of_what_concerns_it() {
 }
 
 #[test]
+fn one_app_hears_only_of_its_own_objects_of_a_kind() {
+    let gear = |app: &str| {
+        json!({
+            "apiVersion": "acme.dev/v1", "kind": "Gear", "status": {"size": 1},
+            "metadata": {"namespace": "shop", "name": app, "labels": {"app.kubernetes.io/instance": app}},
+        })
+    };
+    let cluster = holding("cluster", &[gear("one"), gear("two")]);
+    let list = apps(&[&cluster], &Taffrail, NOW);
+    let each: Vec<Vec<&App>> = list.apps.iter().map(|app| vec![app]).collect();
+    let shape = TrustShape { only_apps: true, ..TrustShape::default() };
+    let reports = TrustReport::each(&each, &list, &[&cluster], NOW, shape);
+    let told = |report: &TrustReport| {
+        let gears = report.items.iter().find(|doubt| doubt.reason == "NoRule").unwrap();
+        (gears.object_count, gears.objects.iter().map(|object| object.name.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        reports.iter().map(told).collect::<Vec<_>>(),
+        ["one", "two"].map(|it| (1, vec![it.to_owned()]))
+    );
+    // Together they share one finding.
+    let all: Vec<&App> = list.apps.iter().collect();
+    assert_eq!(told(&TrustReport::new(&all, &list, &[&cluster], NOW, shape)).0, 2);
+}
+
+#[test]
 fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
     let server = Server::new(vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}),

@@ -283,3 +283,39 @@ fn a_part_of_a_release_that_may_not_be_seen_is_not_ready_for_it() {
     assert_eq!(verdict, "Unobserved", "{message}");
     assert!(message.contains("secrets is forbidden"), "{message}");
 }
+
+#[test]
+fn an_app_is_not_ready_while_nothing_can_deliver_to_it() {
+    let source = |ready: &str, reason: &str| {
+        format!(
+            "{{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {{name: fleet, namespace: flux-system, \
+             generation: 1}}, spec: {{}}, status: {{observedGeneration: 1, artifact: {{revision: 'main@sha1:aaaa'}}, conditions: \
+             [{{type: Ready, status: '{ready}', reason: {reason}, message: 'as told'}}]}}}}"
+        )
+    };
+    let app = "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: shop, namespace: flux-system, \
+               generation: 1}, spec: {sourceRef: {kind: GitRepository, name: fleet}}, status: {observedGeneration: 1, \
+               lastAppliedRevision: 'main@sha1:aaaa', lastAttemptedRevision: 'main@sha1:aaaa', inventory: {entries: []}, \
+               conditions: [{type: Ready, status: 'True', reason: ReconciliationSucceeded}]}}";
+    let controller = |replicas: u8| {
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: kustomize-controller, namespace: flux-system, \
+             generation: 1}}, spec: {{replicas: {replicas}}}, status: {{observedGeneration: 1, replicas: {replicas}, \
+             updatedReplicas: {replicas}, readyReplicas: {replicas}, availableReplicas: {replicas}}}}}"
+        )
+    };
+    let judged = |objects: &[&str]| {
+        let cluster = cluster(objects);
+        let apps = vec!["shop".parse().unwrap()];
+        let mut wait = Wait::new(Until::Current, options(0, true), apps, AppLabels::default());
+        look(&mut wait, &cluster, &[], 0);
+        let [one] = said(&wait).try_into().unwrap();
+        (one.verdict, one.reason, one.message)
+    };
+    let fetched = source("True", "Succeeded");
+    assert_eq!(judged(&[&fetched, app, &controller(1)]).0, Verdict::Met);
+    let (verdict, reason, message) = judged(&[&fetched, app, &controller(0)]);
+    assert_eq!((verdict, &*reason), (Verdict::Waiting, "ControllerStopped"), "{message}");
+    let (verdict, reason, message) = judged(&[&source("False", "GitOperationFailed"), app, &controller(1)]);
+    assert_eq!((verdict, &*reason), (Verdict::Waiting, "GitOperationFailed"), "{message}");
+}

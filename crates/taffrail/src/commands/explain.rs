@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     };
     let clusters = fleet.clusters();
     let explained =
-        |subject: &Subject<'_>| {
+        |subject: &Subject<'_>, doubts: Option<TrustReport>| {
             let via = subject.belonging.as_ref().map_or(&[][..], |belonging| &belonging.apps);
             let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref())
                 .after(&changes(&subject.app, via, &clusters));
@@ -73,11 +73,15 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
                     let last = last_changes(&subject.app, &clusters);
                     explanation.with(&only.key, belonging).written(&last)
                 }
-                _ if names.is_empty() => explanation,
-                _ => explanation.doubted(doubts(&subject.app, &list, fleet, is_named)),
+                _ => match doubts {
+                    Some(doubts) => explanation.doubted(doubts),
+                    None => explanation,
+                },
             }
         };
-    let explanations: Vec<_> = subjects.iter().map(explained).collect();
+    let doubts = if names.is_empty() { Vec::new() } else { doubts(&subjects, &list, fleet, is_named) };
+    let mut doubts = doubts.into_iter();
+    let explanations: Vec<_> = subjects.iter().map(|subject| explained(subject, doubts.next())).collect();
     // What was asked for by its name is told of each cluster.
     let is_all = names.is_empty() && arguments.declared.is_empty();
     let explanations: Vec<(&Subject<'_>, Explanation)> = match is_all && !arguments.per_cluster {
@@ -118,11 +122,12 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     Ok(exit)
 }
 
-/// What there is against the green of one app.
-fn doubts(app: &App, list: &AppList, fleet: &Fleet, contexts: bool) -> TrustReport {
-    let asked: Vec<&App> = list.apps.iter().filter(|own| own.app == app.app).collect();
+/// Makes a report of what there is against the green of each subject.
+fn doubts(subjects: &[Subject<'_>], list: &AppList, fleet: &Fleet, contexts: bool) -> Vec<TrustReport> {
+    let same = |subject: &Subject<'_>| list.apps.iter().filter(|own| own.app == subject.app.app).collect();
+    let asked: Vec<Vec<&App>> = subjects.iter().map(same).collect();
     let shape = TrustShape { only_apps: true, contexts };
-    TrustReport::new(&asked, list, &fleet.clusters(), fleet.now, shape)
+    TrustReport::each(&asked, list, &fleet.clusters(), fleet.now, shape)
 }
 
 /// The apps of which it is of interest what changed.

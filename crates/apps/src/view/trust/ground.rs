@@ -1,6 +1,6 @@
 //! What the findings of one cluster are looked for in.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
@@ -30,6 +30,10 @@ pub(super) struct Ground<'a> {
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
     /// The apps that declare an object of this cluster.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The places of the apps that are looked at; all of them where it is empty.
+    asked: Option<BTreeSet<usize>>,
+    /// The objects that these apps declare here and that were read, each once.
+    resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
     /// The sources of Flux that were read.
     sources: Sources,
@@ -67,9 +71,25 @@ impl<'a> Ground<'a> {
             newest,
             future,
             claims,
+            asked: None,
+            resources: Vec::new(),
             context: shape.contexts.then(|| objects.name()),
             sources: Sources::default(),
         }
+    }
+
+    /// Looks at these apps alone, or at all of them.
+    pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
+        self.asked = asked.cloned();
+        let mut seen = HashSet::new();
+        let resources = self.apps().flat_map(|(_, app)| &app.resources);
+        let once = resources.filter(|resource| seen.insert(&resource.key));
+        let read = once.filter_map(|resource| Some((resource, found(self.objects, &resource.key)?)));
+        self.resources = read.filter(|(_, observed)| observed.body == Body::Whole).collect();
+    }
+
+    fn is_asked(&self, place: usize) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.contains(&place))
     }
 
     pub(super) fn name(&self) -> &'a str {
@@ -114,16 +134,17 @@ impl<'a> Ground<'a> {
     }
 
     /// The apps whose objects are in this cluster, with their places.
-    pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> + use<'a> {
+    pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> {
         let name = self.objects.name();
-        let apps = self.list.apps.iter().enumerate();
+        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
         apps.filter(move |(_, app)| app.in_reach && app.app.target == name)
     }
 
     /// The apps whose declaring object is in this cluster and was read, with their places.
-    pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> + use<'a> {
+    pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> {
         let objects = self.objects;
-        let apps = self.list.apps.iter().enumerate().filter(move |(_, app)| app.app.home == objects.name());
+        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
+        let apps = apps.filter(move |(_, app)| app.app.home == objects.name());
         apps.filter_map(move |(place, app)| {
             let observed = found(objects, app.declaring.as_ref()?)?;
             Some((place, app, observed))
@@ -131,16 +152,9 @@ impl<'a> Ground<'a> {
     }
 
     /// The declared objects of this cluster that were read, each once with the apps that declare it.
-    pub(super) fn resources(&self) -> Vec<(&'a Resource, Observed<'a>, Vec<usize>)> {
-        let mut seen = BTreeSet::new();
-        let resources = self.apps().flat_map(|(_, app)| &app.resources);
-        let once = resources.filter(|resource| seen.insert(&resource.key));
-        let read = once.filter_map(|resource| {
-            let observed = found(self.objects, &resource.key)?;
-            let whole = observed.body == Body::Whole;
-            whole.then(|| (resource, observed, self.claimants(&resource.key)))
-        });
-        read.collect()
+    pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
+        let all = self.resources.iter();
+        all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
     }
 
     /// The apps that declare an object.
@@ -161,7 +175,7 @@ impl<'a> Ground<'a> {
     /// The apps of this cluster whose delivery is one of these.
     pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
         let name = self.objects.name();
-        let apps = self.list.apps.iter().enumerate();
+        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
         apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
     }
 

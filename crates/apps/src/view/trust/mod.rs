@@ -15,7 +15,7 @@ mod unconfirmed;
 mod unheard;
 mod unread;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -363,6 +363,19 @@ fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
 }
 
+/// The places where doubts are looked for.
+const LOOKS: [fn(&Ground<'_>) -> Vec<Finding>; 9] = [
+    disagreeing::look,
+    unconfirmed::look,
+    problems::look,
+    silent::look,
+    unread::look,
+    skewed::look,
+    suspended::look,
+    fallback::look,
+    unheard::look,
+];
+
 impl TrustReport {
     /// Where the green of `asked`, which are apps of `list`, which are those of `clusters`, may be wrong at the
     /// time `now`.
@@ -373,33 +386,46 @@ impl TrustReport {
         now: Timestamp,
         shape: TrustShape,
     ) -> TrustReport {
-        let asked: HashSet<*const App> = asked.iter().copied().map(std::ptr::from_ref).collect();
-        let is_asked = |app: &App| asked.contains(&std::ptr::from_ref(app));
-        let asked: BTreeSet<usize> =
-            list.apps.iter().enumerate().filter(|(_, app)| is_asked(app)).map(|(place, _)| place).collect();
-        let mut items = Vec::new();
-        let mut checked = Vec::new();
-        for member in Fleet::new(clusters).members {
-            let ground = Ground::new(member.objects, list, now, shape);
-            let looks = [
-                disagreeing::look,
-                unconfirmed::look,
-                problems::look,
-                silent::look,
-                unread::look,
-                skewed::look,
-                suspended::look,
-                fallback::look,
-                unheard::look,
-            ];
-            let twin = member.twin_of.as_deref().map(unconfirmed::twin);
-            let unverified = member.objects.unverified().map(unconfirmed::unverified);
-            let findings =
-                folded(looks.into_iter().flat_map(|look| look(&ground)).chain(twin).chain(unverified));
-            let findings = findings.into_iter().filter_map(|finding| finding.within(&asked, shape.only_apps));
-            items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
-            checked.push(ground.checked(&asked));
+        let each = TrustReport::each(&[asked.to_vec()], list, clusters, now, shape);
+        each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), list))
+    }
+
+    /// Makes a report for each of several selections, as [`TrustReport::new`] does for one. What the reports share is looked at
+    /// once.
+    pub fn each(
+        selections: &[Vec<&App>],
+        list: &apps::AppList,
+        clusters: &[&dyn Objects],
+        now: Timestamp,
+        shape: TrustShape,
+    ) -> Vec<TrustReport> {
+        let places: HashMap<*const App, usize> =
+            list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
+        let members = Fleet::new(clusters).members;
+        let mut grounds: Vec<Ground<'_>> =
+            members.iter().map(|member| Ground::new(member.objects, list, now, shape)).collect();
+        let mut reports = Vec::with_capacity(selections.len());
+        for selection in selections {
+            let asked: BTreeSet<usize> =
+                selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
+            let mut items = Vec::new();
+            let mut checked = Vec::new();
+            for (member, ground) in members.iter().zip(&mut grounds) {
+                ground.look_at(shape.only_apps.then_some(&asked));
+                let twin = member.twin_of.as_deref().map(unconfirmed::twin);
+                let unverified = member.objects.unverified().map(unconfirmed::unverified);
+                let findings = LOOKS.into_iter().flat_map(|look| look(ground));
+                let findings = folded(findings.chain(twin).chain(unverified));
+                let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
+                items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
+                checked.push(ground.checked(&asked));
+            }
+            reports.push(TrustReport::of(items, checked, list));
         }
+        reports
+    }
+
+    fn of(mut items: Vec<Doubt>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
         sort(&mut items);
         TrustReport {
             api_version: API_VERSION,
