@@ -4,6 +4,9 @@
 
 use taffrail_status::is_unseen;
 
+use crate::find::full_name;
+use crate::identity::AppRef;
+
 /// The options that commands are given here. Another word that begins with a dash is a name from outside.
 const OPTIONS: &[&str] = &[
     "-A",
@@ -38,6 +41,15 @@ pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Op
 /// `taffrail …`, in a namespace (if any) of the cluster of a context (if it must be named).
 pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("taffrail", words, namespace, context)
+}
+
+/// `taffrail explain …` about an app, in the clusters that tell of it, where these must be named.
+pub(super) fn explain(app: &AppRef, must_name: bool) -> Option<String> {
+    let contexts = match app.home == app.target {
+        true => app.home.clone(),
+        false => format!("{},{}", app.home, app.target),
+    };
+    taffrail(&["explain", &full_name(app)], "", must_name.then_some(&*contexts))
 }
 
 fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {

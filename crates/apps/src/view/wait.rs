@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Status;
 
-use super::command::taffrail;
+use super::command::{explain, taffrail};
 use super::{API_VERSION, AppName, LinkRow, ObjectName, time};
-use crate::find::full_name;
 use crate::wait::{End, Row, Subject, Until, Verdict};
 
 /// What is said of one target since now.
@@ -99,7 +98,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
                 false => taffrail(&["explain", &key.to_string()], "", context),
             }
         }
-        Subject::App(app) => taffrail(&["explain", &full_name(app)], "", context),
+        Subject::App(app) => explain(app, context.is_some()),
         Subject::Named(_) => None,
     }
 }

@@ -270,6 +270,38 @@ fn one_app_hears_only_of_its_own_objects_of_a_kind() {
 }
 
 #[test]
+fn an_app_in_a_cluster_that_does_not_answer_is_doubted() {
+    let app = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": "argocd", "name": "shop"},
+        "spec": {"destination": {"server": "https://edge.example.com"}},
+        "status": {"resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "a"}]},
+    });
+    let hub = holding("hub", &[app]);
+    let mut edge = Snapshot::dump("edge", NOW);
+    edge.add_server("https://edge.example.com");
+    edge.report(ScopeError {
+        scope: Scope::Cluster,
+        reason: "ConnectionRefused".to_owned(),
+        message: "refused".to_owned(),
+    });
+    let clusters: [&dyn Objects; 2] = [&hub, &edge];
+    let list = apps(&clusters, &Taffrail, NOW);
+    let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == "shop").collect();
+    let shape = TrustShape { only_apps: true, contexts: true };
+    let report = TrustReport::new(&asked, &list, &clusters, NOW, shape);
+    let lost = report.items.iter().find(|doubt| doubt.reason == "ClusterLost").map(line);
+    assert_eq!(
+        lost.as_deref(),
+        Some("low unread/ClusterLost cluster 0/1 nothing of it is known: refused"),
+        "{:?}",
+        report.items
+    );
+    // Where that is told of another app it is no matter.
+    assert_eq!(TrustReport::new(&[], &list, &clusters, NOW, shape).items, []);
+}
+
+#[test]
 fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
     let server = Server::new(vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}),

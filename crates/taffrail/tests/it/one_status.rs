@@ -114,7 +114,7 @@ fn a_kind_that_does_not_exist_is_wrong_usage() {
     let none = taffrail(&["status", "cronjobs", "--from", from, "-o", "name"], "");
     assert_eq!((none.code, &*none.stdout), (0, ""), "{}", none.stderr);
     let short = taffrail(&["status", "rs", "--from", from, "-o", "name"], "");
-    assert_eq!(short.stdout, "replicaset.apps/web-1\n", "{}", short.stderr);
+    assert_eq!(short.stdout, "apps/ReplicaSet/shop/web-1\n", "{}", short.stderr);
 }
 
 #[test]

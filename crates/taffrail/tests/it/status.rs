@@ -100,7 +100,7 @@ fn documents_are_complete_json_and_yaml() {
     );
     assert_eq!(taffrail(&["status", "-f", "-", "-o", "json"], "").json()["items"], serde_json::json!([]));
     let names = taffrail(&["status", "-f", "-", "-o", "name"], &input).stdout;
-    assert_eq!(names, "deployment.apps/web\nsecret/key\n");
+    assert_eq!(names, "apps/Deployment/shop/web\n/Secret/shop/key\n");
 }
 
 #[test]

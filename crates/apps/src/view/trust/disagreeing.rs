@@ -224,7 +224,7 @@ fn tools(ground: &Ground<'_>) -> Vec<Finding> {
             }
             _ => continue,
         };
-        let next = ground.taffrail(&["explain", &crate::find::full_name(&app.app)], "");
+        let next = ground.explain(app);
         findings
             .push(finding(severity, reason).object(observed.key, None).says(message).of([place]).next(next));
     }

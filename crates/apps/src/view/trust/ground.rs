@@ -88,6 +88,11 @@ impl<'a> Ground<'a> {
         self.resources = read.filter(|(_, observed)| observed.body == Body::Whole).collect();
     }
 
+    /// Returns true where some apps alone are looked at.
+    pub(super) fn is_narrowed(&self) -> bool {
+        self.asked.is_some()
+    }
+
     fn is_asked(&self, place: usize) -> bool {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&place))
     }
@@ -102,6 +107,11 @@ impl<'a> Ground<'a> {
 
     pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> Option<String> {
         command::taffrail(words, namespace, self.context)
+    }
+
+    /// The command that explains an app.
+    pub(super) fn explain(&self, app: &App) -> Option<String> {
+        command::explain(&app.app, self.context.is_some())
     }
 
     /// Returns the sources of an app of Flux; see [`flux::sources`].

@@ -54,7 +54,7 @@ fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> O
     };
     let own = ObjectKey::new("", "App", &*app.app.namespace, &*app.app.name);
     let key = problem.object.as_ref().or(app.declaring.as_ref()).unwrap_or(&own);
-    let next = ground.taffrail(&["explain", &crate::find::full_name(&app.app)], "");
+    let next = ground.explain(app);
     let finding = Finding::new(category, severity, reason).object(key, problem.since);
     Some(finding.says(problem.message.lines().next().unwrap_or_default()).of([place]).next(next))
 }

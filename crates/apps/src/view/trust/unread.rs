@@ -34,7 +34,7 @@ fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
         apps.entry(&app.message).or_default().push(place);
     }
     let finding = |(message, places): (&str, Vec<usize>)| {
-        let next = ground.taffrail(&["get", "apps", "--all-contexts"], "");
+        let next = command::taffrail(&["get", "apps", "--all-contexts"], "", None);
         finding(Severity::Medium, "OutOfReach").says(message).of(places).next(next)
     };
     apps.into_iter().map(finding).collect()
@@ -102,7 +102,14 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
             Scope::Cluster => {
                 let message = format!("nothing of it is known: {}", error.message);
                 let next = ground.kubectl(&["get", "--raw", "/readyz"], "");
-                findings.push(finding(Severity::Medium, "ClusterLost").says(message).next(next));
+                // Who asks for some apps hears of the clusters in which these are.
+                let apps = match ground.is_narrowed() {
+                    true => {
+                        ground.apps().map(|(place, _)| place).chain(ground.delivered_by(|_| true)).collect()
+                    }
+                    false => Vec::new(),
+                };
+                findings.push(finding(Severity::Medium, "ClusterLost").says(message).of(apps).next(next));
             }
             Scope::Group(group) => {
                 let of_group = |app: &crate::apps::App| app.resources.iter().any(|it| it.key.group == *group);

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use taffrail_apps::ObjectKey;
+
 use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};
 use crate::complaint::{Complaint, Exit, written};
@@ -28,7 +30,8 @@ pub(super) struct Printer {
 enum Form {
     /// Whether it is wide, and whether it names the cluster.
     Table(Box<Table<Out>>, bool, bool),
-    Names(Names),
+    /// Whether it names the cluster.
+    Names(Names, bool),
     Lines(Out),
     Items(Out, ItemStyle, usize),
 }
@@ -71,7 +74,7 @@ impl Printer {
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
                 Form::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => Form::Names(Names::new(raw())),
+            StatusOutput::Name => Form::Names(Names::new(raw()), several),
             StatusOutput::Jsonl => Form::Lines(raw()),
             StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
@@ -149,10 +152,9 @@ impl Form {
                 }
                 table.row(cells)
             }),
-            Form::Names(out) => answers.rows.iter().try_for_each(|row| {
-                let dot = if row.group.is_empty() { "" } else { "." };
-                let name = format!("{}{dot}{}/{}", row.kind.to_lowercase(), row.group, row.name);
-                out.write(&name)
+            Form::Names(out, several) => answers.rows.iter().try_for_each(|row| {
+                let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
+                out.write(&if *several { format!("{}/{key}", row.cluster) } else { key.to_string() })
             }),
             Form::Lines(out) => out.write_all(&answers.lines),
             Form::Items(out, style, count) => {
@@ -168,7 +170,7 @@ impl Form {
     fn finish(self) -> io::Result<()> {
         match self {
             Form::Table(table, ..) => table.finish(),
-            Form::Names(mut out) => out.finish(),
+            Form::Names(mut out, _) => out.finish(),
             Form::Lines(mut out) => out.flush(),
             Form::Items(mut out, style, count) => {
                 style.end(&mut out, count)?;
