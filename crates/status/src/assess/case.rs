@@ -67,12 +67,43 @@ pub(super) struct Finding {
     pub(super) text: String,
     /// Since when, as far as the object itself tells.
     pub(super) since: Option<Timestamp>,
-    pub(super) facts: Vec<String>,
+    pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
     pub(super) below: Vec<Rc<Link>>,
     /// Its own words name what it waits for, so they go before those of the cause.
     pub(super) says_what_it_awaits: bool,
+}
+
+/// The most facts that are told of an object: an author may write any number of events about it.
+const FACTS: usize = 50;
+
+/// What an object says beside its own words, each once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    told: Vec<String>,
+    left_out: usize,
+}
+
+impl Facts {
+    fn add(&mut self, fact: String) {
+        if self.told.len() == FACTS {
+            self.left_out += 1;
+            return;
+        }
+        let fact = cut(fact).into_owned();
+        if !fact.trim().is_empty() && !self.told.contains(&fact) {
+            self.told.push(fact);
+        }
+    }
+
+    fn into_texts(self) -> Vec<String> {
+        let mut texts = self.told;
+        if self.left_out > 0 {
+            texts.push(format!("and {} more", self.left_out));
+        }
+        texts
+    }
 }
 
 impl Finding {
@@ -131,10 +162,7 @@ impl Finding {
     }
 
     pub(super) fn fact(&mut self, fact: impl Into<String>) {
-        let fact = cut(fact.into()).into_owned();
-        if !fact.trim().is_empty() && !self.facts.contains(&fact) {
-            self.facts.push(fact);
-        }
+        self.facts.add(fact.into());
     }
 
     /// Says that an object does not exist, unless its own words name that object.
@@ -208,7 +236,7 @@ impl Finding {
             message: self.text,
             since: self.since,
             rule: self.verdict.rule.into_owned(),
-            facts: self.facts,
+            facts: self.facts.into_texts(),
         };
         let mut links = vec![Rc::new(link)];
         links.extend(self.below);
@@ -364,7 +392,7 @@ impl<'e> Case<'e> {
             reason: reason.unwrap_or_default(),
             text: verdict.message.clone().into_owned(),
             since: since::of(object, &verdict),
-            facts: Vec::new(),
+            facts: Facts::default(),
             hard: None,
             below: Vec::new(),
             says_what_it_awaits: false,

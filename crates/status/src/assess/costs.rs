@@ -17,8 +17,7 @@ const OF_NAMESPACE: u64 = 100_000;
 /// one takes, so that many honest objects stay below.
 const EACH: u64 = 100;
 
-/// When so much of the time has passed, a namespace that took [`SHARE`] of it is left.
-const HALF: u32 = 2;
+/// The part of the time that each namespace may take while there is any. Beyond it, one may not take more than it leaves.
 const SHARE: u32 = 20;
 
 /// The clock is looked at each time that so many steps were taken.
@@ -152,6 +151,8 @@ pub(super) struct Bill<'c> {
     began: Duration,
     /// The time that was spent before, on all objects and by who pays.
     before: [Duration; 2],
+    /// The time that it may take. What it takes beyond, because one step was long, is no loss of others.
+    due: Duration,
     may_take: u64,
     steps: Cell<u64>,
     over: RefCell<Option<String>>,
@@ -171,12 +172,19 @@ impl<'c> Bill<'c> {
         let time = claimed.unwrap_or(time);
         let own = OF_NAMESPACE.saturating_add(EACH.saturating_mul(objects)).saturating_sub(steps);
         let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
+        let all = costs.map(|costs| costs.time.get()).unwrap_or_default();
+        let due = patience.map_or(Duration::MAX, |patience| {
+            // The moment at which it has taken as much as is left.
+            let equal = patience.limit.saturating_sub(all).saturating_sub(time) / 2;
+            equal.max((patience.limit / SHARE).saturating_sub(time))
+        });
         let bill = Bill {
             costs,
             patience,
             account,
             began,
-            before: [costs.map(|costs| costs.time.get()).unwrap_or_default(), time],
+            before: [all, time],
+            due,
             may_take: costs.map_or(u64::MAX, |_| own.max(EACH)),
             steps: Cell::new(0),
             over: RefCell::default(),
@@ -235,8 +243,8 @@ impl<'c> Bill<'c> {
         let message = if all >= patience.limit {
             format!("not judged within {}", patience.bound)
         } else if self.costs.is_some()
-            && all >= patience.limit / HALF
             && of_namespace >= patience.limit / SHARE
+            && of_namespace >= patience.limit - all
         {
             format!("not judged: {} take too much of {}", self.whose(), patience.bound)
         } else {
@@ -252,7 +260,7 @@ impl Drop for Bill<'_> {
         let Some(costs) = self.costs else { return };
         let time = self.patience.map(|patience| (patience.clock)().saturating_sub(self.began));
         let time = time.unwrap_or_default();
-        costs.time.set(costs.time.get().saturating_add(time));
+        costs.time.set(costs.time.get().saturating_add(time.min(self.due)));
         let account = std::mem::replace(&mut self.account, Account::new(None, ""));
         if let Some(message) = self.over.take() {
             let mut unjudged = costs.unjudged.borrow_mut();
@@ -304,6 +312,29 @@ mod tests {
         let unjudged = costs.unjudged();
         assert_eq!(unjudged.keys().collect::<Vec<_>>(), ["tenant"]);
         assert_eq!(unjudged["tenant"].count, 89);
+    }
+
+    #[test]
+    fn a_long_step_of_one_is_no_time_of_others() {
+        let now = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let clock = {
+            let now = now.clone();
+            move || Duration::from_millis(now.load(std::sync::atomic::Ordering::Relaxed))
+        };
+        let patience = Patience::new(Duration::from_secs(5), "--timeout 5s", clock);
+        let costs = Costs::default();
+        let judge = |namespace: &str, takes: u64| {
+            let bill = Bill::new(Some(&costs), Some(&patience), Account::new(None, namespace));
+            now.fetch_add(takes, std::sync::atomic::Ordering::Relaxed);
+            !bill.is_over()
+        };
+        assert!(judge("tenant", 2_400));
+        assert!(judge("tenant", 60_000));
+        assert!(!judge("tenant", 0));
+        assert!((0..8).all(|_| judge("shop", 100)));
+        assert!((0..5).all(|_| judge("web", 100)));
+        assert!((0..2).all(|_| judge("api", 100)));
+        assert_eq!(costs.unjudged().keys().collect::<Vec<_>>(), ["tenant"]);
     }
 
     #[test]

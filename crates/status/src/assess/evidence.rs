@@ -1,7 +1,7 @@
 //! The border to where evidence comes from.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -343,13 +343,14 @@ pub fn defined(definition: &Object<'_>) -> (String, String) {
 /// The claims whose volumes a Pod mounts, each once.
 pub fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
     let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
+    let mut known: HashSet<ObjectName> = claims.iter().cloned().collect();
     // The claim of an ephemeral volume is named by a convention, not by a field.
     for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
         if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
             let volume = volume.get("name").and_then(Value::as_str).unwrap_or_default();
             let name = format!("{}-{volume}", pod.name());
             let claim = ObjectName::new("", "PersistentVolumeClaim", &pod.namespace(), &name);
-            if !claims.contains(&claim) {
+            if known.insert(claim.clone()) {
                 claims.push(claim);
             }
         }

@@ -8,7 +8,7 @@ use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
 use crate::json::Value;
 use crate::object::Object;
-use crate::verdict::Status;
+use crate::verdict::{Status, cut};
 
 /// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
@@ -166,6 +166,9 @@ fn container(
 ) -> Option<Complaint> {
     let mut first = None;
     for status in statuses(pod) {
+        if !case.bill.charge(1) {
+            break;
+        }
         let ends = [Termination::of(status, "state"), Termination::of(status, "lastState")];
         let complaint = out_of_memory(status, &ends, since)
             .or_else(|| waiting(status))
@@ -367,7 +370,7 @@ fn is_not_scheduled(pod: &Object<'_>) -> bool {
 
 fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Finding) {
     let said = |key| pod.condition("PodScheduled").map(|condition| text(condition, key)).unwrap_or_default();
-    let (reason, mut message) = (said("reason"), said("message"));
+    let (reason, mut message) = (said("reason"), cut(said("message")).into_owned());
     let gates = pod.at(&["spec", "schedulingGates"]).and_then(Value::items).into_iter().flatten();
     let gates: Vec<_> = gates.map(|gate| text(gate, "name")).filter(|name| !name.is_empty()).collect();
     if !gates.is_empty() && !gates.iter().all(|gate| message.contains(gate.as_str())) {
