@@ -163,7 +163,7 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
     let declaring = ground.declared().filter(|(_, app, _)| !app.suspended);
     let declaring =
         declaring.map(|(place, app, observed)| (observed, vec![place], super::is_green(app), "builtin"));
-    let declared = ground.resources().into_iter().map(|(resource, observed, apps)| {
+    let declared = ground.resources().map(|(resource, observed, apps)| {
         (observed, apps, is_well(resource), if resource.rule.starts_with("builtin") { "builtin" } else { "" })
     });
     let mut seen = BTreeSet::new();
