@@ -481,8 +481,13 @@ impl Judge<'_, '_> {
         let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again, and what was too much for a claimant is not so for others.
         let is_sure = claimant.is_none() || resource.rule != UNJUDGED;
+        // A claimant may list it again and again.
+        let is_listed_again = claimant.is_some();
         let costs_much = || matches!(place.found, Lookup::Found(observed) if is_large(&observed.object));
-        if is_sure && !resource.rule.is_empty() && (resource.status != Status::Current || costs_much()) {
+        if is_sure
+            && !resource.rule.is_empty()
+            && (resource.status != Status::Current || is_listed_again || costs_much())
+        {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
         resource

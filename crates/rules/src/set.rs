@@ -166,7 +166,7 @@ fn at_cost(
     if !script.is_about(object) {
         return None;
     }
-    costs.run(number, object, || {
+    costs.run(number, object, surroundings.claimant, || {
         let Judged { verdict, took, was_stopped } = script.judge_at_cost(object, surroundings, now);
         (verdict, took, was_stopped)
     })

@@ -73,6 +73,8 @@ pub struct Surroundings<'s> {
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
     /// What judging its cluster has cost so far; nothing where that has no bound.
     pub costs: Option<&'s Costs>,
+    /// The namespace that pays for it, where the author of another one lists the object without its agreement.
+    pub claimant: Option<&'s str>,
 }
 
 /// Hands everything on to whoever is inside.

@@ -1,12 +1,15 @@
 //! What judging a cluster may cost, and what is said of what was not judged.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, ObjectKey, Objects, Scope, apps, declared};
 use taffrail_status::assess::{Evidence, Patience};
-use taffrail_status::{Choosing, MAX_MESSAGE, Status, Taffrail};
+use taffrail_status::{
+    Choosing, ComputeError, MAX_MESSAGE, Object, Rules, Status, Surroundings, Taffrail, Verdict,
+};
 
 use super::dump::{NOW, holding};
 
@@ -40,10 +43,12 @@ fn keys(objects: &[Value]) -> Vec<ObjectKey> {
 
 #[test]
 fn what_was_not_judged_in_time_is_unknown_and_told() {
-    let objects: Vec<_> = knots("tenant", 30).into_iter().chain([settings("shop")]).collect();
+    // Each takes its share, and more than there are shares.
+    let knots = (0..40).flat_map(|at| knots(&format!("n{at}"), 1));
+    let objects: Vec<_> = knots.chain([settings("shop")]).collect();
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
-    let patience = Patience::new(Duration::from_millis(1), "--timeout 5s", clock);
+    let patience = Patience::new(Duration::from_millis(20), "--timeout 5s", clock);
     let rules = Choosing { rules: Taffrail, patience: Some(patience), ..Choosing::default() };
     let list = declared(&[&holding("prod", &objects)], &keys(&objects), &rules, NOW);
     let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
@@ -52,10 +57,9 @@ fn what_was_not_judged_in_time_is_unknown_and_told() {
     // What would be Ready is not.
     let late = app.resources.iter().find(|it| it.key.kind == "ConfigMap").unwrap();
     assert_eq!((late.status, &*late.message), (Status::Unknown, "not judged within --timeout 5s"));
-    let told: Vec<_> = list.errors.iter().map(|it| (&it.error.scope, &*it.error.reason)).collect();
-    let scope = |namespace: &str| Scope::Namespace(namespace.to_owned());
-    assert_eq!(told, [(&scope("shop"), "NotJudged"), (&scope("tenant"), "NotJudged")]);
-    assert_eq!(list.errors[0].error.message, "1 object was not judged within --timeout 5s");
+    let of_shop = Scope::Namespace("shop".to_owned());
+    let told = list.errors.iter().map(|it| &it.error).find(|error| error.scope == of_shop).unwrap();
+    assert_eq!((&*told.reason, &*told.message), ("NotJudged", "1 object was not judged within --timeout 5s"));
 }
 
 #[test]
@@ -167,6 +171,55 @@ fn who_lists_objects_of_others_pays_for_it() {
     assert_eq!(before.0, Status::InProgress);
     objects.extend((0..200).map(|at| lists("aaa", &format!("t{at}"), &ids)));
     assert_eq!(of_shop(&objects), before);
+}
+
+/// Rules with a script of the user's own for configuration: each run takes 3 ms.
+#[derive(Debug, Default)]
+struct Scripted {
+    runs: AtomicUsize,
+}
+
+impl Rules for Scripted {
+    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+        self.judge_within(object, &Surroundings::default(), now)
+    }
+
+    fn judge_within(
+        &self,
+        object: &Object<'_>,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        if object.kind() != "Widget" {
+            return Taffrail.judge(object, now);
+        }
+        let run = || {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            (Some(Verdict::new(Status::Current, "", "user/lua")), Duration::from_millis(3), false)
+        };
+        Ok(surroundings.costs.unwrap().run(0, object, surroundings.claimant, run).unwrap())
+    }
+}
+
+#[test]
+fn who_lists_objects_of_others_pays_for_scripts_of_the_user_too() {
+    let widget = |at: usize| {
+        delivered(json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": format!("w{at}"), "namespace": "shop"}}))
+    };
+    let mut objects: Vec<Value> = (0..100).map(widget).collect();
+    let ids: Vec<String> = (0..100).map(|at| format!("shop_w{at}_example.com_Widget")).collect();
+    // Those of namespace aaa are judged first.
+    objects.extend((0..100).map(|at| lists("aaa", &format!("t{at}"), &ids)));
+    objects.push(lists("flux-system", "shop", &ids));
+    let rules = Scripted::default();
+    let snapshot = holding("cluster", &objects);
+    let list = apps(&[&snapshot as &dyn Objects], &rules, NOW);
+    let row = list.apps.iter().find(|row| row.app.namespace == "flux-system").unwrap();
+    assert_eq!(row.health, Status::Current, "{}", row.message);
+    // Each is judged at most once for who lists it, and once for whose it is.
+    let runs = rules.runs.load(Ordering::Relaxed);
+    assert!(runs <= 300, "{runs} runs");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Rules for Endless {
             }
             _ => (Some(Verdict::new(Status::Current, "", "user/lua")), Duration::from_micros(100), false),
         };
-        Ok(surroundings.costs.unwrap().run(0, object, run).unwrap())
+        Ok(surroundings.costs.unwrap().run(0, object, surroundings.claimant, run).unwrap())
     }
 }
 

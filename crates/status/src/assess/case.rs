@@ -381,6 +381,7 @@ impl<'e> Case<'e> {
             has_status_subresource: self.evidence.has_status_subresource(object),
             children: (!uid.is_empty()).then_some(&children),
             costs: self.evidence.costs(),
+            claimant: self.bill.claimant(),
         };
         let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
             Ok(verdict) => verdict.bounded(),

@@ -110,22 +110,31 @@ impl Costs {
     }
 
     /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or
-    /// has computed for too long there. `run` tells what the script says, how long it has computed, and if it was stopped.
+    /// has computed for too long there, or for the `claimant` who pays instead. `run` tells what the script says, how long it has computed, and if it was stopped.
     pub fn run(
         &self,
         number: usize,
         object: &Object<'_>,
+        claimant: Option<&str>,
         run: impl FnOnce() -> (Option<Verdict>, Duration, bool),
     ) -> Option<Verdict> {
-        let own = Teaching { home: "", namespace: "", target: "", payer: Payer::Object };
+        let payer = if claimant.is_some() { Payer::Claimant } else { Payer::Object };
+        let own = Teaching { home: "", namespace: claimant.unwrap_or_default(), target: "", payer };
         let namespace = object.namespace();
         let strikes = self.strikes.borrow_mut().entry(number).or_default().clone();
         if let Some(verdict) = strikes.verdict(object, &namespace) {
             return Some(verdict);
         }
         if !self.scripts.has_room(&own, object) {
-            let message =
-                "not judged: scripts have computed for too long in this look for what is in its namespace";
+            let message = match claimant {
+                Some(claimant) => format!(
+                    "not judged: scripts have computed for too long in this look for what namespace {claimant} lists"
+                ),
+                None => {
+                    "not judged: scripts have computed for too long in this look for what is in its namespace"
+                        .to_owned()
+                }
+            };
             return Some(Verdict::new(Status::Unknown, message, UNJUDGED));
         }
         let (verdict, took, was_stopped) = run();
@@ -213,6 +222,11 @@ impl<'c> Bill<'c> {
             Some(patience) if taken / LOOK > before / LOOK => self.look_at_clock((patience.clock)()),
             _ => true,
         }
+    }
+
+    /// Returns the namespace whose author lists the objects without their agreement, if one does.
+    pub(super) fn claimant(&self) -> Option<&str> {
+        self.account.claimant.as_deref()
     }
 
     /// Returns if it may not cost more.
