@@ -1,7 +1,7 @@
 //! Which rows of a list are wanted, and in which order.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 
 use taffrail_status::json::Value;
@@ -224,20 +224,28 @@ impl Filter {
 
     /// Leaves the objects in the apps of `list` that are wanted.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
+        // Several apps may list an object, however many images it runs.
+        let mut known: HashMap<(String, ObjectKey), bool> = HashMap::new();
         for app in &mut list.apps {
+            let target = app.app.target.clone();
+            let mut runs_image = |objects: Option<&dyn Objects>, key: &ObjectKey| {
+                let place = (target.clone(), key.clone());
+                *known.entry(place).or_insert_with(|| self.runs_image(objects, key))
+            };
+            let unsynced: HashSet<ObjectKey> = app.unsynced.iter().map(|own| own.key.clone()).collect();
             let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
             let is_pressing = app.pressing().is_some();
-            let wanted = |resource: &Resource| {
+            let mut wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
                 let status = freshness.effective(resource.status);
-                let is_pressing = is_pressing && app.unsynced.iter().any(|own| own.key == resource.key);
+                let is_pressing = is_pressing && unsynced.contains(&resource.key);
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))
-                    && (self.images.is_empty() || self.runs_image(objects, &resource.key))
+                    && (self.images.is_empty() || runs_image(objects, &resource.key))
             };
-            app.resources.retain(wanted);
+            app.resources.retain(&mut wanted);
         }
     }
 

@@ -315,10 +315,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
             let since = failed_at().or_else(|| helm::tried_at(app, fleet));
             found.push(about(problem).since(since).says(trouble));
         }
-        SyncState::Unknown if !trouble.is_empty() => {
+        SyncState::Unknown if app.trouble.is_some() => {
             let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
             let since = declaring.as_ref().and_then(|observed| unknown_since(app.delivery, observed));
-            found.push(about(problem).since(since).says(trouble));
+            let says = if trouble.is_empty() { "its delivery tool does not say why" } else { trouble };
+            found.push(about(problem).since(since).says(says));
         }
         _ => {}
     }
@@ -356,8 +357,8 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     if !app.suspended {
         found.extend(controllers::problem(home, app, &declaring, &fleet.stops));
     }
-    // That a source is not there is why the sync is not known.
-    if found.iter().any(|it| it.axis == Axis::Source && it.state == "NotFound") {
+    // What is wrong with a source is why the sync is not known.
+    if found.iter().any(|it| it.axis == Axis::Source && it.is_pressing()) {
         found.retain(|it| it.axis != Axis::Sync || it.state != "Unknown");
     }
     // What a stopped controller leaves undone is not about to be done.

@@ -134,8 +134,11 @@ pub(crate) fn problems(
         let message = "its controller has not seen the newest spec";
         let problem = severity.map(|severity| problem::untried(severity, since));
         found.extend(problem.map(|problem| problem.says(message).about(declaring.key)));
-    } else if let Some(since) = fetched
+    } else if let Some(fetched) = fetched
         && sync.state == SyncState::OutOfSync
+        && !waits(&declaring.object, now)
+        // One that was made, or resumed, after that has had less time.
+        && let since = began(&declaring.object).map_or(fetched, |began| began.max(fetched))
         && now.duration_since(since) >= UNTRIED
     {
         let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
@@ -144,6 +147,17 @@ pub(crate) fn problems(
         found.push(problem.says(message).about(declaring.key));
     }
     found
+}
+
+/// Returns since when an object of Flux asks for what it asks for.
+fn began(object: &Object<'_>) -> Option<Timestamp> {
+    written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
+}
+
+/// Returns true for an object of Flux that says that it waits: then its controller has tried it, and what it waits for is told.
+fn waits(object: &Object<'_>, now: Timestamp) -> bool {
+    let is_in_progress = Taffrail.judge(object, now).is_ok_and(|it| it.status == Status::InProgress);
+    is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
 /// Returns the wanted revision where another one is applied.
@@ -425,7 +439,11 @@ impl<'a> Reader<'_, 'a> {
         }
         let desired = match artifact {
             Artifact::Revision(revision) => revision,
-            Artifact::Nothing => return (SyncState::Unknown, said(&ready)),
+            // What it says of its last success is no reason.
+            Artifact::Nothing => {
+                let trouble = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
+                return (SyncState::Unknown, trouble);
+            }
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
         };
         let holds = |revision: Option<&str>| revision.is_some_and(|revision| is_same(revision, desired));

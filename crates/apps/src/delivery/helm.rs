@@ -180,9 +180,10 @@ pub(crate) struct Needed {
 /// Whether helm-controller marked the objects of a release for one of these HelmReleases, which are not in its namespace
 /// and so could be anybody's.
 ///
-/// What is in the namespace of the HelmRelease proves nothing of what is elsewhere: whoever writes the one may mark the other. And
-/// the HelmRelease lists each object, so that the row of the release would tell nothing that its own does not. Of a release none
-/// of whose objects is there nothing says so.
+/// What is in the namespace of the HelmRelease proves nothing of what is stored elsewhere: whoever writes the one may mark the
+/// other. So an object outside of it must carry the mark, or the release say itself that it was installed there. And the
+/// HelmRelease must list each object, so that the row of the release would tell nothing that its own does not. Of a release none of
+/// whose objects is there nothing says so.
 fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
@@ -194,6 +195,11 @@ fn is_marked(
     let all = || needed.iter().flat_map(|needed| needed.values()).flatten();
     let Some(first) = all().next() else { return false };
     let Ok(release) = found.release(fleet, home, key, Some(&first.delivered)) else { return false };
+    // Helm itself stores a release where it is installed: only helm-controller stores it elsewhere.
+    let is_own_release = |release: &Release, needed: &Needed| {
+        release.written.namespace.as_ref() == Some(&needed.own)
+            && release.objects.iter().all(|key| key.namespace == needed.own)
+    };
     let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
             release.objects.iter().filter_map(|key| objects.get(key).found()).collect();
@@ -206,7 +212,7 @@ fn is_marked(
             let is_own = |key: &ObjectKey| key.namespace == needed.own;
             others.iter().all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
                 && listed.is_none_or(|listed| release.objects.iter().all(|key| listed.contains(key)))
-                && (release.objects.iter().all(is_own) || carried.iter().any(|it| !is_own(it.key)))
+                && (is_own_release(release, needed) || carried.iter().any(|it| !is_own(it.key)))
         })
     };
     // It can be read in two ways, whatever the HelmReleases say that it is delivered into.

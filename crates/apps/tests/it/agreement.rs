@@ -5,7 +5,7 @@
 //! for objects that have none), kpt and Config Sync `pkg/declared` (`ResourceManager`).
 
 use serde_json::{Value, json};
-use taffrail_apps::{App, AppList, ObjectKey, Objects, Snapshot, apps, view};
+use taffrail_apps::{App, AppList, ObjectKey, Objects, Snapshot, SyncState, apps, view};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};
@@ -594,6 +594,21 @@ fn a_foreign_release_is_not_hidden_by_what_its_tenant_marked() {
         let row = list.apps.iter().find(|app| app.app.name == "web").expect("the row of the release");
         assert_eq!(row.health, Status::NotFound, "{entries}");
     }
+}
+
+/// A release may deliver all that it has into the namespace of a tenant, and fail nevertheless.
+#[test]
+fn a_foreign_release_with_all_objects_at_a_tenant_keeps_its_row() {
+    let limits = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: tenant}\n";
+    let stored = release("shop", "web", 1, "failed", limits);
+    let own = json!({"helm.toolkit.fluxcd.io/name": "evil", "helm.toolkit.fluxcd.io/namespace": "tenant"});
+    let limits = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "tenant", "name": "limits", "labels": own}});
+    let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
+    let forged = helm_release("tenant", "evil", &spec, &json!({}));
+    let list = apps_of(&holding("prod", &[stored, limits, forged]));
+    let row = list.apps.iter().find(|app| app.app.name == "web").expect("the row of the release");
+    assert_eq!(row.sync.state, SyncState::Failed);
 }
 
 #[test]

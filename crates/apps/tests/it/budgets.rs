@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{
     AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError, Snapshot,
@@ -357,4 +358,24 @@ fn a_large_object_that_many_apps_list_is_the_same_to_all() {
         assert_eq!(list.apps.len(), APPS);
         assert!(list.apps.iter().all(|row| row.unconfirmed() == 1 && row.health == Status::Current));
     }
+}
+
+#[test]
+fn the_images_of_an_object_are_read_once_for_all_apps() {
+    let key = ObjectKey::new("", "Pod", "aaa", "a");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "aaa", "name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "shop/web:1"}]}});
+    let listing = |at: usize| {
+        let mut app = kustomization(&format!("k{at}"), json!({}));
+        app["status"]["inventory"]["entries"] = json!([{"id": "aaa_a__Pod", "v": "v1"}]);
+        app
+    };
+    let objects: Vec<Value> = (0..40).map(listing).chain([pod]).collect();
+    let cluster = Counted { inner: holding("prod", &objects), key, gets: AtomicUsize::new(0) };
+    let mut list = apps(&[&cluster], &Taffrail, NOW);
+    cluster.gets.store(0, Ordering::Relaxed);
+    let filter = Filter { images: vec!["shop/web".to_owned()], ..Filter::default() };
+    filter.resources(&mut list, &[&cluster]);
+    assert!(list.apps.iter().all(|app| app.resources.len() == 1));
+    assert_eq!(cluster.gets.into_inner(), 1);
 }

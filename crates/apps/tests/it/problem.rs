@@ -418,3 +418,43 @@ fn what_drifted_is_out_of_sync_since_its_write_or_no_time_is_told() {
         "the last comparison only found it so"
     );
 }
+
+#[test]
+fn what_was_just_made_is_not_late() {
+    let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T09:00:00Z", "main@sha1:2");
+    let late = Some((Axis::Sync, "OutOfSync".to_owned(), ProblemSeverity::Error));
+    assert_eq!(worst(&[newer.clone(), kustomization()]), late);
+    let mut made = kustomization();
+    made["metadata"]["creationTimestamp"] = json!("2026-03-01T11:59:58Z");
+    assert_eq!(worst(&[newer.clone(), made]), None);
+    let mut resumed = kustomization();
+    resumed["metadata"]["managedFields"] =
+        wrote(&json!({"f:spec": {"f:suspend": {}}}), "2026-03-01T11:59:58Z");
+    assert_eq!(worst(&[newer.clone(), resumed]), None);
+    // What waits for another says that, however long.
+    let mut waiting = kustomization();
+    waiting["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "reason": "DependencyNotReady",
+        "message": "dependency 'flux-system/infra' is not ready", "observedGeneration": 1}]);
+    let waits = (Axis::Health, "InProgress".to_owned(), ProblemSeverity::Waiting);
+    assert_eq!(worst(&[newer, waiting]), Some(waits));
+}
+
+#[test]
+fn a_source_without_artifact_speaks_for_itself() {
+    let mut failing = failing("FetchFailed", "True", "2026-03-01T11:00:00Z");
+    failing["status"].as_object_mut().unwrap().remove("artifact");
+    let row = row(&holding("prod", &[failing, kustomization()]));
+    let told: Vec<_> = row.problems.iter().map(|it| (it.axis, &*it.message)).collect();
+    let says = "GitRepository flux-system/fleet: failed to checkout: authentication required";
+    assert_eq!(told, [(Axis::Source, says)]);
+}
+
+#[test]
+fn a_comparison_that_fails_without_words_is_a_problem() {
+    let mut app = application(argo_status("Unknown", "Succeeded"));
+    app["status"]["conditions"] = json!([{"type": "ComparisonError", "message": ""}]);
+    let row = row(&holding("prod", &[app, settings()]));
+    let problem = row.problem().unwrap();
+    assert_eq!((problem.axis, &*problem.state), (Axis::Sync, "Unknown"));
+    assert_eq!(problem.message, "its delivery tool does not say why");
+}

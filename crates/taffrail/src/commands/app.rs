@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::{self, AppDetail, ObjectName, ReconciledRow, TreeNode, text};
-use taffrail_apps::{App, AppList, Axis, SyncState};
+use taffrail_apps::{App, AppList, Axis, ObjectKey, SyncState};
 use taffrail_status::Status;
 
 use super::{get, named};
@@ -145,7 +145,8 @@ fn capitalised(axis: Axis) -> &'static str {
 
 /// Returns the message of the last operation of the delivery tool about an object.
 fn unsynced<'a>(app: &'a App, object: &ObjectName) -> Option<&'a str> {
-    let own = app.unsynced.iter().find(|it| ObjectName::from(&it.key) == *object)?;
+    let ObjectName { group, kind, namespace, name } = object;
+    let own = app.sync_of(&ObjectKey::new(&**group, &**kind, &**namespace, &**name))?;
     Some(own.message.as_str()).filter(|message| !message.is_empty())
 }
 

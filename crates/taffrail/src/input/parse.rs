@@ -40,6 +40,19 @@ impl fmt::Display for Fault {
 pub(crate) struct Parsed<'a> {
     pub(crate) line: u64,
     pub(crate) object: Result<Object<'a>, Fault>,
+    /// Whether it is an item of a list of which the end was read.
+    pub(crate) is_item: bool,
+}
+
+impl<'a> Parsed<'a> {
+    /// What stands for itself.
+    pub(crate) fn single(line: u64, object: Result<Object<'a>, Fault>) -> Parsed<'a> {
+        Parsed { line, object, is_item: false }
+    }
+
+    fn item(line: u64, object: Result<Object<'a>, Fault>) -> Parsed<'a> {
+        Parsed { line, object, is_item: true }
+    }
 }
 
 /// Calls `consume` with each object of a chunk, in order; lists stand for their items.
@@ -59,10 +72,10 @@ fn lines(chunk: &Chunk, exact: bool, parser: &mut Parser, consume: &mut impl FnM
         match parser.parse(text) {
             Ok(document) if exact => {
                 let object = Object::new(document.root()).map_err(Fault::Object);
-                consume(Parsed { line, object });
+                consume(Parsed::single(line, object));
             }
             Ok(document) => value(document.root(), line, consume),
-            Err(error) => consume(Parsed { line, object: Err(Fault::Json(error)) }),
+            Err(error) => consume(Parsed::single(line, Err(Fault::Json(error)))),
         }
     }
 }
@@ -97,7 +110,7 @@ fn values(chunk: &Chunk, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_
             Err(error) => {
                 // Where the next value starts cannot be known.
                 let line = line + count_lines(&rest[..error.offset.min(rest.len())]);
-                return consume(Parsed { line, object: Err(Fault::Json(error)) });
+                return consume(Parsed::single(line, Err(Fault::Json(error))));
             }
         }
     }
@@ -131,11 +144,11 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         Ok(text) if !text.contains('\0') => text,
         Ok(text) => {
             let fault = Fault::Binary(text.find('\0').unwrap_or_default());
-            return consume(Parsed { line, object: Err(fault) });
+            return consume(Parsed::single(line, Err(fault)));
         }
         Err(error) => {
             let fault = Fault::Binary(error.valid_up_to());
-            return consume(Parsed { line, object: Err(fault) });
+            return consume(Parsed::single(line, Err(fault)));
         }
     };
     let is_blank = |row: &str| {
@@ -149,17 +162,14 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             let items = Value::from(&tree).get("items").and_then(Value::items).into_iter().flatten();
             let items: Vec<Value<'_>> = items.collect();
             for item in items.iter().rev().skip(1).rev() {
-                consume(Parsed {
-                    line: line + blank as u64,
-                    object: Object::new(*item).map_err(Fault::Object),
-                });
+                consume(Parsed::single(line + blank as u64, Object::new(*item).map_err(Fault::Object)));
             }
-            consume(Parsed { line: line + blank as u64, object: Err(Fault::CutList) });
+            consume(Parsed::single(line + blank as u64, Err(Fault::CutList)));
         }
         Ok(tree) => value(Value::from(&tree), line + blank as u64, consume),
         Err(error) => {
             let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
-            consume(Parsed { line, object: Err(Fault::Yaml(error.message)) });
+            consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
         }
     }
 }
@@ -175,21 +185,21 @@ fn is_cut_list(tree: &serde_json::Value) -> bool {
 fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     if let Some(items) = root.items() {
         for item in items {
-            consume(Parsed { line, object: Object::new(item).map_err(Fault::Object) });
+            consume(Parsed::item(line, Object::new(item).map_err(Fault::Object)));
         }
         return;
     }
     let object = match Object::new(root) {
         Ok(object) => object,
-        Err(error) => return consume(Parsed { line, object: Err(Fault::Object(error)) }),
+        Err(error) => return consume(Parsed::single(line, Err(Fault::Object(error)))),
     };
     match object.items() {
         Some(items) => {
             for item in items {
-                consume(Parsed { line, object: item.map_err(Fault::Object) });
+                consume(Parsed::item(line, item.map_err(Fault::Object)));
             }
         }
-        None => consume(Parsed { line, object: Ok(object) }),
+        None => consume(Parsed::single(line, Ok(object))),
     }
 }
 

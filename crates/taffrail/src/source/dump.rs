@@ -160,7 +160,7 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
                     return;
                 }
                 Ok(object) => {
-                    if chunk.shape == Shape::Yaml {
+                    if chunk.shape == Shape::Yaml && !parsed.is_item {
                         ending.see(&object);
                     }
                     keep(&mut snapshot, &object, opening.is_some())

@@ -3,8 +3,8 @@
 use taffrail_status::Object;
 
 /// The last field that an API server always prints of these kinds, also where it is empty: fields stand in the order of the
-/// alphabet.
-const LAST: [(&str, &[&str], &str); 10] = [
+/// alphabet. Flux does not require the `spec` of its objects.
+const LAST: [(&str, &[&str], &str); 8] = [
     ("apps", &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"], "status"),
     (
         "",
@@ -24,12 +24,11 @@ const LAST: [(&str, &[&str], &str); 10] = [
     ("policy", &["PodDisruptionBudget"], "status"),
     ("networking.k8s.io", &["Ingress"], "status"),
     ("", &["Secret"], "type"),
-    ("kustomize.toolkit.fluxcd.io", &["Kustomization"], "spec"),
-    ("helm.toolkit.fluxcd.io", &["HelmRelease"], "spec"),
     ("argoproj.io", &["Application"], "spec"),
 ];
 
-/// The last object of a dump, beside those before it.
+/// The last object of a dump, beside those before it. Items of a list that has its `kind` are no part of it: in what kubectl
+/// prints that stands below them.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     /// Whether the last object lacks what a server prints.

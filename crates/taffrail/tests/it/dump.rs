@@ -580,6 +580,33 @@ fn documents_of_which_the_last_was_cut_are_told() {
 }
 
 #[test]
+fn what_a_tenant_leaves_out_of_its_last_object_cuts_no_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = |kind: &str, version: &str, last: &str| {
+        format!(
+            "- apiVersion: {version}\n  kind: {kind}\n  metadata:\n    creationTimestamp: \"2026-01-01T00:00:00Z\"\n    \
+             name: x\n    namespace: tenant\n    uid: u9\n{last}"
+        )
+    };
+    let kustomization = bare("Kustomization", "kustomize.toolkit.fluxcd.io/v1", "");
+    let release = bare("HelmRelease", "helm.toolkit.fluxcd.io/v2", "");
+    // No API server prints this, but a list of which the end is there is whole.
+    let pod = bare("Pod", "v1", "");
+    let end = LIST.find("kind: List").unwrap();
+    for last in [&kustomization, &release, &pod] {
+        let list = format!("{}{last}{}", &LIST[..end], &LIST[end..]);
+        let answer = apps_of(&folder, &list).json();
+        assert_eq!(answer["errors"], json!([]), "{answer}");
+    }
+    let document = |item: &str| item.trim_start_matches("- ").replace("\n  ", "\n");
+    for last in [&kustomization, &release] {
+        let dump = format!("{}---\n{}", document(&bare("ConfigMap", "v1", "")), document(last));
+        let answer = apps_of(&folder, &dump).json();
+        assert_eq!(answer["errors"], json!([]), "{answer}");
+    }
+}
+
+#[test]
 fn no_honest_dump_is_taken_for_a_cut_one() {
     let mut files = Vec::new();
     let mut folders = vec![super::golden_apps().to_owned(), Path::new(EXAMPLE).to_owned()];

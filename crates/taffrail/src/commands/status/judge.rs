@@ -115,7 +115,7 @@ impl Judge {
     pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: &dyn Evidence) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let known = Known { evidence, is_alone: false };
-        self.one(Parsed { line: 0, object: Ok(object) }, now(self.now), true, known, &mut answers);
+        self.one(Parsed::single(0, Ok(object)), now(self.now), true, known, &mut answers);
         for row in &mut answers.rows {
             row.cluster = cluster.to_owned();
         }
