@@ -227,7 +227,8 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
-        let events = self.objects.events_about(about.kind(), &about.name()).filter(speaks);
+        let events =
+            self.objects.events_about(about.kind(), &about.namespace(), &about.name()).filter(speaks);
         let read = events.filter_map(|observed| Event::read(&observed.object));
         read.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event).collect()
     }

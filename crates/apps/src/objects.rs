@@ -172,8 +172,13 @@ pub trait Objects: Send + Sync {
     /// asked.
     fn is_dump(&self) -> bool;
 
-    /// The events about objects of this kind and name in any namespace, each once, as far as they were read.
-    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+    /// Returns the events about objects of this kind and name in a namespace, or in none, each once, as far as they were read.
+    fn events_about<'a>(
+        &'a self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use taffrail_status::Object;
-use taffrail_status::assess::{Event, other_owners};
+use taffrail_status::assess::{Event, Regarding, other_owners};
 use taffrail_status::json::Value;
 
 use crate::identity::ObjectKey;
@@ -17,8 +17,8 @@ pub(crate) struct Pointers {
     controlled: HashMap<String, Vec<ObjectKey>>,
     /// By the UIDs of their other owners, in the order of their namespaces.
     held: HashMap<String, Vec<ObjectKey>>,
-    /// By kind and name of what they are about.
-    events: HashMap<(String, String), Vec<ObjectKey>>,
+    /// By kind, namespace and name of what they are about: the same names stand in many namespaces.
+    events: HashMap<(String, String, String), Vec<ObjectKey>>,
 }
 
 impl Pointers {
@@ -31,7 +31,9 @@ impl Pointers {
                 && let Some((_, regarding)) = Event::read(&object)
                 && events.insert((&*key.namespace, &*key.name))
             {
-                let about = (regarding.kind.into_owned(), regarding.name.into_owned());
+                let [kind, namespace, name] =
+                    [regarding.kind, regarding.namespace, regarding.name].map(|text| text.into_owned());
+                let about = (kind, namespace, name);
                 pointers.events.entry(about).or_default().push(key.clone());
             }
             for uid in other_owners(&object) {
@@ -60,8 +62,19 @@ impl Pointers {
         within(self.held.get(uid), namespace)
     }
 
-    pub(crate) fn events(&self, kind: &str, name: &str) -> &[ObjectKey] {
-        self.events.get(&(kind.to_owned(), name.to_owned())).map_or(&[], Vec::as_slice)
+    /// Returns the events that give this kind, namespace and name to what they are about.
+    pub(crate) fn events(
+        &self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        let own = [namespace];
+        let namespaces: &[&str] = if namespace.is_empty() { &Regarding::OF_CLUSTER } else { &own };
+        let find =
+            |namespace: &&str| self.events.get(&(kind.to_owned(), (*namespace).to_owned(), name.to_owned()));
+        let found: Vec<&Vec<ObjectKey>> = namespaces.iter().filter_map(find).collect();
+        found.into_iter().flatten()
     }
 }
 

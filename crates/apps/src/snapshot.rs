@@ -724,8 +724,14 @@ impl Objects for Snapshot {
         matches!(self.rest, Rest::Absent)
     }
 
-    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        self.each(self.pointers().events(kind, name))
+    fn events_about<'a>(
+        &'a self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+        let about = self.pointers().events(kind, namespace, name);
+        Box::new(about.filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

@@ -64,8 +64,8 @@ impl Objects for Counted {
     fn is_dump(&self) -> bool {
         self.inner.is_dump()
     }
-    fn events_about<'a>(&'a self, kind: &str, name: &str) -> All<'a> {
-        self.inner.events_about(kind, name)
+    fn events_about<'a>(&'a self, kind: &str, namespace: &str, name: &str) -> All<'a> {
+        self.inner.events_about(kind, namespace, name)
     }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.inner.is_namespaced(group, kind)

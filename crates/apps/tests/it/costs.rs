@@ -66,8 +66,8 @@ impl Objects for Counting {
     fn is_dump(&self) -> bool {
         self.all.is_dump()
     }
-    fn events_about<'a>(&'a self, kind: &str, name: &str) -> Listing<'a> {
-        self.count(self.all.events_about(kind, name))
+    fn events_about<'a>(&'a self, kind: &str, namespace: &str, name: &str) -> Listing<'a> {
+        self.count(self.all.events_about(kind, namespace, name))
     }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.all.is_namespaced(group, kind)

@@ -170,3 +170,19 @@ fn a_warning_from_another_namespace_is_none() {
     let reasons: Vec<_> = events(&shop(vec![own, forged]), "app").into_iter().map(|row| row.reason).collect();
     assert_eq!(reasons, ["BackOff"]);
 }
+
+#[test]
+fn events_about_the_name_in_another_namespace_are_not_looked_at() {
+    let event = |namespace: &str, about: &str, at: usize| {
+        json!({"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "Failed", "message": "x",
+            "metadata": {"namespace": namespace, "name": format!("e{at}")},
+            "involvedObject": {"kind": about, "namespace": if about == "Node" { "" } else { namespace }, "name": "db-0"}})
+    };
+    let events: Vec<Value> = (0..50)
+        .map(|at| event("aaa", "Pod", at))
+        .chain([event("shop", "Pod", 50), event("default", "Node", 51)])
+        .collect();
+    let cluster = holding("prod", &events);
+    let count = |kind: &str, namespace: &str| cluster.events_about(kind, namespace, "db-0").count();
+    assert_eq!([count("Pod", "shop"), count("Pod", "web"), count("Node", "")], [1, 0, 1]);
+}

@@ -196,8 +196,11 @@ impl Regarding<'_> {
     /// Whether an event that gives this namespace to its object may be about one of the cluster. The API keeps these
     /// events where only administrators write.
     pub fn is_of_cluster(namespace: &str) -> bool {
-        matches!(namespace, "" | "default" | "kube-system")
+        Regarding::OF_CLUSTER.contains(&namespace)
     }
+
+    /// The namespaces that events about objects of the cluster give to these.
+    pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
 }
 
 impl<'a> Event<'a> {

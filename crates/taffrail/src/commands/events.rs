@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
     };
     let errors = match name {
         Some(_) => named::concerning(&list, &found),
-        None => list.errors.clone(),
+        None => named::asked_for(&list, &found, which.namespace.as_deref()),
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
     let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);

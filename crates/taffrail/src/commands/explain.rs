@@ -53,7 +53,11 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let list = fleet.apps(&arguments.declared);
     let (subjects, missing) = choose(fleet, &list, &names, arguments);
 
-    let errors: Vec<ErrorRow> = list.errors.iter().map(ErrorRow::from).collect();
+    let shown: Vec<&App> = subjects.iter().map(|subject| &subject.app).collect();
+    let errors = match names.is_empty() || !missing.is_empty() {
+        true => named::asked_for(&list, &shown, arguments.namespace.as_deref()),
+        false => named::concerning(&list, &shown),
+    };
     // Commands are for the clusters that were asked, and name them where that is not the usual one.
     let from = &arguments.view.source;
     let is_named = from.from.is_empty() && (from.all_contexts || !from.context.is_empty());
@@ -95,16 +99,20 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     written(match arguments.output {
         ExplainOutput::Table => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
-            let is_hidden = list.errors.iter().any(named::hides_apps);
+            let is_hidden = errors.iter().any(named::hides_apps);
             people(&explanations, fleet, &lost, is_hidden, missing.is_empty())
         }
-        form => {
-            document(form, explanations.into_iter().map(|(_, it)| it).collect(), errors, &names, arguments)
-        }
+        form => document(
+            form,
+            explanations.into_iter().map(|(_, it)| it).collect(),
+            errors.iter().map(ErrorRow::from).collect(),
+            &names,
+            arguments,
+        ),
     })?;
 
     let mut exit = Exit::Yes;
-    let of_errors = complaints(&list.errors);
+    let of_errors = complaints(&errors);
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
         if !in_answer {

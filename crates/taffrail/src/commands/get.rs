@@ -42,6 +42,8 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
             hint = elsewhere(arguments, namespace, list.clone())?;
         }
         list.apps.retain(is_declared_there);
+        let shown: Vec<&App> = list.apps.iter().collect();
+        list.errors = named::asked_for(&list, &shown, Some(namespace));
     }
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     check_kinds(&filter.kinds, &list)?;

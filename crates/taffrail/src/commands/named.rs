@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
@@ -114,19 +114,33 @@ pub(super) fn hides_apps(error: &AppError) -> bool {
 
 /// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
 pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
-    let concerns = |error: &&AppError| {
-        let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
-        match &error.error.scope {
-            Scope::Cluster => true,
-            Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
-                app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
-            }),
-            Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
-                let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
-                own.into_iter().any(|key| key.namespace == *namespace)
-            }),
-            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+    list.errors.iter().filter(|error| concerns(error, shown)).cloned().collect()
+}
+
+/// Returns what went wrong where something was asked for: in a namespace, or anywhere. Of what is in other namespaces it counts
+/// what concerns the apps that are shown.
+pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
+    let Some(namespace) = namespace else { return list.errors.clone() };
+    let is_asked = |error: &&AppError| match &error.error.scope {
+        Scope::Object(ObjectKey { namespace: own, .. }) | Scope::Namespace(own) => {
+            own.is_empty() || own == namespace || concerns(error, shown)
         }
+        Scope::Cluster | Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => true,
     };
-    list.errors.iter().filter(concerns).cloned().collect()
+    list.errors.iter().filter(is_asked).cloned().collect()
+}
+
+fn concerns(error: &AppError, shown: &[&App]) -> bool {
+    let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
+    match &error.error.scope {
+        Scope::Cluster => true,
+        Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
+            app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
+        }),
+        Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
+            let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
+            own.into_iter().any(|key| key.namespace == *namespace)
+        }),
+        Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+    }
 }

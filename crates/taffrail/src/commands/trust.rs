@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     };
     let errors = match name {
         Some(_) => named::concerning(&list, &found),
-        None => list.errors.clone(),
+        None => named::asked_for(&list, &found, which.namespace.as_deref()),
     };
     let from = &view.source;
     let shape = TrustShape {

@@ -243,3 +243,30 @@ fn a_revision_that_is_applied_is_not_said_to_be_wanted() {
     let same = ask(&["app", "shop"], &drifted.replace("  operationState:", history)).stdout;
     assert!(same.contains("OutOfSync: the same revision, but ConfigMap shop/settings differs"), "{same}");
 }
+
+#[test]
+fn what_a_namespace_holds_that_cannot_be_read_is_no_matter_of_another() {
+    let damaged = "---\napiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\n\
+                   metadata: {namespace: tenant, name: sh.helm.release.v1.r.v1}\ndata: {release: '!!'}\n";
+    let dump = [&source(FETCHED), KUSTOMIZATION, damaged].concat();
+    let questions: [&[&str]; 6] = [
+        &["get", "apps", "-n", "flux-system", "--exit-status"],
+        &["get", "resources", "-n", "flux-system"],
+        &["explain", "flux-kustomization/flux-system/shop", "--exit-status"],
+        &["explain", "-n", "flux-system"],
+        &["trust", "-n", "flux-system"],
+        &["events", "-n", "flux-system"],
+    ];
+    for question in questions {
+        let answer = ask(question, &dump);
+        assert!(answer.code == 0 && !answer.stderr.contains("tenant"), "{question:?}: {}", answer.stderr);
+    }
+    for question in [&["get", "apps", "-n", "tenant"][..], &["get", "apps"], &["explain"]] {
+        let answer = ask(question, &dump);
+        assert!(
+            answer.code == 3 && answer.stderr.contains("tenant/sh.helm"),
+            "{question:?}: {}",
+            answer.stderr
+        );
+    }
+}
