@@ -412,7 +412,7 @@ impl GroupingArguments {
 #[command(next_help_heading = "Only")]
 pub(crate) struct FilterArguments {
     /// What has one of these statuses, or none of them: Ready,InProgress or '!Ready'; what is Ready but has a problem of
-    /// another axis is not Ready
+    /// another axis is not Ready, unless that is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
