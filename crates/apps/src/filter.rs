@@ -227,11 +227,14 @@ impl Filter {
         for app in &mut list.apps {
             let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
-            let is_pressing = app.pressing().is_some();
+            let unsynced: BTreeSet<ObjectKey> = match app.pressing() {
+                Some(_) => app.unsynced.iter().map(|own| own.key.clone()).collect(),
+                None => BTreeSet::new(),
+            };
             let wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
                 let status = freshness.effective(resource.status);
-                let is_pressing = is_pressing && app.unsynced.iter().any(|own| own.key == resource.key);
+                let is_pressing = unsynced.contains(&resource.key);
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))

@@ -60,7 +60,7 @@ pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};
 pub use belonging::Belonging;
-pub use changes::{changes, last_changes};
+pub use changes::{changes, changes_of_each, last_changes};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
