@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape};
 use taffrail_apps::{
     App, AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError,
-    Snapshot, apps, changes_of_each,
+    Snapshot, apps, changes_of_each, declared_each, filter::Filter,
 };
 use taffrail_status::Taffrail;
 
@@ -351,4 +351,48 @@ fn the_trees_of_many_apps_that_share_objects_do_not_repeat_them_without_end() {
     let last = &many.items.last().unwrap().root.children[0];
     assert_eq!(last.children.len(), 0);
     assert!(last.note.as_ref().unwrap().ends_with("what is below is shown above"), "{:?}", last.note);
+}
+
+#[test]
+fn the_images_of_an_object_that_many_apps_list_are_read_once() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "aaa", "name": "p"},
+        "spec": {"containers": [{"name": "app", "image": "registry/web:1"}]}});
+    let wanted = |image: &str| Filter { images: vec![image.to_owned()], ..Filter::default() };
+    for (image, kept) in [("web", 1), ("db", 0)] {
+        let all: Vec<Value> = (0..50).map(|at| lists(at, "aaa_p__Pod")).chain([pod.clone()]).collect();
+        let counting = Counting::of(&all);
+        let mut list = apps(&[&counting], &Taffrail, NOW);
+        let before = counting.looks();
+        wanted(image).resources(&mut list, &[&counting]);
+        assert_eq!(counting.looks() - before, 1);
+        assert!(list.apps.iter().all(|app| app.resources.len() == kept));
+    }
+}
+
+#[test]
+fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() {
+    // Who uses a claim is found among all Pods.
+    let objects = |number: usize| {
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "shop", "name": format!("c{number}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"storageClassName": "late"}, "status": {"phase": "Pending"}});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": format!("p{number}")},
+            "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": format!("c{number}")}}]}});
+        let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"});
+        let mut all = vec![claim, pod];
+        all.extend((number == 0).then_some(class));
+        all
+    };
+    let looks_of = |count: usize| {
+        let counting = Counting::of(&(0..count).flat_map(objects).collect::<Vec<_>>());
+        let key = |at: usize| ObjectKey::new("", "PersistentVolumeClaim", "shop", format!("c{at}"));
+        let keys: Vec<ObjectKey> = (0..count).map(key).collect();
+        let own = declared_each(&counting, &keys, &Taffrail, NOW);
+        let shown: Vec<&ObjectKey> = own.apps.iter().map(|app| &app.resources[0].key).collect();
+        assert_eq!(shown, keys.iter().collect::<Vec<_>>());
+        counting.looks()
+    };
+    let (few, many) = (looks_of(20), looks_of(200));
+    assert!(many <= few * 12, "{few} {many}");
 }

@@ -1,8 +1,8 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
@@ -114,18 +114,25 @@ pub(super) fn hides_apps(error: &AppError) -> bool {
 
 /// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
 pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
+    let mut clusters: HashSet<&str> = HashSet::new();
+    let mut objects: HashSet<(&str, &ObjectKey)> = HashSet::new();
+    let mut namespaces: HashSet<(&str, &str)> = HashSet::new();
+    for app in shown {
+        for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
+            clusters.insert(cluster);
+            for key in app.resources.iter().map(|own| &own.key).chain(&app.declaring) {
+                objects.insert((cluster, key));
+                namespaces.insert((cluster, &key.namespace));
+            }
+        }
+    }
     let concerns = |error: &&AppError| {
-        let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
+        let cluster = &*error.cluster;
         match &error.error.scope {
             Scope::Cluster => true,
-            Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
-                app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
-            }),
-            Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
-                let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
-                own.into_iter().any(|key| key.namespace == *namespace)
-            }),
-            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+            Scope::Object(key) => objects.contains(&(cluster, key)),
+            Scope::Namespace(namespace) => namespaces.contains(&(cluster, namespace)),
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => clusters.contains(cluster),
         }
     };
     list.errors.iter().filter(concerns).cloned().collect()
