@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape};
+use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
 use taffrail_apps::{
     App, AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError,
     Snapshot, apps, changes_of_each, declared_each, filter::Filter,
@@ -395,4 +395,24 @@ fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() 
     };
     let (few, many) = (looks_of(20), looks_of(200));
     assert!(many <= few * 12, "{few} {many}");
+}
+
+#[test]
+fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
+    view_grows_with_its_size(
+        |number| {
+            let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("k{number}s.acme.dev")},
+                "spec": {"group": "acme.dev", "names": {"kind": format!("K{number}"), "plural": format!("k{number}s")},
+                    "scope": "Namespaced", "versions": [{"name": "v1", "served": true, "storage": true}]}});
+            let object = json!({"apiVersion": "acme.dev/v1", "kind": format!("K{number}"),
+                "metadata": {"namespace": "aaa", "name": "it", "labels": {"app.kubernetes.io/instance": format!("i{number}")}}});
+            vec![definition, object]
+        },
+        &|list, cluster| {
+            let asked: Vec<&App> = list.apps.iter().collect();
+            let report = TrustReport::new(&asked, list, &[cluster], NOW, TrustShape::default());
+            assert!(report.items.iter().any(|doubt| doubt.reason == "NoStatus"), "{:?}", report.items);
+        },
+    );
 }
