@@ -222,6 +222,19 @@ pub fn declared(
     list(&fleet, found, rules, now)
 }
 
+/// As [`declared`], where each of the objects of one cluster makes an app of its own, in their order.
+pub fn declared_each(
+    cluster: &dyn Objects,
+    objects: &[ObjectKey],
+    rules: &dyn Rules,
+    now: Timestamp,
+) -> AppList {
+    let fleet = Fleet::new(&[cluster]);
+    let apps = objects.iter().map(|key| Declaration::of_objects(0, std::slice::from_ref(key)));
+    let found = Declarations { apps: apps.collect(), ..Declarations::default() };
+    list(&fleet, found, rules, now)
+}
+
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();

@@ -1,8 +1,10 @@
 //! Whose is an object?
 
+use std::collections::{HashMap, HashSet};
+
 use crate::agreement::Mark;
 use crate::apps::{App, AppList};
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::{AppRef, Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
 
@@ -21,25 +23,65 @@ pub struct Belonging<'l> {
     pub marked: Vec<String>,
 }
 
+/// A cluster, and an object in it.
+type Place<'l> = (&'l str, &'l ObjectKey);
+
+/// Whose objects are, by one pass over a list of apps, however many are asked for.
+#[derive(Debug)]
+pub struct Belongings<'l> {
+    /// The apps that list an object, in their order, each with whether the object does not say that it is that app's.
+    claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
+    /// The first of the apps that an object declares.
+    declaring: HashMap<Place<'l>, &'l App>,
+    /// The apps by the cluster that they land in, their delivery, and how a mark may name them.
+    names: HashSet<(&'l str, Delivery, String)>,
+}
+
 impl AppList {
     /// Whose an object of `cluster` is, which is one of those that the list is of.
     pub fn belonging(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'_> {
+        self.belongings().of(cluster, key)
+    }
+
+    /// Whose objects are, where many are asked for.
+    pub fn belongings(&self) -> Belongings<'_> {
+        let mut belongings =
+            Belongings { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };
+        for app in &self.apps {
+            let AppRef { home, target, delivery, namespace, name } = &app.app;
+            if let Some(key) = &app.declaring {
+                belongings.declaring.entry((home, key)).or_insert(app);
+            }
+            belongings.names.insert((target, *delivery, format!("{namespace}/{name}")));
+            belongings.names.insert((target, *delivery, name.clone()));
+            for resource in app.resources.iter().filter(|_| app.in_reach) {
+                let claimants = belongings.claimants.entry((target, &resource.key)).or_default();
+                match claimants.last_mut() {
+                    Some((last, is_unconfirmed)) if std::ptr::eq(*last, app) => {
+                        *is_unconfirmed |= resource.unconfirmed;
+                    }
+                    _ => claimants.push((app, resource.unconfirmed)),
+                }
+            }
+        }
+        belongings
+    }
+}
+
+impl<'l> Belongings<'l> {
+    /// Whose an object of `cluster` is, which is one of those that the list is of.
+    pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'l> {
         let owners = controllers(cluster, key);
-        let here = |app: &&App| app.in_reach && app.app.target == cluster.name();
-        let claimants = |key: &ObjectKey| -> Vec<&App> {
-            let apps = self.apps.iter().filter(here);
-            apps.filter(|app| app.resources.iter().any(|resource| resource.key == *key)).collect()
+        let claimants = |key| self.claimants.get(&(cluster.name(), key));
+        let all = std::iter::once(key).chain(&owners).find_map(claimants).map_or(&[][..], Vec::as_slice);
+        let of = |unconfirmed: bool| {
+            let apps = all.iter().filter(move |(_, is_unconfirmed)| *is_unconfirmed == unconfirmed);
+            apps.map(|(app, _)| *app).collect()
         };
-        let is_unconfirmed = |app: &App, key: &ObjectKey| {
-            app.resources.iter().any(|resource| resource.key == *key && resource.unconfirmed)
-        };
-        let mut chain = std::iter::once(key).chain(&owners).map(|key| (key, claimants(key)));
-        let (claimed, all) = chain.find(|(_, apps)| !apps.is_empty()).unwrap_or((key, Vec::new()));
-        let (listed, apps): (Vec<&App>, Vec<&App>) = all.iter().partition(|app| is_unconfirmed(app, claimed));
-        let declares = |app: &&App| app.app.home == cluster.name() && app.declaring.as_ref() == Some(key);
-        let declares = self.apps.iter().find(declares);
-        let marked = self.marked(cluster, key, &all);
-        Belonging { apps, listed, declares, owners, marked }
+        let declares = self.declaring.get(&(cluster.name(), key)).copied();
+        let apps: Vec<&App> = all.iter().map(|(app, _)| *app).collect();
+        let marked = self.marked(cluster, key, &apps);
+        Belonging { apps: of(false), listed: of(true), declares, owners, marked }
     }
 
     /// The apps that the marks of an object name beside those that it belongs to.
@@ -68,11 +110,8 @@ impl AppList {
         let others = others.filter(|mark| !apps.iter().any(|app| is_it(app, mark)));
         let told = others.map(|mark| {
             let (delivery, name) = mark.app();
-            let is_shown = self.apps.iter().any(|app| {
-                app.app.target == cluster.name()
-                    && Some(app.app.delivery) == delivery
-                    && (name == format!("{}/{}", app.app.namespace, app.app.name) || name == app.app.name)
-            });
+            let is_shown =
+                delivery.is_some_and(|it| self.names.contains(&(cluster.name(), it, name.clone())));
             let why = if is_shown { "which does not list it" } else { "which is not shown" };
             format!("{mark}, {why}")
         });

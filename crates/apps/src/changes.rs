@@ -1,12 +1,15 @@
 //! What changed before an app turned red: what is seen in its cluster, and the revisions that its tool says it applied.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use taffrail_status::Status;
-use taffrail_status::assess::{self, Change, ChangeKind, nearest};
+use taffrail_status::assess::{self, Change, ChangeKind, History, nearest};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{Applied, argo, flux, helm};
 use crate::evidence::ClusterEvidence;
+use crate::fleet::Fleet;
 use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects};
 
@@ -17,23 +20,51 @@ const MOST: usize = 3;
 ///
 /// Of an object that was taken for an app, `via` are the apps that deliver it.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {
-    let Some(speaker) = app.speaker.as_ref().filter(|speaker| speaker.status != Status::Current) else {
-        return Vec::new();
-    };
-    let Some(turn) = turn(speaker) else { return Vec::new() };
-    let is_declared = app.resources.iter().any(|resource| resource.key == speaker.key);
-    let place = if is_declared { &app.app.target } else { &app.app.home };
-    let cluster = |name: &str| clusters.iter().copied().find(|objects| objects.name() == name);
-    let mut found = Vec::new();
-    if let Some(objects) = cluster(place) {
-        found.extend(assess::changes(&speaker.chain, turn, &ClusterEvidence::new(objects)));
+    changes_of_each(&[(app, via)], clusters).pop().unwrap_or_default()
+}
+
+/// As [`changes`], for each of several apps with the apps that deliver it. What turned several of them red is looked at once.
+pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> Vec<Vec<Change>> {
+    let fleet = Fleet::new(clusters);
+    let evidence: Vec<_> = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
+    let histories = evidence.iter().map(|evidence| History::new(evidence)).collect();
+    let mut places = HashMap::new();
+    for (place, member) in fleet.members.iter().enumerate() {
+        places.entry(member.objects.name()).or_insert(place);
     }
-    for app in std::iter::once(app).chain(via.iter().copied()) {
-        found.extend(cluster(&app.app.home).into_iter().flat_map(|home| revisions(app, home)));
+    let past = Past { fleet: &fleet, places, histories };
+    apps.iter().map(|(app, via)| past.of(app, via)).collect()
+}
+
+/// What is known of how clusters came to be as they are.
+struct Past<'p, 'a> {
+    fleet: &'p Fleet<'a>,
+    /// The places in the fleet by the names of its clusters.
+    places: HashMap<&'p str, usize>,
+    /// Of each cluster, in the order of the fleet.
+    histories: Vec<History<'p>>,
+}
+
+impl Past<'_, '_> {
+    fn of(&self, app: &App, via: &[&App]) -> Vec<Change> {
+        let Some(speaker) = app.speaker.as_ref().filter(|speaker| speaker.status != Status::Current) else {
+            return Vec::new();
+        };
+        let Some(turn) = turn(speaker) else { return Vec::new() };
+        let is_declared = app.resources.iter().any(|resource| resource.key == speaker.key);
+        let cluster = if is_declared { &app.app.target } else { &app.app.home };
+        let mut found = Vec::new();
+        if let Some(history) = self.places.get(&**cluster).and_then(|place| self.histories.get(*place)) {
+            found.extend(history.before(&speaker.chain, turn, MOST));
+        }
+        for app in std::iter::once(app).chain(via.iter().copied()) {
+            let home = self.places.get(&*app.app.home);
+            found.extend(home.into_iter().flat_map(|home| revisions(app, self.fleet, *home)));
+        }
+        let mut found = nearest(found, turn);
+        found.truncate(MOST);
+        found
     }
-    let mut found = nearest(found, turn);
-    found.truncate(MOST);
-    found
 }
 
 /// Returns who wrote last what is wanted of an object that was asked for, well or not, the newest first; `object` is one
@@ -53,20 +84,21 @@ fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }
 
-fn revisions(app: &App, home: &dyn Objects) -> Vec<Change> {
+fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
+    let home = fleet.objects(place);
     let declaring = app.declaring.as_ref().and_then(|key| match home.get(key) {
         Lookup::Found(observed) => Some(observed),
         Lookup::Absent | Lookup::Unobserved(_) => None,
     });
     let (key, applied) = match (app.app.delivery, declaring) {
         (Delivery::FluxKustomization | Delivery::FluxHelmRelease, Some(observed)) => {
-            (observed.key.clone(), flux::applied(home, &observed))
+            (observed.key.clone(), flux::applied(fleet, place, &observed))
         }
         (Delivery::ArgoApplication, Some(observed)) => {
             (observed.key.clone(), argo::applied(&observed.object))
         }
         (Delivery::Helm, _) => {
-            match helm::applied(&helm::Storage::of(home), &app.app.namespace, &app.app.name, &app.sync) {
+            match helm::applied(fleet.storage(place), &app.app.namespace, &app.app.name, &app.sync) {
                 Some((key, applied)) => (key, vec![applied]),
                 None => return Vec::new(),
             }

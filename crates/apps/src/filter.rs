@@ -1,7 +1,7 @@
 //! Which rows of a list are wanted, and in which order.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use taffrail_status::json::Value;
@@ -224,28 +224,32 @@ impl Filter {
 
     /// Leaves the objects in the apps of `list` that are wanted.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
-        // Several apps may list an object, however many images it runs.
-        let mut known: HashMap<(String, ObjectKey), bool> = HashMap::new();
+        // Apps may list the same objects.
+        let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
         for app in &mut list.apps {
-            let target = app.app.target.clone();
-            let mut runs_image = |objects: Option<&dyn Objects>, key: &ObjectKey| {
-                let place = (target.clone(), key.clone());
-                *known.entry(place).or_insert_with(|| self.runs_image(objects, key))
-            };
-            let unsynced: HashSet<ObjectKey> = app.unsynced.iter().map(|own| own.key.clone()).collect();
             let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
-            let is_pressing = app.pressing().is_some();
-            let mut wanted = |resource: &Resource| {
+            let unsynced: BTreeSet<ObjectKey> = match app.pressing() {
+                Some(_) => app.unsynced.iter().map(|own| own.key.clone()).collect(),
+                None => BTreeSet::new(),
+            };
+            let target = &app.app.target;
+            let mut runs_image = |key: &ObjectKey| {
+                let place = (target.clone(), key.clone());
+                // What is out of reach is not what has its name where the app is declared.
+                let run = objects.map(|_| runs.entry(place).or_insert_with(|| self.runs_image(objects, key)));
+                run.is_some_and(|runs| *runs)
+            };
+            let wanted = |resource: &Resource| {
                 let kind = |kind: &String| is_kind(kind, &resource.key);
                 let status = freshness.effective(resource.status);
-                let is_pressing = is_pressing && unsynced.contains(&resource.key);
+                let is_pressing = unsynced.contains(&resource.key);
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))
-                    && (self.images.is_empty() || runs_image(objects, &resource.key))
+                    && (self.images.is_empty() || runs_image(&resource.key))
             };
-            app.resources.retain(&mut wanted);
+            app.resources.retain(wanted);
         }
     }
 

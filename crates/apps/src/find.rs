@@ -1,6 +1,6 @@
 //! Which app does a person mean?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
@@ -224,7 +224,7 @@ impl AppQuery {
             found.retain(is_inside);
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
-        if names.len() > 1 && !found.iter().enumerate().all(|(at, app)| is_joined(app, &found[..at])) {
+        if names.len() > 1 && !are_joined(&found) {
             return Err(FindError::Ambiguous {
                 text: self.text.clone(),
                 candidates: names.into_iter().collect(),
@@ -268,14 +268,19 @@ impl AppQuery {
     }
 }
 
-/// Returns true if an app is of one key with others before it, and no author of a single namespace can have made it so: it is in
-/// the namespace of each, or declared and delivered in another cluster.
-fn is_joined(app: &App, others: &[&App]) -> bool {
-    others.iter().all(|other| {
-        let (own, its) = (&app.app, &other.app);
-        let is_elsewhere = own.home != its.home && own.target != its.target;
-        app.key == other.key && (own.namespace == its.namespace || is_elsewhere)
-    })
+/// Returns true if apps are of one key, and no author of a single namespace can have made it so: any two of them are in one
+/// namespace, or declared and delivered in different clusters.
+fn are_joined(apps: &[&App]) -> bool {
+    // Those of one home are in one namespace then, and those of one target are.
+    let mut namespaces: [HashMap<&str, &str>; 2] = [HashMap::new(), HashMap::new()];
+    apps.windows(2).all(|pair| pair[0].key == pair[1].key)
+        && apps.iter().all(|app| {
+            let AppRef { home, target, namespace, .. } = &app.app;
+            let places = namespaces.iter_mut().zip([home, target]);
+            places.fold(true, |is_joined, (known, cluster)| {
+                is_joined && *known.entry(cluster).or_insert(namespace) == namespace.as_str()
+            })
+        })
 }
 
 /// The name that leads to this app and no other: `delivery/namespace/name`.

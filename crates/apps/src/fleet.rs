@@ -99,11 +99,12 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Whether a cluster is there already under another name.
-pub fn is_alias(clusters: &[&dyn Objects], place: usize) -> bool {
-    let Some(own) = clusters.get(place) else { return false };
-    let members = Fleet::new(&clusters[..=place]).members;
-    !members.iter().any(|member| std::ptr::addr_eq(member.objects, *own))
+/// Returns for each cluster whether it is there already under another name.
+pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
+    let mut members = Fleet::new(clusters).members.into_iter().peekable();
+    let is_alias =
+        |own: &&dyn Objects| members.next_if(|member| std::ptr::addr_eq(member.objects, *own)).is_none();
+    clusters.iter().map(is_alias).collect()
 }
 
 /// Returns true if a cluster of the same identity is the one that is known: anybody who answers for a cluster can give any

@@ -58,13 +58,13 @@ pub mod view;
 pub mod wait;
 pub mod yaml;
 
-pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared};
-pub use belonging::Belonging;
-pub use changes::{changes, last_changes};
+pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared, declared_each};
+pub use belonging::{Belonging, Belongings};
+pub use changes::{changes, changes_of_each, last_changes};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
-pub use fleet::{Renewals, Sameness, is_alias};
+pub use fleet::{Renewals, Sameness, aliases};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,

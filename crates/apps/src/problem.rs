@@ -1,5 +1,7 @@
 //! The problem of a row: in one place, on one of the axes, whether there is anything to look at.
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::{Status, cut};
 
@@ -172,9 +174,10 @@ impl App {
         self.problems.first()
     }
 
-    /// Returns what the delivery tool says of the sync of an object that is not synced.
-    pub fn sync_of(&self, key: &ObjectKey) -> Option<&ObjectSync> {
-        self.unsynced.iter().find(|own| own.key == *key)
+    /// Returns what the delivery tool says of the objects that are not synced, by object.
+    pub fn syncs(&self) -> HashMap<&ObjectKey, &ObjectSync> {
+        // The first thing that is said of an object counts.
+        self.unsynced.iter().rev().map(|own| (&own.key, own)).collect()
     }
 
     /// Returns the problem that `--exit-status` and the counts take: one that is more than a notice.

@@ -99,10 +99,10 @@ pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey
     known.read(objects, 0, key).fetched
 }
 
-/// The revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source tell.
-pub(crate) fn applied<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<Applied> {
-    let reader =
-        Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: &Sources::default() };
+/// The revisions that a Kustomization or HelmRelease of a cluster applied or tried, as far as it and its source tell.
+pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
+    let (objects, sources) = (fleet.objects(home), &fleet.sources);
+    let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
     match &*observed.key.kind {
         "HelmRelease" => reader.releases(),
         _ => reader.reconciliations(),

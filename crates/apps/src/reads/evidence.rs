@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Costs, Event, Evidence, Listing, assess, changes, references};
+use taffrail_status::assess::{self, Costs, Event, Evidence, History, Listing, assess, references};
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
@@ -164,6 +164,7 @@ impl Plan<'_> {
         let evidence = ClusterEvidence::new(self.snapshot);
         let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
         let of_changes = Recorder { evidence: &evidence, demand: RefCell::default() };
+        let history = History::new(&of_changes);
         let changing = self.changing(found);
         let apps = self.apps(found);
         let declaring = apps.iter().filter_map(|app| app.declaring.as_ref());
@@ -176,7 +177,7 @@ impl Plan<'_> {
             }
             let assessment = assess(&observed.object, &recorder, rules, now, &rules.options());
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
-                changes(&assessment.chain, turn, &of_changes);
+                history.before(&assessment.chain, turn, 0);
             }
             // Of all definitions only that of the object matters.
             let mut demand = recorder.demand.borrow_mut();
@@ -188,6 +189,7 @@ impl Plan<'_> {
                 demand.objects.insert(ObjectKey::new(definitions.group, definitions.kind, "", name));
             }
         }
+        drop(history);
         (recorder.demand.into_inner(), of_changes.demand.into_inner())
     }
 

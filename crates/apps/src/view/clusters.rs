@@ -1,6 +1,6 @@
 //! `get clusters`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 use taffrail_status::{Status, rollup};
@@ -47,10 +47,21 @@ impl ClusterList {
     /// The rows of `clusters`, whose apps are in `list`.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
         let fleet = Fleet::new(clusters);
+        let mut of_cluster: HashMap<&str, (Vec<&App>, usize)> = HashMap::new();
+        for app in &list.apps {
+            of_cluster.entry(&app.app.target).or_default().0.push(app);
+        }
+        for error in &list.errors {
+            of_cluster.entry(&error.cluster).or_default().1 += 1;
+        }
+        let row = |member: &Member<'_>| {
+            let (apps, errors) = of_cluster.get(member.objects.name()).cloned().unwrap_or_default();
+            row(member, &apps, errors)
+        };
         ClusterList {
             api_version: API_VERSION,
             kind: "ClusterList",
-            items: fleet.members.iter().map(|member| row(member, list)).collect(),
+            items: fleet.members.iter().map(row).collect(),
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
@@ -166,9 +177,9 @@ impl From<&Reading> for ReadingView {
     }
 }
 
-fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
+/// The row of a cluster with these apps, which so many failures concern.
+fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
-    let apps: Vec<&App> = list.apps.iter().filter(|app| app.app.target == objects.name()).collect();
     let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
     // Of those that are Ready one speaks whose problem is on another axis.
     let pressing = apps.iter().filter_map(|app| Some((app, app.pressing()?)));
@@ -246,7 +257,7 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
         apps: apps.len(),
         problems,
         counts: counts.into(),
-        errors: list.errors.iter().filter(|error| error.cluster == objects.name()).count(),
+        errors,
         freshness: objects.freshness().into(),
         reading: objects.reading().map(ReadingView::from),
     }

@@ -1,5 +1,7 @@
 //! `app`: what an app is, how its delivery stands, and how each of its objects is.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Rules;
@@ -10,7 +12,7 @@ use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
 use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
 use crate::apps::{self, App};
 use crate::delivery::{argo, config_sync, flux};
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::{AppRef, Delivery, ObjectKey};
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{Source, SyncState};
 
@@ -118,15 +120,21 @@ impl AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
         let inner = Inner::of(list);
+        let parents = parents(asked, list);
+        let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
+        if asked.iter().any(|app| app.via.is_some()) {
+            carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
+        }
         let detail = |app: &&'a App| {
-            let home_of = |app: &App| clusters.iter().copied().find(|it| it.name() == app.app.home);
+            let home_of = |app: &App| forest.cluster(&app.app.home);
             let home = home_of(app);
             // Where another app delivers, its source and its work are what counts.
-            let via = app.via.as_ref().and_then(|via| list.apps.iter().find(|other| other.app == *via));
+            let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
+            let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
             let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
             AppDetail {
                 app: AppRow { counts: inner.counts(app).into(), ..AppRow::from(*app) },
-                application: application(app, list, home),
+                application: application(app, parent, home),
                 reconciliation: ReconciliationDetails {
                     last_success: app.sync.last_success.map(time),
                     sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
@@ -172,18 +180,26 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
     }
 }
 
-fn application(app: &App, list: &apps::AppList, home: Option<&dyn Objects>) -> ApplicationDetails {
+/// The apps that declare the declaring objects of `asked`, by these objects and their clusters.
+fn parents<'a>(
+    asked: &[&'a App],
+    list: &'a apps::AppList,
+) -> HashMap<(&'a str, &'a ObjectKey), Option<&'a App>> {
+    let declaring = asked.iter().filter_map(|app| Some((&*app.app.home, app.declaring.as_ref()?)));
+    let mut parents: HashMap<_, Option<&App>> = declaring.map(|place| (place, None)).collect();
+    for app in list.apps.iter().filter(|app| app.in_reach) {
+        for resource in app.resources.iter().filter(|resource| !resource.unconfirmed) {
+            if let Some(parent) = parents.get_mut(&(&*app.app.target, &resource.key)) {
+                parent.get_or_insert(app);
+            }
+        }
+    }
+    parents
+}
+
+fn application(app: &App, parent: Option<&App>, home: Option<&dyn Objects>) -> ApplicationDetails {
     let source = app.source.as_ref();
     let branch = source.and_then(|source| source.reference.clone());
-    let declares_it = |other: &&App| {
-        other.in_reach
-            && other.app.target == app.app.home
-            && app
-                .declaring
-                .as_ref()
-                .is_some_and(|own| other.resources.iter().any(|it| it.key == *own && !it.unconfirmed))
-    };
-    let parent = list.apps.iter().find(declares_it);
     let deployment_type = match app.app.delivery {
         Delivery::FluxKustomization => Some("kustomize".to_owned()),
         Delivery::FluxHelmRelease | Delivery::Helm => Some("helm".to_owned()),

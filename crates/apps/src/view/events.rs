@@ -9,7 +9,7 @@ use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules};
 
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
-use super::tree::{Forest, TreeShape};
+use super::tree::{Forest, TreeShape, Walked};
 use super::{API_VERSION, AppName, ErrorRow, InClusters, ObjectName, time};
 use crate::apps::{self, App};
 use crate::delivery::flux;
@@ -74,8 +74,11 @@ impl EventList {
     ) -> EventList {
         let forest = Forest::new(list, clusters, rules, now, TreeShape::default());
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
+        let mut walked = Walked::default();
+        // What was read of the sources of each cluster.
+        let mut known: HashMap<&str, flux::Sources> = HashMap::new();
         for app in asked {
-            let home = clusters.iter().copied().find(|cluster| cluster.name() == app.app.home);
+            let home = forest.cluster(&app.app.home);
             let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key) {
                 Lookup::Found(observed) => Some(observed),
                 Lookup::Absent | Lookup::Unobserved(_) => None,
@@ -83,7 +86,8 @@ impl EventList {
             if let Some((home, declaring)) = home.zip(declaring)
                 && declaring.key.group.ends_with(".toolkit.fluxcd.io")
             {
-                for source in flux::sources(home, &declaring) {
+                let known = known.entry(&*app.app.home).or_default();
+                for source in flux::sources_by(known, home, &declaring) {
                     owners.entry((&*app.app.home, source)).or_insert(*app);
                 }
             }
@@ -91,7 +95,8 @@ impl EventList {
             if let Some(declaring) = &app.declaring {
                 owners.insert((&*app.app.home, declaring.clone()), *app);
             }
-            for place in forest.objects(app) {
+            // Who comes first keeps what several of them list, and what is below it.
+            for place in forest.objects(app, &mut walked) {
                 owners.entry(place).or_insert(*app);
             }
         }
@@ -128,7 +133,7 @@ impl EventList {
         }
         let mut rows: Vec<(Option<Timestamp>, EventRow)> = warnings.into_iter().map(row).collect();
         for (_, row) in &mut rows {
-            let objects = clusters.iter().copied().find(|cluster| cluster.name() == row.place.first());
+            let objects = forest.cluster(row.place.first());
             row.made_by = objects.and_then(|objects| maker(objects, &row.object));
         }
         rows.sort_by_key(|(last, _)| *last);

@@ -8,6 +8,7 @@ use taffrail_status::rollup;
 use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{App, AppList, Resource};
 use crate::identity::ObjectKey;
+use crate::sync::ObjectSync;
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,7 +28,11 @@ impl From<&AppList> for ResourceList {
     fn from(list: &AppList) -> ResourceList {
         let inner = Inner::of(list);
         let rows = list.apps.iter().flat_map(|app| {
-            app.resources.iter().map(|resource| row(app, resource, inner.get(app, resource)))
+            let syncs = app.syncs();
+            let inner = &inner;
+            app.resources.iter().map(move |resource| {
+                row(app, resource, inner.get(app, resource), syncs.get(&resource.key).copied())
+            })
         });
         ResourceList {
             api_version: API_VERSION,
@@ -103,9 +108,9 @@ impl<'l> Inner<'l> {
     }
 }
 
-fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
+fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&ObjectSync>) -> ResourceRow {
     if let Some(inner) = inner.filter(|inner| inner.effective() != app.freshness.effective(resource.status)) {
-        let own = row(app, resource, None);
+        let own = row(app, resource, None, unsynced);
         let since = inner.speaker.as_ref().and_then(|speaker| speaker.since).map(time);
         let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
         return ResourceRow {
@@ -116,7 +121,6 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>) -> ResourceRow {
             ..own
         };
     }
-    let unsynced = app.sync_of(&resource.key);
     ResourceRow {
         sync: unsynced.map(|unsynced| unsynced.state),
         sync_message: unsynced.map(|unsynced| unsynced.message.clone()).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! `tree`: an app, what it declares, and what controllers made of that.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
@@ -15,10 +16,15 @@ use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed, suffices};
 use crate::owners::dependents;
 use crate::problem::{self, SUSPENDED};
+use crate::sync::ObjectSync;
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.
 const DEEPEST: usize = 50;
+
+/// How many nodes below objects are told again in the trees of other apps that list the same objects: whoever may list one
+/// object may do so in many apps.
+const MOST_REPEATED: usize = 10_000;
 
 /// How many of equal children are shown before the others share a line.
 const SHOWN: usize = 3;
@@ -196,6 +202,39 @@ impl TreeNode {
 struct Seen<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, &'a ObjectKey)>,
+    owners: Owners<'a>,
+}
+
+/// What is in any tree already, and how much of it was told more than once.
+#[derive(Default)]
+struct Told<'a> {
+    apps: HashSet<*const App>,
+    objects: HashSet<(&'a str, &'a ObjectKey)>,
+    repeated: usize,
+}
+
+/// Those whose dependents were looked at: the cluster, the UID, and the namespace. Several objects may give one UID.
+#[derive(Default)]
+struct Owners<'a>(HashSet<(&'a str, String, String)>);
+
+impl<'a> Owners<'a> {
+    /// Returns the objects that controllers made of an object, unless they were asked for before.
+    fn dependents(
+        &mut self,
+        objects: &'a dyn Objects,
+        owner: &Observed<'_>,
+    ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
+        let uid = owner.object.text(&["metadata", "uid"]).into_owned();
+        let is_new = self.0.insert((objects.name(), uid, owner.key.namespace.clone()));
+        is_new.then(|| dependents(objects, owner)).into_iter().flatten()
+    }
+}
+
+/// What was found of apps so far: an object that several of them list is walked once.
+#[derive(Default)]
+pub(super) struct Walked<'a> {
+    objects: HashSet<(&'a str, ObjectKey)>,
+    owners: Owners<'a>,
 }
 
 /// What trees grow from.
@@ -206,6 +245,7 @@ pub(super) struct Forest<'a> {
     rules: &'a dyn Rules,
     now: Timestamp,
     shape: TreeShape,
+    told: RefCell<Told<'a>>,
 }
 
 /// One cluster.
@@ -232,31 +272,58 @@ impl<'a> Forest<'a> {
             rules,
             now,
             shape,
+            told: RefCell::default(),
         }
     }
 
-    /// The objects of an app, those that it declares and those that controllers made of them, each with its
-    /// cluster. Apps that it delivers speak for their own.
-    pub(super) fn objects(&self, app: &'a App) -> HashSet<(&'a str, ObjectKey)> {
-        let mut found = HashSet::new();
-        if let Some(declaring) = &app.declaring {
-            found.insert((&*app.app.home, declaring.clone()));
-        }
+    /// The cluster of a name.
+    pub(super) fn cluster(&self, name: &str) -> Option<&'a dyn Objects> {
+        self.clusters.get(name).map(|ground| ground.objects)
+    }
+
+    /// The objects that an app declares and those that controllers made of them, each with its cluster, as far as they are not
+    /// among what was `walked` before. Apps that it delivers speak for their own.
+    pub(super) fn objects(&self, app: &'a App, walked: &mut Walked<'a>) -> Vec<(&'a str, ObjectKey)> {
+        let mut found = Vec::new();
         if !app.in_reach {
             return found;
         }
-        let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| resource.key.clone()).collect();
         let cluster = &*app.app.target;
+        let ground = self.clusters.get(cluster);
+        let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| resource.key.clone()).collect();
         while let Some(key) = waiting.pop() {
-            if found.insert((cluster, key.clone()))
-                && let Some(ground) = self.clusters.get(cluster)
+            if !walked.objects.insert((cluster, key.clone())) {
+                continue;
+            }
+            if let Some(ground) = ground
+                && let Some(observed) = self::found(ground.objects, &key)
             {
-                let observed = self::found(ground.objects, &key);
-                let below = observed.iter().flat_map(|it| dependents(ground.objects, it));
+                let below = walked.owners.dependents(ground.objects, &observed);
                 waiting.extend(below.map(|it| it.key.clone()));
             }
+            found.push((cluster, key));
         }
         found
+    }
+
+    /// Notes that an object stands in a tree. Returns false where it stood in others before and enough was told again.
+    fn tells(&self, cluster: &'a str, key: &'a ObjectKey) -> bool {
+        let mut told = self.told.borrow_mut();
+        if told.objects.insert((cluster, key)) {
+            return true;
+        }
+        told.repeated += 1;
+        told.repeated <= MOST_REPEATED
+    }
+
+    /// Notes that the objects of an app stand in a tree, as [`tells`](Forest::tells) does.
+    fn tells_app(&self, app: &App) -> bool {
+        let mut told = self.told.borrow_mut();
+        if told.apps.insert(std::ptr::from_ref(app)) {
+            return true;
+        }
+        told.repeated += 1 + app.resources.len();
+        told.repeated <= MOST_REPEATED
     }
 
     /// The tree of an app without folding.
@@ -284,7 +351,7 @@ impl<'a> Forest<'a> {
         if relation != Relation::App && !self.shape.nest {
             return node;
         }
-        if !seen.apps.insert(std::ptr::from_ref(app)) {
+        if !seen.apps.insert(std::ptr::from_ref(app)) || !self.tells_app(app) && relation != Relation::App {
             node.note = Some("shown above".to_owned());
             return node;
         }
@@ -299,6 +366,7 @@ impl<'a> Forest<'a> {
         let cluster = &*app.app.target;
         let ground = self.clusters.get(cluster).filter(|_| app.in_reach);
         let declared: HashSet<&ObjectKey> = app.resources.iter().map(|resource| &resource.key).collect();
+        let syncs = app.syncs();
         for resource in &app.resources {
             // Who is told to deliver itself is the root of the tree, no branch.
             let is_self = Some(&resource.key) == app.declaring.as_ref() && app.app.home == cluster;
@@ -309,7 +377,7 @@ impl<'a> Forest<'a> {
             if let Some(inner) = inner {
                 node.children.push(self.app(inner, Relation::Declared, seen, depth + 1));
             } else if !self.shape.compact {
-                let mut child = declared_node(app, resource);
+                let mut child = declared_node(app, resource, syncs.get(&resource.key).copied());
                 if let Some(ground) = ground {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at).map(time);
@@ -327,6 +395,8 @@ impl<'a> Forest<'a> {
     }
 }
 
+const TOLD_ABOVE: &str = "what is below is shown above";
+
 const TOO_DEEP: &str = "what is below is left out: too many levels";
 
 /// What grows below the declared objects of one app.
@@ -339,16 +409,20 @@ struct Below<'b, 'a> {
 
 impl<'a> Below<'_, 'a> {
     fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut Seen<'a>, depth: usize) {
-        for observed in dependents(self.ground.objects, owner) {
-            // What is declared as well has its own branch.
-            if self.declared.contains(observed.key) {
-                continue;
-            }
+        let cluster = &*self.app.app.target;
+        let below = seen.owners.dependents(self.ground.objects, owner);
+        // What is declared as well has its own branch.
+        for observed in below.filter(|it| !self.declared.contains(it.key)) {
             if depth == DEEPEST {
                 node.note = Some(TOO_DEEP.to_owned());
                 return;
             }
-            if seen.objects.insert((&self.app.app.target, observed.key)) {
+            if seen.objects.insert((cluster, observed.key)) {
+                if !self.forest.tells(cluster, observed.key) {
+                    let note = node.note.take().map(|note| format!("{note}, {TOLD_ABOVE}"));
+                    node.note = Some(note.unwrap_or_else(|| TOLD_ABOVE.to_owned()));
+                    return;
+                }
                 let mut child = self.owned(&observed);
                 self.add(&mut child, &observed, seen, depth + 1);
                 node.children.push(child);
@@ -391,7 +465,7 @@ const UNCONFIRMED: &str = "unconfirmed";
 /// What a Deployment keeps to be able to go back.
 const SCALED_TO_0: &str = "scaled to 0";
 
-fn declared_node(app: &App, resource: &Resource) -> TreeNode {
+fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> TreeNode {
     TreeNode {
         relation: Relation::Declared,
         app: None,
@@ -399,7 +473,7 @@ fn declared_node(app: &App, resource: &Resource) -> TreeNode {
         status: app.freshness.effective(resource.status).as_str(),
         message: resource.message.clone(),
         problem: None,
-        sync: app.sync_of(&resource.key).map(|own| own.state),
+        sync: sync.map(|own| own.state),
         since: resource.since.map(time),
         created: None,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
+use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
 use taffrail_apps::{
-    App, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError, Snapshot, apps,
+    App, AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError,
+    Snapshot, apps, changes_of_each, declared_each, filter::Filter,
 };
 use taffrail_status::Taffrail;
 
@@ -14,11 +16,23 @@ use super::dump::{NOW, base64, holding, release};
 struct Counting {
     all: Snapshot,
     yielded: AtomicUsize,
+    /// How often an object was looked up by its name.
+    gets: AtomicUsize,
 }
 
 type Listing<'a> = Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
 impl Counting {
+    fn of(objects: &[Value]) -> Counting {
+        let (yielded, gets) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Counting { all: holding("prod", objects), yielded, gets }
+    }
+
+    /// How many objects were yielded and looked up.
+    fn looks(&self) -> usize {
+        self.yielded.load(Ordering::Relaxed) + self.gets.load(Ordering::Relaxed)
+    }
+
     fn count<'a>(&'a self, listing: Listing<'a>) -> Listing<'a> {
         Box::new(listing.inspect(|_| {
             self.yielded.fetch_add(1, Ordering::Relaxed);
@@ -43,6 +57,7 @@ impl Objects for Counting {
         self.all.freshness()
     }
     fn get(&self, key: &ObjectKey) -> Lookup<'_> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
         self.all.get(key)
     }
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Listing<'a> {
@@ -82,8 +97,7 @@ impl Objects for Counting {
 
 /// How many objects the listings yield for so many of each.
 fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
-    let all = holding("prod", &(0..number).flat_map(of).collect::<Vec<_>>());
-    let counting = Counting { all, yielded: AtomicUsize::new(0) };
+    let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
     let list = apps(&[&counting], &Taffrail, NOW);
     let shown: Vec<&App> = list.apps.iter().collect();
     assert!(shown.len() >= number, "{shown:?}");
@@ -163,4 +177,242 @@ fn that_a_dump_has_no_pods_is_found_out_once() {
 #[test]
 fn the_storage_of_helm_is_gone_through_once_for_all_failed_releases() {
     grows_with_its_size(|number| vec![release("data", &format!("pg{number}"), 1, "failed", "")]);
+}
+
+/// How many looks a view of all apps takes, for so many of each.
+fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppList, &Counting)) -> usize {
+    let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
+    let list = apps(&[&counting], &Taffrail, NOW);
+    assert!(list.apps.len() >= number, "{:?}", list.apps);
+    let before = counting.looks();
+    view(&list, &counting);
+    counting.looks() - before
+}
+
+/// Checks that a view of ten times as much takes no more than about ten times as many looks.
+#[track_caller]
+fn view_grows_with_its_size(of: impl Fn(usize) -> Vec<Value>, view: &dyn Fn(&AppList, &Counting)) {
+    let (few, many) = (looks(&of, 20, view), looks(&of, 200, view));
+    assert!(many <= few * 12, "{few} {many}");
+}
+
+/// A Kustomization of a tenant that lists one object, whoever else lists it.
+fn lists(number: usize, id: &str) -> Value {
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "aaa", "name": format!("k{number}"),
+            "annotations": {"taffrail.dev/app": "shared"}},
+        "status": {"inventory": {"entries": [{"id": id, "v": "v1"}]}}})
+}
+
+/// What a Deployment of the name of `owner` made.
+fn made(mut object: Value, (version, kind, owner): (&str, &str, &str)) -> Value {
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": version, "kind": kind, "name": owner, "uid": format!("u-{owner}"), "controller": true}]);
+    object
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "aaa", "name": name, "uid": format!("u-{name}")}})
+}
+
+/// A Kustomization, and an object below the one that all list.
+fn shared(number: usize) -> Vec<Value> {
+    let below = made(config_map(&format!("c{number}")), ("v1", "ConfigMap", "o"));
+    let mut all = vec![lists(number, "aaa_o__ConfigMap"), below];
+    all.extend((number == 0).then(|| config_map("o")));
+    all
+}
+
+#[test]
+fn what_several_apps_list_is_walked_once_for_all_their_warnings() {
+    view_grows_with_its_size(shared, &|list, cluster| {
+        let asked: Vec<&App> = list.apps.iter().collect();
+        EventList::new(&asked, list, &[cluster], &Taffrail, NOW);
+    });
+}
+
+#[test]
+fn objects_that_share_a_uid_are_walked_once() {
+    view_grows_with_its_size(
+        |number| {
+            let mut twin = config_map(&format!("o{number}"));
+            twin["metadata"]["uid"] = json!("u-o");
+            let below = made(config_map(&format!("c{number}")), ("v1", "ConfigMap", "o"));
+            vec![lists(number, &format!("aaa_o{number}__ConfigMap")), twin, below]
+        },
+        &|list, cluster| {
+            let asked: Vec<&App> = list.apps.iter().collect();
+            EventList::new(&asked, list, &[cluster], &Taffrail, NOW);
+        },
+    );
+}
+
+/// What changed before each app turned red.
+fn changed(list: &AppList, cluster: &Counting) -> Vec<usize> {
+    let all: Vec<(&App, &[&App])> = list.apps.iter().map(|app| (app, &[][..])).collect();
+    changes_of_each(&all, &[cluster]).iter().map(Vec::len).collect()
+}
+
+#[test]
+fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_it() {
+    const AT: &str = "2026-03-01T11:40:00Z";
+    // A Pod with a volume for each app.
+    let pod = |count: usize| {
+        let volumes: Vec<Value> = (0..count)
+            .map(|at| json!({"name": format!("v{at}"), "secret": {"secretName": format!("s{at}")}}))
+            .collect();
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "aaa", "name": "p", "creationTimestamp": AT},
+            "spec": {"volumes": volumes}, "status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": AT}]}})
+    };
+    let looks_of = |count: usize| {
+        let mut all: Vec<Value> = (0..count).map(|at| lists(at, "aaa_p__Pod")).collect();
+        all.push(pod(count));
+        let counting = Counting::of(&all);
+        let list = apps(&[&counting], &Taffrail, NOW);
+        assert!(list.apps.iter().all(|app| app.speaker.is_some()), "{:?}", list.apps);
+        let before = counting.looks();
+        changed(&list, &counting);
+        counting.looks() - before
+    };
+    let (few, many) = (looks_of(20), looks_of(200));
+    assert!(many <= few * 12, "{few} {many}");
+}
+
+#[test]
+fn the_replica_sets_of_a_deployment_are_looked_at_once_for_all_apps_that_turned_red_by_it() {
+    const AT: &str = "2026-03-01T11:40:00Z";
+    let deployment = || {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": "aaa", "name": "d", "uid": "u-d", "creationTimestamp": AT, "generation": 1},
+            "spec": {"replicas": 1}, "status": {"observedGeneration": 1, "conditions": [
+                {"type": "Available", "status": "False", "lastTransitionTime": AT}]}})
+    };
+    view_grows_with_its_size(
+        |number| {
+            let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"namespace": "aaa", "name": format!("d{number}"),
+                "creationTimestamp": AT, "annotations": {"deployment.kubernetes.io/revision": number.to_string()}}});
+            let mut all =
+                vec![lists(number, "aaa_d_apps_Deployment"), made(set, ("apps/v1", "Deployment", "d"))];
+            all.extend((number == 0).then(deployment));
+            all
+        },
+        &|list, cluster| {
+            assert!(list.apps.iter().all(|app| app.speaker.is_some()), "{:?}", list.apps);
+            changed(list, cluster);
+        },
+    );
+}
+
+#[test]
+fn the_storage_of_helm_is_gone_through_once_for_all_that_changed() {
+    let failed = |number: usize| {
+        let mut stored = release("data", &format!("pg{number}"), 1, "failed", MANIFEST);
+        stored["metadata"]["creationTimestamp"] = json!("2026-03-01T11:40:00Z");
+        let mut all = vec![stored];
+        all.extend((number == 0).then(|| {
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "data", "name": "p",
+                "creationTimestamp": "2026-03-01T11:40:00Z"}, "status": {"phase": "Pending", "conditions": [
+                    {"type": "Ready", "status": "False", "lastTransitionTime": "2026-03-01T11:40:00Z"}]}})
+        }));
+        all
+    };
+    view_grows_with_its_size(failed, &|list, cluster| {
+        assert!(changed(list, cluster).iter().all(|count| *count > 0));
+    });
+}
+
+const MANIFEST: &str = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n";
+
+/// How many nodes stand in trees.
+fn nodes<'n>(trees: impl Iterator<Item = &'n TreeNode>) -> usize {
+    trees.map(|node| 1 + nodes(node.children.iter())).sum()
+}
+
+#[test]
+fn the_trees_of_many_apps_that_share_objects_do_not_repeat_them_without_end() {
+    let apps_of = |count: usize, below: usize| {
+        let mut all: Vec<Value> = (0..count).map(|at| lists(at, "aaa_o__ConfigMap")).collect();
+        all.push(config_map("o"));
+        all.extend((0..below).map(|at| made(config_map(&format!("c{at}")), ("v1", "ConfigMap", "o"))));
+        holding("prod", &all)
+    };
+    let shape = TreeShape { fold: false, ..TreeShape::default() };
+    let trees = |cluster: &Snapshot| {
+        let list = apps(&[cluster], &Taffrail, NOW);
+        let asked: Vec<&App> = list.apps.iter().collect();
+        TreeList::new(&asked, &list, &[cluster], &Taffrail, NOW, shape)
+    };
+    // Some are told in full, as often as they are listed.
+    let few = trees(&apps_of(3, 100));
+    assert_eq!(nodes(few.items.iter().map(|tree| &tree.root)), 3 * 102);
+    let many = trees(&apps_of(100, 1_000));
+    let count = nodes(many.items.iter().map(|tree| &tree.root));
+    assert!(count < 20_000, "{count}");
+    let last = &many.items.last().unwrap().root.children[0];
+    assert_eq!(last.children.len(), 0);
+    assert!(last.note.as_ref().unwrap().ends_with("what is below is shown above"), "{:?}", last.note);
+}
+
+#[test]
+fn the_images_of_an_object_that_many_apps_list_are_read_once() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "aaa", "name": "p"},
+        "spec": {"containers": [{"name": "app", "image": "registry/web:1"}]}});
+    let wanted = |image: &str| Filter { images: vec![image.to_owned()], ..Filter::default() };
+    for (image, kept) in [("web", 1), ("db", 0)] {
+        let all: Vec<Value> = (0..50).map(|at| lists(at, "aaa_p__Pod")).chain([pod.clone()]).collect();
+        let counting = Counting::of(&all);
+        let mut list = apps(&[&counting], &Taffrail, NOW);
+        let before = counting.looks();
+        wanted(image).resources(&mut list, &[&counting]);
+        assert_eq!(counting.looks() - before, 1);
+        assert!(list.apps.iter().all(|app| app.resources.len() == kept));
+    }
+}
+
+#[test]
+fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() {
+    // Who uses a claim is found among all Pods.
+    let objects = |number: usize| {
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "shop", "name": format!("c{number}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"storageClassName": "late"}, "status": {"phase": "Pending"}});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": format!("p{number}")},
+            "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": format!("c{number}")}}]}});
+        let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"});
+        let mut all = vec![claim, pod];
+        all.extend((number == 0).then_some(class));
+        all
+    };
+    let looks_of = |count: usize| {
+        let counting = Counting::of(&(0..count).flat_map(objects).collect::<Vec<_>>());
+        let key = |at: usize| ObjectKey::new("", "PersistentVolumeClaim", "shop", format!("c{at}"));
+        let keys: Vec<ObjectKey> = (0..count).map(key).collect();
+        let own = declared_each(&counting, &keys, &Taffrail, NOW);
+        let shown: Vec<&ObjectKey> = own.apps.iter().map(|app| &app.resources[0].key).collect();
+        assert_eq!(shown, keys.iter().collect::<Vec<_>>());
+        counting.looks()
+    };
+    let (few, many) = (looks_of(20), looks_of(200));
+    assert!(many <= few * 12, "{few} {many}");
+}
+
+#[test]
+fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
+    view_grows_with_its_size(
+        |number| {
+            let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("k{number}s.acme.dev")},
+                "spec": {"group": "acme.dev", "names": {"kind": format!("K{number}"), "plural": format!("k{number}s")},
+                    "scope": "Namespaced", "versions": [{"name": "v1", "served": true, "storage": true}]}});
+            let object = json!({"apiVersion": "acme.dev/v1", "kind": format!("K{number}"),
+                "metadata": {"namespace": "aaa", "name": "it", "labels": {"app.kubernetes.io/instance": format!("i{number}")}}});
+            vec![definition, object]
+        },
+        &|list, cluster| {
+            let asked: Vec<&App> = list.apps.iter().collect();
+            let report = TrustReport::new(&asked, list, &[cluster], NOW, TrustShape::default());
+            assert!(report.items.iter().any(|doubt| doubt.reason == "NoStatus"), "{:?}", report.items);
+        },
+    );
 }

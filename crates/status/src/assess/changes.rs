@@ -3,7 +3,9 @@
 //! Only times, names and images are told: what stands in ConfigMaps, Secrets and environments is nobody's business here.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,6 +25,10 @@ const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// How many fields of a template are named.
 const MOST_FIELDS: usize = 10;
+
+/// How many of the objects that a Deployment made are looked at; Kubernetes keeps the ten newest ReplicaSets unless it is told
+/// otherwise.
+const MOST_SETS: usize = 1_000;
 
 /// How far owners are followed: Pod, ReplicaSet, Deployment.
 const ABOVE: usize = 3;
@@ -94,44 +100,157 @@ impl Change {
 
 /// Whether something that happened then may have to do with a turn to red.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
-    let before = turn.duration_since(when);
-    -SLACK <= before && before <= SPAN
+    !is_after(when, turn) && turn.duration_since(when) <= SPAN
 }
 
-/// What changed before something turned red, the nearest first: `chain` leads from what turned at `turn` to the cause.
-///
-/// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
-/// transitions of conditions.
-pub fn changes(chain: &[Link], turn: Timestamp, evidence: &dyn Evidence) -> Vec<Change> {
-    let there =
-        |name: &ObjectName| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
-    let mut objects: Vec<Object<'_>> = chain.iter().filter_map(|link| there(&link.object)).collect();
-    // Who asks about a Pod wants to hear of its Deployment's rollout.
-    let mut above = objects.first().and_then(|first| owner(first));
-    for _ in 0..ABOVE {
-        let Some(object) = above.as_ref().and_then(there) else { break };
-        above = owner(&object);
-        objects.insert(0, object);
-    }
-    let mut found = Vec::new();
-    for object in &objects {
-        match (object.group(), object.kind()) {
-            ("apps" | "extensions", "Deployment") => {
-                rollout(object, evidence, &mut found);
-                spec(object, &mut found);
-            }
-            ("apps" | "extensions", "StatefulSet" | "DaemonSet") | ("batch", "CronJob") => {
-                created(object, &mut found);
-                spec(object, &mut found);
-            }
-            ("batch", "Job") if owner(object).is_none() => created(object, &mut found),
-            ("", "Pod") => config(object, &objects, evidence, &mut found),
-            _ => {}
+/// Whether something happened too late to have to do with a turn to red.
+fn is_after(when: Timestamp, turn: Timestamp) -> bool {
+    turn.duration_since(when) < -SLACK
+}
+
+/// What changed in the objects behind one piece of evidence: each object is looked at once, however many that turned red lead
+/// to it.
+pub struct History<'e> {
+    evidence: &'e dyn Evidence,
+    /// What is known of each object that was asked for; nothing of one that is not there.
+    known: RefCell<HashMap<ObjectName, Option<Rc<Known>>>>,
+    /// When these objects were written last, and who wrote them, by the parts of them that count.
+    written: RefCell<HashMap<(ObjectName, Part), Option<Written>>>,
+}
+
+/// When something was written, and by which field manager.
+type Written = (Timestamp, Option<String>);
+
+/// A part of an object that has to do with changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    /// What a ConfigMap or Secret holds.
+    Contents,
+    /// What is wanted of it.
+    Spec,
+}
+
+impl Part {
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Part::Contents => &["f:data", "f:binaryData"],
+            Part::Spec => &["f:spec"],
         }
     }
-    found.extend(chain.iter().filter_map(node));
-    found.extend(chain.last().and_then(|cause| quota(cause, turn, evidence)));
-    nearest(found, turn)
+}
+
+/// What of an object has to do with changes, whatever turned red because of it.
+struct Known {
+    owner: Option<ObjectName>,
+    created: Option<Timestamp>,
+    is_pod: bool,
+    /// The newest first, each once.
+    changes: Vec<Change>,
+}
+
+impl<'e> History<'e> {
+    /// Nothing is looked at yet.
+    pub fn new(evidence: &'e dyn Evidence) -> History<'e> {
+        History { evidence, known: RefCell::default(), written: RefCell::default() }
+    }
+
+    /// Returns what changed before something turned red, the nearest first: `chain` leads from what turned at `turn` to the
+    /// cause. Of each object on the way at most `most` changes are told.
+    ///
+    /// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
+    /// transitions of conditions.
+    pub fn before(&self, chain: &[Link], turn: Timestamp, most: usize) -> Vec<Change> {
+        let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
+        // Who asks about a Pod wants to hear of its Deployment's rollout.
+        let mut above = objects.first().and_then(|first| first.owner.clone());
+        for _ in 0..ABOVE {
+            let Some(object) = above.as_ref().and_then(|name| self.known(name)) else { break };
+            above.clone_from(&object.owner);
+            objects.insert(0, object);
+        }
+        let installed = objects.iter().filter_map(|object| object.created).min();
+        let mut found = Vec::new();
+        for object in &objects {
+            let later = object.changes.partition_point(|change| is_after(change.when, turn));
+            let told = object.changes.iter().skip(later).take_while(|change| {
+                // What a Pod uses was there before what makes the Pod, unless it was written after.
+                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > installed);
+                is_new && is_before(change.when, turn)
+            });
+            found.extend(told.take(most).cloned());
+        }
+        found.extend(chain.iter().filter_map(node));
+        found.extend(chain.last().and_then(|cause| self.quota(cause, turn)));
+        nearest(found, turn)
+    }
+
+    fn known(&self, name: &ObjectName) -> Option<Rc<Known>> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return known.clone();
+        }
+        let found = self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+        let known = found.map(|object| Rc::new(self.read(&object)));
+        self.known.borrow_mut().insert(name.clone(), known.clone());
+        known
+    }
+
+    fn read(&self, object: &Object<'_>) -> Known {
+        let mut changes = Vec::new();
+        let is_pod = (object.group(), object.kind()) == ("", "Pod");
+        match (object.group(), object.kind()) {
+            ("apps" | "extensions", "Deployment") => {
+                rollout(object, self.evidence, &mut changes);
+                spec(object, &mut changes);
+            }
+            ("apps" | "extensions", "StatefulSet" | "DaemonSet") | ("batch", "CronJob") => {
+                created(object, &mut changes);
+                spec(object, &mut changes);
+            }
+            ("batch", "Job") if owner(object).is_none() => created(object, &mut changes),
+            ("", "Pod") => self.config(object, &mut changes),
+            _ => {}
+        }
+        sort(&mut changes);
+        Known { owner: owner(object), created: created_at(object), is_pod, changes }
+    }
+
+    /// The ConfigMaps and Secrets that a Pod uses, by when they were written.
+    fn config(&self, pod: &Object<'_>, found: &mut Vec<Change>) {
+        let named = references(pod).into_iter().map(|reference| reference.to);
+        for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
+            // Every namespace has this one, and nobody changes it.
+            if name.name == "kube-root-ca.crt" {
+                continue;
+            }
+            if let Some((when, by)) = self.written(&name, Part::Contents) {
+                found.push(Change { by, ..Change::new(when, ChangeKind::Config, name) });
+            }
+        }
+    }
+
+    /// The quota that a refusal names: when it was changed last, else when it was found to be used up.
+    fn quota(&self, cause: &Link, turn: Timestamp) -> Option<Change> {
+        let (_, rest) = cause.message.split_once("exceeded quota: ")?;
+        let (name, rest) = rest.split_once(',')?;
+        let object = ObjectName::new("", "ResourceQuota", &cause.object.namespace, name.trim());
+        let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
+        let changed = self.written(&object, Part::Spec).filter(|(when, _)| is_before(*when, turn));
+        let (when, by) = changed
+            .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
+        Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
+    }
+
+    /// Returns when a part of an object was written last, and who wrote it; nothing of one that is not there.
+    fn written(&self, name: &ObjectName, part: Part) -> Option<Written> {
+        let place = (name.clone(), part);
+        if let Some(written) = self.written.borrow().get(&place) {
+            return written.clone();
+        }
+        let found = self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+        let written = found.and_then(|object| written(&object, part.fields()));
+        self.written.borrow_mut().insert(place, written.clone());
+        written
+    }
 }
 
 /// How many of the last changes are told.
@@ -222,9 +341,14 @@ fn manager(entry: Value<'_>) -> Option<String> {
 /// Those that may have to do with the turn, the nearest first, each once.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
+    sort(&mut changes);
+    changes
+}
+
+/// Sorts changes, the newest first, and leaves each once.
+fn sort(changes: &mut Vec<Change>) {
     changes.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
     changes.dedup();
-    changes
 }
 
 /// The controller of an object, taken to be in its namespace.
@@ -256,6 +380,7 @@ fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Cha
     }
     let sets: Vec<Object<'_>> = evidence
         .owned(&uid, Some(&deployment.namespace()))
+        .take(MOST_SETS)
         .filter(|object| is_replica_set(object) && can_own(deployment, object))
         .collect();
     let (previous, current) = previous_and_current(deployment, &sets);
@@ -414,44 +539,10 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     }
 }
 
-/// The ConfigMaps and Secrets that a Pod uses and that were written after what makes the Pod was there.
-fn config(pod: &Object<'_>, above: &[Object<'_>], evidence: &dyn Evidence, found: &mut Vec<Change>) {
-    let installed = above.iter().filter_map(created_at).min();
-    let named = references(pod).into_iter().map(|reference| reference.to);
-    for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
-        // Every namespace has this one, and nobody changes it.
-        if name.name == "kube-root-ca.crt" {
-            continue;
-        }
-        let Some(object) = evidence.get("", &name.kind, &name.namespace, &name.name).found() else {
-            continue;
-        };
-        let Some((when, by)) = written(&object, &["f:data", "f:binaryData"]) else { continue };
-        if installed.is_none_or(|installed| when > installed) {
-            let change = Change::new(when, ChangeKind::Config, name);
-            found.push(Change { by, ..change });
-        }
-    }
-}
-
 /// A node on the way to the cause.
 fn node(link: &Link) -> Option<Change> {
     let is_node = link.object.group.is_empty() && link.object.kind == "Node";
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());
     let to = Some(link.reason.clone()).filter(|reason| !reason.is_empty());
     Some(Change { from: Some("Ready".to_owned()), to, ..change })
-}
-
-/// The quota that a refusal names: when it was changed last, else when it was found to be used up.
-fn quota(cause: &Link, turn: Timestamp, evidence: &dyn Evidence) -> Option<Change> {
-    let (_, rest) = cause.message.split_once("exceeded quota: ")?;
-    let (name, rest) = rest.split_once(',')?;
-    let object = ObjectName::new("", "ResourceQuota", &cause.object.namespace, name.trim());
-    let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
-    let quota = evidence.get("", "ResourceQuota", &object.namespace, &object.name).found();
-    let changed =
-        quota.and_then(|quota| written(&quota, &["f:spec"])).filter(|(when, _)| is_before(*when, turn));
-    let (when, by) = changed
-        .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
-    Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
 }

@@ -47,7 +47,7 @@ use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
 
 pub use batch::unproven_run;
-pub use changes::{Change, ChangeKind, changes, last_changes, nearest};
+pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{

@@ -1,5 +1,6 @@
 //! `taffrail app`: one app in three sections.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -143,11 +144,10 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the message of the last operation of the delivery tool about an object.
-fn unsynced<'a>(app: &'a App, object: &ObjectName) -> Option<&'a str> {
-    let ObjectName { group, kind, namespace, name } = object;
-    let own = app.sync_of(&ObjectKey::new(&**group, &**kind, &**namespace, &**name))?;
-    Some(own.message.as_str()).filter(|message| !message.is_empty())
+/// Returns the messages of the last operation of the delivery tool, by the objects that they are about.
+fn unsynced(app: &App) -> HashMap<ObjectKey, &str> {
+    let syncs = app.syncs().into_iter().map(|(key, own)| (key.clone(), own.message.as_str()));
+    syncs.filter(|(_, message)| !message.is_empty()).collect()
 }
 
 fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
@@ -158,6 +158,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
     let mut table = Table::new(out, header, screen()).spare(&["NAMESPACE"]);
     let mut kind = String::new();
     let mut namespace = String::new();
+    let syncs = unsynced(app);
     for line in lines {
         if let Some(object) = &line.object {
             kind.clone_from(&object.kind);
@@ -176,7 +177,10 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
             Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
             _ => &line.message,
         };
-        let unsynced = line.object.as_ref().and_then(|object| unsynced(app, object));
+        let unsynced = line.object.as_ref().and_then(|object| {
+            let ObjectName { group, kind, namespace, name } = object;
+            syncs.get(&ObjectKey::new(&**group, &**kind, &**namespace, &**name)).copied()
+        });
         let message = match unsynced {
             Some(unsynced) if message.is_empty() => unsynced.to_owned(),
             Some(unsynced) => format!("{message}; {unsynced}"),

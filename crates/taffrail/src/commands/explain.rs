@@ -1,5 +1,6 @@
 //! `taffrail explain`: from the symptom to the cause, and the command to look further.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -8,14 +9,15 @@ use jiff::Timestamp;
 use taffrail_apps::view::quoted;
 use taffrail_apps::view::{
     Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, TrustReport,
-    TrustShape, explained_together, text,
+    explained_together, text,
 };
 use taffrail_apps::{
-    App, AppList, AppQuery, Asked, Axis, Belonging, Changes, Delivery, FindError, InvalidAppQuery, Lookup,
-    ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, changes, declared, filter, is_alias,
-    last_changes,
+    App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
+    InvalidAppQuery, Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases,
+    changes_of_each, declared_each, filter, last_changes,
 };
 use taffrail_status::Status;
+use taffrail_status::assess::Change;
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{ExplainArguments, ExplainOutput};
@@ -27,6 +29,8 @@ use crate::{phrase, say};
 
 use super::get::{self, complaints};
 use super::named;
+
+mod doubts;
 
 pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -67,25 +71,27 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     };
     let clusters = fleet.clusters();
-    let explained =
-        |subject: &Subject<'_>, doubts: Option<TrustReport>| {
-            let via = subject.belonging.as_ref().map_or(&[][..], |belonging| &belonging.apps);
-            let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref())
-                .after(&changes(&subject.app, via, &clusters));
-            match (&subject.belonging, subject.app.resources.as_slice()) {
-                (Some(belonging), [only]) => {
-                    let last = last_changes(&subject.app, &clusters);
-                    explanation.with(&only.key, belonging).written(&last)
-                }
-                _ => match doubts {
-                    Some(doubts) => explanation.doubted(doubts),
-                    None => explanation,
-                },
+    let explained = |subject: &Subject<'_>, changed: &[Change], doubts: Option<TrustReport>| {
+        let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref()).after(changed);
+        match (&subject.belonging, subject.app.resources.as_slice()) {
+            (Some(belonging), [only]) => {
+                let last = last_changes(&subject.app, &clusters);
+                explanation.with(&only.key, belonging).written(&last)
             }
-        };
-    let doubts = if names.is_empty() { Vec::new() } else { doubts(&subjects, &list, fleet, is_named) };
-    let mut doubts = doubts.into_iter();
-    let explanations: Vec<_> = subjects.iter().map(|subject| explained(subject, doubts.next())).collect();
+            _ => match doubts {
+                Some(doubts) => explanation.doubted(doubts),
+                None => explanation,
+            },
+        }
+    };
+    let (doubts, undoubted) =
+        if names.is_empty() { Default::default() } else { doubts::each(&subjects, &list, fleet, is_named) };
+    let turned: Vec<(&App, &[&App])> = subjects.iter().map(|it| (&it.app, it.via())).collect();
+    let changed = changes_of_each(&turned, &clusters);
+    let both = changed.iter().zip(doubts.into_iter().chain(std::iter::repeat(None)));
+    let all = subjects.iter().zip(both);
+    let explanations: Vec<_> =
+        all.map(|(subject, (changed, doubts))| explained(subject, changed, doubts)).collect();
     // What was asked for by its name is told of each cluster.
     let is_all = names.is_empty() && arguments.declared.is_empty();
     let explanations: Vec<(&Subject<'_>, Explanation)> = match is_all && !arguments.per_cluster {
@@ -120,7 +126,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         }
         exit = exit.max(complaint.exit);
     }
-    for complaint in fleet.complaints.iter().chain(&missing) {
+    for complaint in fleet.complaints.iter().chain(&missing).chain(&undoubted) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -128,14 +134,6 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         exit = exit.max(Exit::No);
     }
     Ok(exit)
-}
-
-/// Makes a report of what there is against the green of each subject.
-fn doubts(subjects: &[Subject<'_>], list: &AppList, fleet: &Fleet, contexts: bool) -> Vec<TrustReport> {
-    let same = |subject: &Subject<'_>| list.apps.iter().filter(|own| own.app == subject.app.app).collect();
-    let asked: Vec<Vec<&App>> = subjects.iter().map(same).collect();
-    let shape = TrustShape { only_apps: true, contexts };
-    TrustReport::each(&asked, list, &fleet.clusters(), fleet.now, shape)
 }
 
 /// The apps of which it is of interest what changed.
@@ -250,6 +248,11 @@ impl<'l> Subject<'l> {
     fn app(app: &App) -> Subject<'l> {
         Subject { app: app.clone(), belonging: None }
     }
+
+    /// Of an object that was asked for, the apps that deliver it.
+    fn via(&self) -> &[&'l App] {
+        self.belonging.as_ref().map_or(&[], |belonging| &belonging.apps)
+    }
 }
 
 /// What is to be explained: what was asked for, or what is not ready; and what was not found.
@@ -275,6 +278,8 @@ fn choose<'l>(
     }
     let mut chosen = Vec::new();
     let mut missing = Vec::new();
+    let grounds =
+        LazyCell::new(|| Grounds { belongings: list.belongings(), aliases: aliases(&fleet.clusters()) });
     for name in names {
         let apps = match name {
             Name::Key { .. } => None,
@@ -294,7 +299,7 @@ fn choose<'l>(
             Some(Err(error)) => Some(error),
             None => None,
         };
-        let mut found = objects(fleet, list, name, namespace);
+        let mut found = objects(fleet, list, &grounds, name, namespace);
         found.retain(|subject| in_cluster(&subject.app.app.target));
         if found.is_empty() {
             missing.push(not_found(fleet, list, name, refusal.as_ref()));
@@ -343,18 +348,25 @@ fn is_known(fleet: &Fleet, kind: &str) -> bool {
     })
 }
 
+/// What is known of the clusters for all names.
+struct Grounds<'l> {
+    belongings: Belongings<'l>,
+    /// Whether each cluster is there already under another name.
+    aliases: Vec<bool>,
+}
+
 /// The objects of that name, each as an app of its own, with whose it is.
 fn objects<'l>(
-    fleet: &'l Fleet,
+    fleet: &Fleet,
     list: &'l AppList,
+    grounds: &Grounds<'l>,
     name: &Name<'_>,
     namespace: Option<&str>,
 ) -> Vec<Subject<'l>> {
     let mut found = Vec::new();
-    let clusters = fleet.clusters();
-    for (place, snapshot) in fleet.snapshots.iter().enumerate() {
+    for (snapshot, is_alias) in fleet.snapshots.iter().zip(&grounds.aliases) {
         // One cluster under two names is shown once.
-        if is_alias(&clusters, place) || name.cluster().is_some_and(|own| own != snapshot.name()) {
+        if *is_alias || name.cluster().is_some_and(|own| own != snapshot.name()) {
             continue;
         }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
@@ -364,11 +376,13 @@ fn objects<'l>(
         let mut keys: Vec<&ObjectKey> = named.filter(|key| name.is_object(key, namespace)).collect();
         keys.sort();
         keys.dedup();
-        for key in keys {
-            let belonging = list.belonging(snapshot, key);
-            let own = declared(&[snapshot], std::slice::from_ref(key), &fleet.rules, fleet.now);
-            found.extend(own.apps.into_iter().map(|app| Subject { app, belonging: Some(belonging.clone()) }));
-        }
+        let keys: Vec<ObjectKey> = keys.into_iter().cloned().collect();
+        let own = declared_each(snapshot, &keys, &fleet.rules, fleet.now);
+        found.extend(
+            keys.iter()
+                .zip(own.apps)
+                .map(|(key, app)| Subject { app, belonging: Some(grounds.belongings.of(snapshot, key)) }),
+        );
     }
     found
 }

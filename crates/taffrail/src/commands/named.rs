@@ -1,6 +1,6 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
 
@@ -114,33 +114,54 @@ pub(super) fn hides_apps(error: &AppError) -> bool {
 
 /// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
 pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
-    list.errors.iter().filter(|error| concerns(error, shown)).cloned().collect()
+    let places = Places::of(shown);
+    list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
 /// Returns what went wrong where something was asked for: in a namespace, or anywhere. Of what is in other namespaces it counts
 /// what concerns the apps that are shown.
 pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
+    let places = Places::of(shown);
     let is_asked = |error: &&AppError| match &error.error.scope {
         Scope::Object(ObjectKey { namespace: own, .. }) | Scope::Namespace(own) => {
-            own.is_empty() || own == namespace || concerns(error, shown)
+            own.is_empty() || own == namespace || places.concerns(error)
         }
         Scope::Cluster | Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => true,
     };
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-fn concerns(error: &AppError, shown: &[&App]) -> bool {
-    let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
-    match &error.error.scope {
-        Scope::Cluster => true,
-        Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
-            app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
-        }),
-        Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
-            let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
-            own.into_iter().any(|key| key.namespace == *namespace)
-        }),
-        Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+/// Where apps are: clusters, and in each the objects and their namespaces.
+struct Places<'l> {
+    clusters: HashSet<&'l str>,
+    objects: HashSet<(&'l str, &'l ObjectKey)>,
+    namespaces: HashSet<(&'l str, &'l str)>,
+}
+
+impl<'l> Places<'l> {
+    fn of(apps: &[&'l App]) -> Places<'l> {
+        let mut places =
+            Places { clusters: HashSet::new(), objects: HashSet::new(), namespaces: HashSet::new() };
+        for app in apps {
+            for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
+                places.clusters.insert(cluster);
+                for key in app.resources.iter().map(|own| &own.key).chain(&app.declaring) {
+                    places.objects.insert((cluster, key));
+                    places.namespaces.insert((cluster, &key.namespace));
+                }
+            }
+        }
+        places
+    }
+
+    fn concerns(&self, error: &AppError) -> bool {
+        let cluster = &*error.cluster;
+        match &error.error.scope {
+            Scope::Cluster => true,
+            Scope::Object(key) => self.objects.contains(&(cluster, key)),
+            Scope::Namespace(namespace) => self.namespaces.contains(&(cluster, namespace)),
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => self.clusters.contains(cluster),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `-w`: a view that goes on, in its place on a terminal, line by line elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -199,7 +199,7 @@ fn append(
                         let all = judged_at(now, now, &mut source, run);
                         (source.held, source.shows_all) = (false, false);
                         let all = all.map(|all| all.text).unwrap_or_default();
-                        fresh.extend(left.iter().map(|subject| now_of(form, subject, &all) + "\n"));
+                        fresh.push_str(&now_of(form, &left, &all));
                     }
                     if written_or_gone(out.write_all(fresh.as_bytes()).and_then(|()| out.flush()))? {
                         return Ok(());
@@ -300,19 +300,22 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     gone
 }
 
-/// The row of something that left the list: as it is now if a filter left it out, else that it is gone. `all` is the
-/// answer without the filters that a change of state passes.
-fn now_of(form: Form, subject: &str, all: &str) -> String {
+/// The rows of what left the list, each as it is now if a filter left it out, else that it is gone. `all` is the answer without
+/// the filters that a change of state passes.
+fn now_of(form: Form, left: &[String], all: &str) -> String {
     let rows = all.lines().skip(usize::from(form == Form::Rows)).filter(|line| is_row(line));
     let subjects = subjects(form, all);
-    let row =
-        rows.zip(&subjects).find(|(_, own)| plain(own) == plain(subject)).map(|(row, _)| row.to_owned());
-    match (row, form) {
-        // Its name alone would read as if it had come.
-        (Some(_), Form::Names) => format!("{subject}  Left"),
-        (Some(row), _) => row,
-        (None, _) => format!("{subject}  Gone"),
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for (row, own) in rows.zip(&subjects) {
+        known.entry(plain(own)).or_insert(row);
     }
+    let told = left.iter().map(|subject| match (known.get(&plain(subject)), form) {
+        // Its name alone would read as if it had come.
+        (Some(_), Form::Names) => format!("{subject}  Left\n"),
+        (Some(row), _) => format!("{row}\n"),
+        (None, _) => format!("{subject}  Gone\n"),
+    });
+    told.collect()
 }
 
 /// What each row is about, as far as that can be told from its status.
@@ -436,13 +439,13 @@ mod tests {
         let before = "NAMESPACE  NAME  STATUS   MESSAGE\nshop       web   Ready    3/3\nshop       api   Ready    1/1\n";
         let after = "NAMESPACE  NAME       STATUS      MESSAGE\nshop       api-longer InProgress  0/1\nshop       web        Failed      3/3\n";
         assert_eq!(gone(Form::Rows, before, after), ["shop       api"]);
-        assert_eq!(now_of(Form::Rows, "shop       api", after), "shop       api  Gone");
+        assert_eq!(now_of(Form::Rows, &["shop       api".to_owned()], after), "shop       api  Gone\n");
         assert!(!news(Form::Lines, Some(before), after, after).contains("Gone"));
         assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api"]);
         assert_eq!(gone(Form::Rows, after, after), Vec::<String>::new());
         assert_eq!(gone(Form::Rows, before, ""), ["shop       web", "shop       api"]);
-        assert_eq!(now_of(Form::Rows, "shop  api", before), "shop       api   Ready    1/1");
-        assert_eq!(now_of(Form::Names, "app/web", "app/web\n"), "app/web  Left");
+        assert_eq!(now_of(Form::Rows, &["shop  api".to_owned()], before), "shop       api   Ready    1/1\n");
+        assert_eq!(now_of(Form::Names, &["app/web".to_owned()], "app/web\n"), "app/web  Left\n");
         let columns = ["NAME  AGE\nweb   1m\n", "NAME  AGE\nweb   2m\n"];
         assert_eq!(
             gone(Form::Rows, columns[0], columns[1]),

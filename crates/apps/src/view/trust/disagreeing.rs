@@ -329,7 +329,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {
-        let apps = ground.delivered_by(|app| app.declaring.as_ref() == Some(key));
+        let apps = ground.declared_by(key);
         let others = match messages.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more)"),

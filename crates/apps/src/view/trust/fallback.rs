@@ -36,20 +36,7 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
 /// read.
 pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
     let served = ground.objects.has_status_subresource(object.group(), object.version(), object.kind());
-    served.or_else(|| is_defined_with_status(ground, object))
-}
-
-fn is_defined_with_status(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
-    let definitions = ground.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
-    let mut own = definitions.filter(|definition| {
-        definition.object.text(&["spec", "group"]) == object.group()
-            && definition.object.text(&["spec", "names", "kind"]) == object.kind()
-    });
-    let definition = own.next()?.object;
-    let serves = |value: Value<'_>| value.at(&["subresources", "status"]).is_some_and(|it| !it.is_null());
-    let mut versions = definition.at(&["spec", "versions"]).and_then(Value::items).into_iter().flatten();
-    let version = versions.find(|it| it.get("name").is_some_and(|name| name.is_str(object.version())));
-    Some(version.is_some_and(serves) || definition.at(&["spec"]).is_some_and(serves))
+    served.or_else(|| ground.is_defined_with_status(object))
 }
 
 /// Custom resources whose verdict is only that they are there.

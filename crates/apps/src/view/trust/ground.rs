@@ -1,5 +1,6 @@
 //! What the findings of one cluster are looked for in.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -30,6 +31,14 @@ pub(super) struct Ground<'a> {
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
     /// The apps that declare an object of this cluster.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The apps that are declared in this cluster, by the object that declares them.
+    declaring: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The apps that are declared in this cluster, by the object that speaks for them.
+    worst: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// CustomResourceDefinitions by the group and kind that they define.
+    definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
+    /// Whether there is a status to be written of a group, version and kind, as their definitions say.
+    with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
     /// The places of the apps that are looked at; all of them where it is empty.
     asked: Option<BTreeSet<usize>>,
     /// The objects that these apps declare here and that were read, each once.
@@ -50,7 +59,16 @@ impl<'a> Ground<'a> {
         shape: TrustShape,
     ) -> Ground<'a> {
         let mut claims: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        let mut declaring: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        let mut worst: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         for (place, app) in list.apps.iter().enumerate() {
+            if app.app.home == objects.name() {
+                for (index, key) in [(&mut declaring, &app.declaring), (&mut worst, &app.worst)] {
+                    if let Some(key) = key {
+                        index.entry(key).or_default().push(place);
+                    }
+                }
+            }
             if app.in_reach && app.app.target == objects.name() {
                 for resource in &app.resources {
                     claims.entry(&resource.key).or_default().push(place);
@@ -71,6 +89,10 @@ impl<'a> Ground<'a> {
             newest,
             future,
             claims,
+            declaring,
+            worst,
+            definitions: OnceCell::new(),
+            with_status: RefCell::default(),
             asked: None,
             resources: Vec::new(),
             context: shape.contexts.then(|| objects.name()),
@@ -172,14 +194,51 @@ impl<'a> Ground<'a> {
         self.claims.get(key).cloned().unwrap_or_default()
     }
 
-    /// The apps that declare an object, or what controls it.
-    pub(super) fn owners_of(&self, key: &ObjectKey) -> Vec<usize> {
-        let own = self.claimants(key);
-        if !own.is_empty() {
-            return own;
+    /// The object itself, or the nearest of those that control it, that any app declares, with these apps.
+    pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
+        let claimed = |key: &ObjectKey| {
+            self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))
+        };
+        claimed(key).or_else(|| controllers(self.objects, key).iter().find_map(claimed))
+    }
+
+    /// The apps of this cluster that an object declares.
+    pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
+        let apps = self.declaring.get(key).into_iter().flatten().copied();
+        apps.filter(|place| self.is_asked(*place))
+    }
+
+    /// The apps of this cluster for which an object speaks.
+    pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
+        let apps = self.worst.get(key).into_iter().flatten().copied();
+        apps.filter(|place| self.is_asked(*place))
+    }
+
+    /// Returns true if the definition of a custom resource has a status to be written in its version; `None` where none was read.
+    pub(super) fn is_defined_with_status(&self, object: &Object<'_>) -> Option<bool> {
+        let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
+        let place = (group.clone(), object.version().to_owned(), kind.clone());
+        if let Some(known) = self.with_status.borrow().get(&place) {
+            return *known;
         }
-        let above = controllers(self.objects, key);
-        above.iter().map(|above| self.claimants(above)).find(|apps| !apps.is_empty()).unwrap_or_default()
+        let definitions = self.definitions.get_or_init(|| {
+            let mut definitions = HashMap::new();
+            for definition in self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+                let text = |path: &[&str]| definition.object.text(path).into_owned();
+                let defined = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
+                definitions.entry(defined).or_insert(definition.object);
+            }
+            definitions
+        });
+        let serves = |value: Value<'_>| value.at(&["subresources", "status"]).is_some_and(|it| !it.is_null());
+        let is_served = definitions.get(&(group, kind)).map(|definition| {
+            let versions = definition.at(&["spec", "versions"]).and_then(Value::items);
+            let is_own = |it: &Value<'_>| it.get("name").is_some_and(|name| name.is_str(object.version()));
+            versions.into_iter().flatten().find(is_own).is_some_and(serves)
+                || definition.at(&["spec"]).is_some_and(serves)
+        });
+        self.with_status.borrow_mut().insert(place, is_served);
+        is_served
     }
 
     /// The apps of this cluster whose delivery is one of these.

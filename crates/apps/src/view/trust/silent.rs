@@ -81,6 +81,7 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let mut ready: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for pod in ground.objects.of_kind("", "Pod") {
         let node = pod.object.text(&["spec", "nodeName"]);
         let Some((&node, _)) = lost.get_key_value(&*node) else { continue };
@@ -91,7 +92,9 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
         if is_ready {
             let (pods, apps) = ready.entry(node).or_default();
             *pods += 1;
-            apps.extend(ground.owners_of(pod.key));
+            // Many Pods of one maker belong to the same apps.
+            let claimed = ground.claimed(pod.key).filter(|(claimed, _)| seen.insert((node, *claimed)));
+            apps.extend(claimed.into_iter().flat_map(|(_, apps)| apps));
         }
     }
     let made = |(node, (_, since)): (&str, (&ObjectKey, Timestamp))| {
@@ -303,7 +306,7 @@ fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
 }
 
 /// The source has something new, and nobody has tried it.
-fn untried(ground: &Ground<'_>, app: &App, observed: &Observed<'_>) -> Option<Forgotten> {
+fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object
         .condition("Ready")

@@ -54,13 +54,13 @@ fn repeated(ground: &Ground<'_>) -> Option<Finding> {
         first.kind,
         first.path()
     );
-    let apps: BTreeSet<usize> = repeated
-        .iter()
-        .flat_map(|key| {
-            let declares = |app: &crate::apps::App| app.declaring.as_ref() == Some(key);
-            ground.owners_of(key).into_iter().chain(ground.delivered_by(declares))
-        })
-        .collect();
+    let mut apps: BTreeSet<usize> = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for key in repeated {
+        let claimed = ground.claimed(key).filter(|(claimed, _)| seen.insert(*claimed));
+        apps.extend(claimed.into_iter().flat_map(|(_, apps)| apps));
+        apps.extend(ground.declared_by(key));
+    }
     let found = repeated.iter().fold(finding(Severity::High, "Repeated"), |it, key| it.object(key, None));
     Some(found.says(message).of(apps))
 }
@@ -91,11 +91,13 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
         .filter(|error| !(NOT_UNREAD.contains(&&*error.reason) && matches!(error.scope, Scope::Object(_))));
     let mut kinds: BTreeMap<(&str, bool, Vec<usize>), Kinds<'_>> = BTreeMap::new();
     let mut findings = Vec::new();
+    let mut index = None;
     for error in errors {
         match &error.scope {
             Scope::Kind { kind, namespace } => {
                 let hides = reads::declares_apps(kind);
-                let apps = concerned(ground, kind, namespace.as_deref());
+                let index = index.get_or_insert_with(|| Index::of(ground));
+                let apps = index.concerned(kind, namespace.as_deref());
                 let place = (&*error.reason, hides, if hides { Vec::new() } else { apps });
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
             }
@@ -112,8 +114,8 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
                 findings.push(finding(Severity::Medium, "ClusterLost").says(message).of(apps).next(next));
             }
             Scope::Group(group) => {
-                let of_group = |app: &crate::apps::App| app.resources.iter().any(|it| it.key.group == *group);
-                let apps = ground.apps().filter(|(_, app)| of_group(app)).map(|(place, _)| place);
+                let index = index.get_or_insert_with(|| Index::of(ground));
+                let apps = index.groups.get(&**group).into_iter().flatten().copied();
                 let next = ground.kubectl(&["get", "apiservices"], "");
                 let finding =
                     finding(Severity::Medium, "GroupBroken").about(&error.scope).says(&error.message);
@@ -128,10 +130,8 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
                 findings.push(finding.of(apps));
             }
             Scope::Object(key) => {
-                let speaks = |app: &crate::apps::App| {
-                    app.declaring.as_ref() == Some(key) || app.worst.as_ref() == Some(key)
-                };
-                let apps = ground.claimants(key).into_iter().chain(ground.delivered_by(speaks));
+                let speaks = ground.declared_by(key).chain(ground.spoken_for_by(key));
+                let apps = ground.claimants(key).into_iter().chain(speaks);
                 let next = match &*error.reason {
                     "Forbidden" => can_i(ground, "get", &key.group_kind(), Some(&key.namespace)),
                     _ => ground.describe(key),
@@ -214,15 +214,47 @@ fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&s
     ground.kubectl(&words, namespace)
 }
 
-/// The apps whose verdict would be better founded if a kind could be read.
-fn concerned(ground: &Ground<'_>, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
-    let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
-    let is_inside = |key: &ObjectKey| namespace.is_none_or(|namespace| key.namespace == namespace);
-    let is_concerned = |key: &ObjectKey| {
-        is_inside(key) && ((is_evidence && is_workload(&key.group, &key.kind)) || key.group_kind() == *kind)
-    };
-    let apps = ground.apps().filter(|(_, app)| app.resources.iter().any(|it| is_concerned(&it.key)));
-    apps.map(|(place, _)| place).collect()
+/// The places of apps, by the namespaces of their objects.
+type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
+
+/// The apps by the kinds of their objects: one pass, however many kinds could not be read.
+#[derive(Default)]
+struct Index<'a> {
+    kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
+    /// Of workloads, whose verdict other kinds are evidence of.
+    workloads: ByNamespace<'a>,
+    groups: BTreeMap<&'a str, BTreeSet<usize>>,
+}
+
+impl<'a> Index<'a> {
+    fn of(ground: &Ground<'a>) -> Index<'a> {
+        let mut index = Index::default();
+        for (place, app) in ground.apps() {
+            for ObjectKey { group, kind, namespace, .. } in app.resources.iter().map(|it| &it.key) {
+                index.kinds.entry((group, kind)).or_default().entry(namespace).or_default().insert(place);
+                index.groups.entry(group).or_default().insert(place);
+                if is_workload(group, kind) {
+                    index.workloads.entry(namespace).or_default().insert(place);
+                }
+            }
+        }
+        index
+    }
+
+    /// The apps whose verdict would be better founded if a kind could be read.
+    fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
+        let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
+        let own = self.kinds.get(&(&*kind.group, &*kind.kind));
+        let workloads = Some(&self.workloads).filter(|_| is_evidence);
+        let mut apps = BTreeSet::new();
+        for places in own.into_iter().chain(workloads) {
+            match namespace {
+                Some(namespace) => apps.extend(places.get(namespace).into_iter().flatten()),
+                None => apps.extend(places.values().flatten()),
+            }
+        }
+        apps.into_iter().collect()
+    }
 }
 
 fn is_workload(group: &str, kind: &str) -> bool {

@@ -1,0 +1,50 @@
+//! What speaks against the green of apps that were asked for by their names.
+
+use std::collections::HashMap;
+
+use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_apps::{App, AppKey, AppList, AppRef};
+
+use super::Subject;
+use crate::complaint::Complaint;
+use crate::source::Fleet;
+
+/// How many apps of one name in a cluster get a report. Each takes a look at all of the cluster, and a tenant may give any number
+/// of apps one name.
+const MOST: usize = 100;
+
+/// Makes a report of what there is against the green of each subject, and says of how many none was made.
+pub(super) fn each(
+    subjects: &[Subject<'_>],
+    list: &AppList,
+    fleet: &Fleet,
+    contexts: bool,
+) -> (Vec<Option<TrustReport>>, Option<Complaint>) {
+    let mut rows: HashMap<&AppRef, Vec<&App>> = HashMap::new();
+    for app in &list.apps {
+        rows.entry(&app.app).or_default().push(app);
+    }
+    let mut counts: HashMap<(&str, &AppKey), usize> = HashMap::new();
+    let mut left = 0_usize;
+    let mut selections: Vec<Vec<&App>> = Vec::new();
+    let mut places: Vec<bool> = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        // What was asked for as an object has no green of an app.
+        let rows = rows.get(&subject.app.app).filter(|_| subject.belonging.is_none());
+        let count = counts.entry((&subject.app.app.target, &subject.app.key)).or_default();
+        *count += usize::from(rows.is_some());
+        let told = rows.filter(|_| *count <= MOST);
+        left += usize::from(rows.is_some() && told.is_none());
+        places.push(told.is_some());
+        selections.extend(told.cloned());
+    }
+    let shape = TrustShape { only_apps: true, contexts };
+    let mut reports = TrustReport::each(&selections, list, &fleet.clusters(), fleet.now, shape).into_iter();
+    let reports = places.into_iter().map(|is_told| if is_told { reports.next() } else { None }).collect();
+    let undoubted = (left > 0).then(|| {
+        let what =
+            format!("{left} more apps of one name were not searched for signs that their green is wrong");
+        Complaint::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
+    });
+    (reports, undoubted)
+}
