@@ -278,5 +278,12 @@ fn what_is_refused_is_not_asked_for_with_another_body() {
     let asked = lists_of(&log, "Pod");
     assert!(asked.len() <= 2, "{asked:?}");
     assert!(!live.errors().is_empty());
+    // That it looks as if it ran is told with what nobody has seen.
+    let app = honest(&live);
+    let said: Vec<&str> = app.resources.iter().map(|it| &*it.message).collect();
+    assert_eq!(
+        (app.health, &*said),
+        (Status::Current, &["the Pods of its active Job were not observed"][..])
+    );
     assert!(next_reads(&live, &Asked::default(), &Taffrail).is_empty());
 }
