@@ -19,6 +19,13 @@ pub enum Body {
     Metadata,
 }
 
+impl Body {
+    /// Returns true if it is at least as much as is wanted.
+    pub fn covers(self, wanted: Body) -> bool {
+        self == Body::Whole || wanted == Body::Metadata
+    }
+}
+
 /// An object of a cluster.
 #[derive(Debug, Clone)]
 pub struct Observed<'a> {

@@ -265,6 +265,9 @@ const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch:
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
 
+/// How many of those [`FEW`] one namespace can fill with objects that are named in it.
+const SHARE_OF_FEW: usize = 5;
+
 /// Whether a list only looks further than the namespace that was asked for: who may not do that is shown what could be
 /// seen without.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
@@ -344,7 +347,8 @@ impl<'p> Plan<'p> {
             let id = GroupKind::new(group, kind);
             let catalog = self.snapshot.kinds();
             let missing = catalog.is_some_and(|catalog| !catalog.may_serve(&id));
-            if missing || self.snapshot.listed(&id, self.namespace) != Listed::No {
+            let body = body_of(group, kind);
+            if missing || self.snapshot.listed(&id, self.namespace, body) != Listed::No {
                 continue;
             }
             let served = catalog.and_then(|catalog| catalog.get(&id));
@@ -355,11 +359,12 @@ impl<'p> Plan<'p> {
                 plural: plural.to_owned(),
                 namespace: self.asked.namespace.clone(),
                 target: Target::List { labels: None, fields: None },
-                body: body_of(group, kind),
+                body,
             });
         }
         let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
-        let is_known = self.snapshot.was_selected(&GroupKind::new("", CONFIG_MAP), self.namespace, &maps);
+        let id = GroupKind::new("", CONFIG_MAP);
+        let is_known = self.snapshot.was_selected(&id, self.namespace, &maps, Body::Metadata);
         if self.asked.declarations && !is_known {
             reads.push(Read {
                 group: String::new(),
@@ -376,12 +381,13 @@ impl<'p> Plan<'p> {
             seldom.filter_map(|(group, kind)| self.snapshot.kinds()?.get(&GroupKind::new(group, kind)))
         {
             let id = GroupKind::new(&*served.group, &*served.kind);
-            if served.is_listable() && self.snapshot.listed(&id, self.namespace) == Listed::No {
+            let listed = self.snapshot.listed(&id, self.namespace, Body::Whole);
+            if served.is_listable() && listed == Listed::No {
                 reads.push(list(served, self.asked.namespace.clone(), None, Body::Whole));
             }
         }
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
-        if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity) {
+        if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity, Body::Metadata) {
             reads.push(Read {
                 group: String::new(),
                 version: "v1".to_owned(),
@@ -395,9 +401,10 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// How a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says nothing.
-    fn listed(&self, kind: &GroupKind, namespace: Option<&str>) -> Listed {
-        match self.snapshot.listed(kind, namespace) {
+    /// How at least so much of a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says
+    /// nothing.
+    fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Body) -> Listed {
+        match self.snapshot.listed(kind, namespace, wanted) {
             Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
                 let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
                 match self.snapshot.has_selection_but(kind, &maps) {
@@ -465,7 +472,7 @@ impl<'p> Plan<'p> {
                 .filter(flux::is_source)
                 .chain(flux::owner(&observed.object).filter(|_| wants_parents))
         });
-        origins.filter(|key| matches!(self.snapshot.get(key), Lookup::Unobserved(_))).collect()
+        origins.filter(|key| self.lacks(key, Body::Whole)).collect()
     }
 
     /// What is to be known of all namespaces though one was asked for, because of the apps of some deliveries there:
@@ -487,7 +494,8 @@ impl<'p> Plan<'p> {
         });
         let new = kinds.filter_map(|(group, _, kind, _)| {
             let id = GroupKind::new(group, kind);
-            catalog.get(&id).filter(|_| self.snapshot.listed(&id, None) == Listed::No)
+            let listed = self.snapshot.listed(&id, None, body_of(group, kind));
+            catalog.get(&id).filter(|_| listed == Listed::No)
         });
         new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
     }
@@ -510,7 +518,7 @@ impl<'p> Plan<'p> {
         let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
         if !found.definitions.is_empty()
             && !wanted.contains_key(&definition)
-            && self.snapshot.listed(&definition, None) == Listed::No
+            && self.snapshot.listed(&definition, None, Body::Whole) == Listed::No
             && let Some(served) = catalog.get(&definition)
         {
             reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
@@ -519,10 +527,10 @@ impl<'p> Plan<'p> {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace) != Listed::No {
+                let body = body_of(&served.group, &served.kind);
+                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace, body) != Listed::No {
                     continue;
                 }
-                let body = body_of(&served.group, &served.kind);
                 for selector in self.asked.app_labels.selectors() {
                     // Of Pods few are declared; the others are evidence, and read only where that is wanted.
                     let is_made = labels::is_mostly_made(&served.group, &served.kind);
@@ -541,9 +549,10 @@ impl<'p> Plan<'p> {
             let served = catalog.get(kind).filter(|served| served.is_listable())?;
             let namespace = namespace.clone().filter(|_| served.namespaced);
             let target = Target::List { labels: labels.clone(), fields: None };
-            let is_read = self.snapshot.was_selected(kind, namespace.as_deref(), &target)
-                || self.snapshot.listed(kind, namespace.as_deref()) == Listed::Done;
-            (!is_read).then(|| list(served, namespace, labels.clone(), self.body(served)))
+            let body = self.body(served);
+            let is_read = self.snapshot.was_selected(kind, namespace.as_deref(), &target, body)
+                || self.snapshot.listed(kind, namespace.as_deref(), body) == Listed::Done;
+            (!is_read).then(|| list(served, namespace, labels.clone(), body))
         });
         wanted.collect()
     }
@@ -566,7 +575,7 @@ impl<'p> Plan<'p> {
             for (namespace, keys) in places {
                 let namespace = served.namespaced.then_some(namespace);
                 let is_few = keys.len() <= FEW || !served.is_listable();
-                match self.listed(&kind, namespace) {
+                match self.listed(&kind, namespace, body) {
                     Listed::Done => {}
                     _ if is_few => {
                         reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)))
@@ -592,7 +601,7 @@ impl<'p> Plan<'p> {
         };
         for scope in scopes {
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
-            match self.listed(&kind, scope) {
+            match self.listed(&kind, scope, body) {
                 Listed::Done => {}
                 Listed::Selected if inside().count() <= FEW => {
                     reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));
@@ -603,14 +612,19 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The bodies of objects that are declared and of which only metadata was read.
+    /// The bodies of objects that are declared, or asked for whole, and of which only metadata was read.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+        let asked: BTreeSet<&ObjectKey> = self.asked.objects.iter().filter(|_| self.asked.whole).collect();
+        let is_wanted = |key: &ObjectKey| {
+            asked.contains(key)
+                && catalog.get(&key.group_kind()).is_some_and(|it| self.body(it) == Body::Whole)
+        };
         let declared = self.objects_of(found);
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
         let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key) {
-            Lookup::Found(observed) => !suffices(&observed),
+            Lookup::Found(observed) => !suffices(&observed) || observed.body != Body::Whole && is_wanted(key),
             Lookup::Absent | Lookup::Unobserved(_) => false,
         };
         keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
@@ -625,8 +639,8 @@ impl<'p> Plan<'p> {
             let served = catalog.get(&id).filter(|served| served.is_listable());
             // Who declares such an object has its kind listed by metadata, which does not say what it allows.
             let mut known = self.snapshot.of_kind(group, kind);
-            let is_read = self.snapshot.was_selected(&id, namespace, &target)
-                || self.snapshot.listed(&id, namespace) == Listed::Done
+            let is_read = self.snapshot.was_selected(&id, namespace, &target, Body::Whole)
+                || self.snapshot.listed(&id, namespace, Body::Metadata) == Listed::Done
                     && known.all(|observed| observed.body == Body::Whole);
             if let Some(served) = served.filter(|_| !is_read) {
                 let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
@@ -649,35 +663,61 @@ impl<'p> Plan<'p> {
     }
 
     /// Reads of the controllers of labelled objects: an object whose controller is missing counts as uncontrolled.
+    ///
+    /// Who labels objects in a namespace names what is read: so many of a kind have it listed in that namespace, and it takes
+    /// several namespaces until it is listed in all.
     fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.label_groups {
             return Vec::new();
         }
-        let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
-        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key)) {
-            wanted.entry(key.group_kind()).or_default().push(key);
+        let body = Body::Metadata;
+        let mut wanted: BTreeMap<GroupKind, BTreeMap<&str, Vec<&ObjectKey>>> = BTreeMap::new();
+        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key, body)) {
+            wanted.entry(key.group_kind()).or_default().entry(&key.namespace).or_default().push(key);
         }
         let mut reads = Vec::new();
-        for (kind, keys) in wanted {
+        for (kind, places) in wanted {
             let Some(served) = catalog.get(&kind) else { continue };
-            let namespace = self.asked.namespace.clone().filter(|_| served.namespaced);
-            if keys.len() <= FEW || !served.is_listable() {
-                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, Body::Metadata)));
-            } else if self.snapshot.listed(&kind, namespace.as_deref()) != Listed::Done {
-                reads.push(list(served, namespace, None, Body::Metadata));
+            let (mut all, mut shares) = (0, 0);
+            for keys in places.values() {
+                (all, shares) = (all + keys.len(), shares + keys.len().min(SHARE_OF_FEW));
+            }
+            let few = if all > FEW { SHARE_OF_FEW } else { FEW };
+            if self.namespace.is_none() && served.namespaced && served.is_listable() && shares > FEW {
+                if self.snapshot.listed(&kind, None, body) != Listed::Done {
+                    reads.push(list(served, None, None, body));
+                }
+                continue;
+            }
+            for (namespace, keys) in places {
+                let namespace = Some(namespace.to_owned()).filter(|_| served.namespaced);
+                if keys.len() <= few || !served.is_listable() {
+                    reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)));
+                } else if self.snapshot.listed(&kind, namespace.as_deref(), body) != Listed::Done {
+                    reads.push(list(served, namespace, None, body));
+                }
             }
         }
         reads
     }
 
-    /// The read of one object, if it was not read and its kind is served.
+    /// Returns true if less of an object is known than is wanted, so that it is to be read.
+    fn lacks(&self, key: &ObjectKey, wanted: Body) -> bool {
+        match self.snapshot.get(key) {
+            Lookup::Found(observed) => !observed.body.covers(wanted),
+            Lookup::Absent => false,
+            Lookup::Unobserved(_) => true,
+        }
+    }
+
+    /// The read of one object, if so much of it was not read and its kind is served.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, body: Body) -> Option<Read> {
         // What cannot be got, such as a review, is only refused, as often as it is asked for.
         let served =
             catalog.get(&key.group_kind()).filter(|served| served.verbs.iter().any(|it| it == "get"))?;
         let namespace = served.namespaced.then(|| key.namespace.clone());
         let read = Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, body) };
-        (!self.snapshot.was_read(key)).then_some(read)
+        (!self.snapshot.was_read(key, body)).then_some(read)
     }
 }
 

@@ -1,15 +1,17 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 mod aside;
+mod marks;
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, ObjectError};
 
+use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
@@ -19,6 +21,7 @@ use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
+use marks::{ByBody, KindMarks, Mark};
 
 pub use aside::Aside;
 
@@ -73,27 +76,6 @@ pub enum Answer {
         /// For people.
         message: String,
     },
-}
-
-/// What is known of a kind in a namespace, or in all.
-#[derive(Debug, Clone)]
-enum Mark {
-    /// All its objects were read, this much of each.
-    Listed { body: Body },
-    /// Those of its objects that a selector chose.
-    Selected,
-    /// The server does not serve it in this version.
-    NotServed { version: String },
-    /// Nothing is known; with the reason.
-    Failed { message: String },
-}
-
-#[derive(Debug, Default)]
-struct KindMarks {
-    everywhere: Option<Mark>,
-    namespaces: BTreeMap<String, Mark>,
-    /// The lists that were chosen by selectors, each with its namespace.
-    selections: HashSet<(Option<String>, Target)>,
 }
 
 /// How a kind was listed, whatever came of it.
@@ -155,7 +137,8 @@ pub struct Snapshot {
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
-    unread: HashMap<ObjectKey, Option<String>>,
+    /// What became of reads of one object: nothing, or why they failed.
+    unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
     errors: Vec<ScopeError>,
@@ -287,6 +270,13 @@ impl Snapshot {
         self.errors.push(error);
     }
 
+    /// Reports a failure that may be that of several reads: of two bodies, or of two selectors.
+    fn report_once(&mut self, error: ScopeError) {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
     /// Reports a part of a dump that could not be read. What is missing may have been there, so nothing is
     /// known to be absent any more.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
@@ -375,6 +365,23 @@ impl Snapshot {
         }
     }
 
+    /// Keeps of an object no more than its metadata: the rest is no longer told.
+    pub fn forget_body(&mut self, key: &ObjectKey) {
+        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.body == Body::Whole) else {
+            return;
+        };
+        let root = stored.document.root();
+        let members = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|name| {
+            let text = root.get(name)?.text()?;
+            Some([b"\"", name.as_bytes(), b"\":", text].concat())
+        });
+        let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
+        let Ok(document) = OwnedDocument::parse(text) else { return };
+        self.size = self.size.saturating_sub(stored.size()) + length(&document);
+        *stored = Stored { document, body: Body::Metadata, is_repeated: stored.is_repeated };
+        self.pointers.take();
+    }
+
     /// How long the texts of its objects are together, in bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -385,14 +392,12 @@ impl Snapshot {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
         self.size = self.objects.values().map(Stored::size).sum();
-        let failed = || Mark::Failed { message: why.to_owned() };
         for (_, marks) in self.kinds.iter_mut().filter(|(kind, _)| !is_kept(kind)) {
-            marks.everywhere = Some(failed());
-            marks.namespaces.values_mut().for_each(|mark| *mark = failed());
+            marks.fail(why);
         }
-        for (key, failure) in &mut self.unread {
+        for (key, read) in &mut self.unread {
             if !is_kept(&key.group_kind()) {
-                *failure = Some(why.to_owned());
+                read.values_mut().for_each(|failure| *failure = Some(why.to_owned()));
             }
         }
         self.errors.clear();
@@ -411,6 +416,19 @@ impl Snapshot {
     /// Takes back what was reported of a scope: it is known better now.
     pub fn retract(&mut self, scope: &Scope) {
         self.errors.retain(|error| error.scope != *scope);
+    }
+
+    /// Takes back what was reported of what a read is of, but why the same read with the other body fails: that is as it was.
+    pub fn retract_read(&mut self, read: &Read) {
+        let scope = read.scope();
+        let beside = match &scope {
+            Scope::Object(key) => self.unread.get(key).and_then(|it| it.beside(read.body)?.as_deref()),
+            _ => {
+                let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
+                marks.and_then(|marks| marks.failure_beside(read))
+            }
+        };
+        self.errors.retain(|error| error.scope != scope || Some(&*error.message) == beside);
     }
 
     /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.
@@ -434,8 +452,8 @@ impl Snapshot {
             Target::Object(_) => false,
         };
         let is_asked = is_asked && !is_to_know;
-        let is_widened = is_widened(read, marks.is_some_and(|marks| !marks.namespaces.is_empty()));
-        let message = match answer {
+        let is_widened = is_widened(read, marks.is_some_and(KindMarks::is_listed_in_some));
+        let (message, is_refused) = match answer {
             Answer::Objects(documents) => {
                 let mut malformed = 0;
                 for document in documents {
@@ -452,7 +470,7 @@ impl Snapshot {
                     let message = format!("{scope} holds {more} more items that are none of its objects");
                     self.report(ScopeError { scope, reason: "Malformed".to_owned(), message });
                 }
-                self.mark(read, Mark::Listed { body: read.body }, None);
+                self.mark(read, Mark::Listed, None);
                 return;
             }
             Answer::NotFound => {
@@ -470,19 +488,23 @@ impl Snapshot {
                     return;
                 }
                 if is_asked && !is_widened {
-                    self.report(ScopeError { scope, reason: FORBIDDEN.to_owned(), message: message.clone() });
+                    self.report_once(ScopeError {
+                        scope,
+                        reason: FORBIDDEN.to_owned(),
+                        message: message.clone(),
+                    });
                 }
-                message
+                (message, true)
             }
             Answer::Failed { reason, message } => {
                 // A dump of one namespace lacks what its writer would not have been let read.
                 if is_asked && !(is_widened && reason == NOT_IN_DUMP) {
-                    self.report(ScopeError { scope, reason, message: message.clone() });
+                    self.report_once(ScopeError { scope, reason, message: message.clone() });
                 }
-                message
+                (message, false)
             }
         };
-        self.mark(read, Mark::Failed { message: message.clone() }, Some(message));
+        self.mark(read, Mark::Failed { message: message.clone(), is_refused }, Some(message));
     }
 
     fn mark(&mut self, read: &Read, mark: Mark, failure: Option<String>) {
@@ -490,43 +512,21 @@ impl Snapshot {
             Target::Object(name) => {
                 let namespace = read.namespace.clone().unwrap_or_default();
                 let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
-                self.unread.insert(key, failure);
+                self.unread.entry(key).or_default().set(read.body, failure);
             }
-            Target::List { labels, fields } => {
-                let is_part = labels.is_some() || fields.is_some();
-                let marks = self.kinds.entry(GroupKind::new(&*read.group, &*read.kind)).or_default();
-                if is_part {
-                    marks.selections.insert((read.namespace.clone(), read.target.clone()));
-                }
-                let mark = if is_part && matches!(mark, Mark::Listed { .. }) { Mark::Selected } else { mark };
-                let known = match &read.namespace {
-                    None => marks.everywhere.as_ref(),
-                    Some(namespace) => marks.namespaces.get(namespace),
-                };
-                // Part of a kind, read again for its bodies, takes away nothing of what is known of all.
-                if is_part && matches!(known, Some(Mark::Listed { .. })) {
-                    return;
-                }
-                // All of a kind are more than what was chosen of it in a namespace.
-                if read.namespace.is_none() && matches!(mark, Mark::Listed { .. }) {
-                    marks.namespaces.retain(|_, own| !matches!(own, Mark::Selected));
-                }
-                match &read.namespace {
-                    None => marks.everywhere = Some(mark),
-                    Some(namespace) => drop(marks.namespaces.insert(namespace.clone(), mark)),
-                }
+            Target::List { .. } => {
+                let kind = GroupKind::new(&*read.group, &*read.kind);
+                self.kinds.entry(kind).or_default().take(read, mark);
             }
         }
     }
 
-    /// Whether a kind was listed in a namespace (`None`: in all).
-    pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>) -> Listed {
-        let Some(marks) = self.kinds.get(kind) else { return Listed::No };
-        let own = namespace.and_then(|namespace| marks.namespaces.get(namespace));
-        match own.or(marks.everywhere.as_ref()) {
+    /// How at least so much of the objects of a kind was listed in a namespace (`None`: in all).
+    pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Body) -> Listed {
+        match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,
             Some(Mark::Selected) => Listed::Selected,
-            Some(Mark::Listed { .. } | Mark::Failed { .. }) => Listed::Done,
+            Some(Mark::Listed | Mark::Failed { .. }) => Listed::Done,
             Some(Mark::NotServed { version }) => {
                 match self.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
                     Some(served) if served.version != *version => Listed::No,
@@ -536,16 +536,20 @@ impl Snapshot {
         }
     }
 
-    /// Whether just this part of a kind was listed, whatever came of it.
-    pub(crate) fn was_selected(&self, kind: &GroupKind, namespace: Option<&str>, target: &Target) -> bool {
-        let selection = (namespace.map(str::to_owned), target.clone());
-        self.kinds.get(kind).is_some_and(|marks| marks.selections.contains(&selection))
+    /// Whether just this part of a kind was listed, with at least so much of each object, whatever came of it.
+    pub(crate) fn was_selected(
+        &self,
+        kind: &GroupKind,
+        namespace: Option<&str>,
+        target: &Target,
+        wanted: Body,
+    ) -> bool {
+        self.kinds.get(kind).is_some_and(|marks| marks.was_selected(namespace, target, wanted))
     }
 
     /// Whether another part of a kind than this one was listed, whatever came of it.
     pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
-        let selections = self.kinds.get(kind).map(|marks| marks.selections.iter());
-        selections.into_iter().flatten().any(|(_, own)| own != target)
+        self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
 
     /// Whether the cluster did not answer at all.
@@ -553,28 +557,31 @@ impl Snapshot {
         self.lost.is_some()
     }
 
-    /// Whether a read of this one object was answered.
-    pub(crate) fn was_read(&self, key: &ObjectKey) -> bool {
-        self.unread.contains_key(key)
+    /// Whether a read of at least so much of this one object was answered, or one that says that there is no more to read.
+    pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Body) -> bool {
+        let Some(read) = self.unread.get(key) else { return false };
+        read.at_least(wanted).next().is_some()
+            || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
     fn missing(&self, key: &ObjectKey) -> Lookup<'_> {
         if let Some(message) = &self.lost {
             return Lookup::Unobserved(message.clone());
         }
-        if let Some(failure) = self.unread.get(key) {
-            return match failure {
+        if let Some(read) = self.unread.get(key) {
+            let answers = || read.at_least(Body::Metadata);
+            return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
                 None => Lookup::Absent,
                 Some(message) => Lookup::Unobserved(message.clone()),
             };
         }
         let kind = key.group_kind();
         let marks = self.kinds.get(&kind);
-        let mark = marks.and_then(|marks| marks.namespaces.get(&key.namespace).or(marks.everywhere.as_ref()));
+        let mark = marks.and_then(|marks| marks.find(Some(&key.namespace), Body::Metadata));
         match mark {
-            Some(Mark::Listed { .. }) => return Lookup::Absent,
+            Some(Mark::Listed) => return Lookup::Absent,
             Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),
-            Some(Mark::Failed { message }) => return Lookup::Unobserved(message.clone()),
+            Some(Mark::Failed { message, .. }) => return Lookup::Unobserved(message.clone()),
             Some(Mark::NotServed { .. }) | None => {}
         }
         match &self.catalog {
@@ -686,13 +693,10 @@ impl Objects for Snapshot {
         if self.is_lost() {
             return false;
         }
-        let marks = self.kinds.get(kind);
-        let own = marks.and_then(|marks| marks.namespaces.get(namespace?));
-        let mark = own.or_else(|| marks?.everywhere.as_ref());
+        let wanted = body_of_evidence(&kind.group, &kind.kind);
+        let mark = self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted));
         match mark {
-            Some(Mark::Listed { body }) => {
-                return *body == Body::Whole || !kinds::needs_body(&kind.group, &kind.kind);
-            }
+            Some(Mark::Listed) => return true,
             Some(Mark::Selected | Mark::Failed { .. }) => return false,
             Some(Mark::NotServed { .. }) | None => {}
         }

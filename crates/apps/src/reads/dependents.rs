@@ -35,9 +35,9 @@ impl Plan<'_> {
         for (group, kind) in DEPENDENT.into_iter().chain(events) {
             let id = GroupKind::new(group, kind);
             let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
-            let unread = scopes.iter().filter(|scope| self.snapshot.listed(&id, **scope) != Listed::Done);
-            let read =
-                |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body_of(group, kind));
+            let body = body_of(group, kind);
+            let unread = scopes.iter().filter(|it| self.snapshot.listed(&id, **it, body) != Listed::Done);
+            let read = |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body);
             reads.extend(unread.map(read));
         }
         reads

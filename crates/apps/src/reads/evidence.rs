@@ -266,7 +266,9 @@ impl Plan<'_> {
         for (kind, namespace) in &demand.lists {
             let Some(served) = catalog.get(kind).filter(|served| served.is_listable()) else { continue };
             let namespace = namespace.as_deref().filter(|_| served.namespaced);
-            if self.snapshot.listed(kind, namespace) != Listed::Done {
+            // That its metadata was read, because somebody names one of them, leaves all of it to be read.
+            let body = body_of_evidence(&kind.group, &kind.kind);
+            if self.snapshot.listed(kind, namespace, body) != Listed::Done {
                 scopes.entry(kind).or_default().insert(namespace);
             }
         }
@@ -294,22 +296,25 @@ impl Plan<'_> {
                 continue;
             }
             let namespace = served.namespaced.then(|| key.namespace.clone());
+            let body = body_of_evidence(&kind.group, &kind.kind);
             let is_coming = reads.iter().any(|read| {
                 (&read.group, &read.kind) == (&kind.group, &kind.kind)
+                    && read.body.covers(body)
                     && (read.namespace.is_none() || read.namespace == namespace)
             });
             let key = ObjectKey { namespace: namespace.clone().unwrap_or_default(), ..key.clone() };
             // What could not be listed cannot be read one by one either.
             let is_known = matches!(self.snapshot.get(&key), Lookup::Found(_));
-            let is_lost = self.snapshot.listed(&kind, namespace.as_deref()) == Listed::Done && !is_known;
-            if !is_coming && !is_lost && !self.snapshot.was_read(&key) {
+            let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), body) == Listed::Done;
+            let is_lost = is_listed && !is_known;
+            if !is_coming && !is_lost && !self.snapshot.was_read(&key, body) {
                 groups.entry((kind, namespace)).or_default().insert(key);
             }
         }
         for ((kind, namespace), keys) in groups {
             let Some(served) = catalog.get(&kind) else { continue };
             let body = body_of_evidence(&kind.group, &kind.kind);
-            let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref()) != Listed::Done;
+            let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), body) != Listed::Done;
             if keys.len() > FEW && is_unlisted && served.is_listable() {
                 reads.push(list(served, namespace, None, body));
             } else {
@@ -330,9 +335,10 @@ impl Plan<'_> {
         for (fields, only) in [(WARNINGS, None), (OF_AUTOSCALERS, Some(unschedulable))] {
             let target = Target::List { labels: None, fields: Some(fields.to_owned()) };
             let is_new = |namespace: &&str| {
-                self.snapshot.listed(&kind, Some(namespace)) != Listed::Done
-                    && !self.snapshot.was_selected(&kind, Some(namespace), &target)
-                    && !self.snapshot.was_selected(&kind, None, &target)
+                let was_selected = |place| self.snapshot.was_selected(&kind, place, &target, Body::Whole);
+                self.snapshot.listed(&kind, Some(namespace), Body::Whole) != Listed::Done
+                    && !was_selected(Some(namespace))
+                    && !was_selected(None)
             };
             let namespaces = demand.events.iter().map(String::as_str);
             let namespaces = namespaces.filter(|it| only.as_ref().is_none_or(|only| only.contains(it)));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use taffrail_status::json::{Kind, Value};
 
-use super::{Plan, Read, Target, list};
+use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
@@ -33,7 +33,7 @@ impl Plan<'_> {
         let mut reads = Vec::new();
         let leases = GroupKind::new("coordination.k8s.io", "Lease");
         if let Some(served) = catalog.get(&leases).filter(|served| served.is_listable())
-            && self.snapshot.listed(&leases, None) == Listed::No
+            && self.snapshot.listed(&leases, None, Body::Whole) == Listed::No
         {
             reads.push(list(served, None, None, Body::Whole));
         }
@@ -48,10 +48,11 @@ impl Plan<'_> {
                 .flatten()
                 .map(|labels| list(served, None, Some(labels), Body::Whole))
                 .collect();
-            if lists.iter().any(|it| self.snapshot.was_selected(&kind, None, &it.target)) {
+            let was_made = |it: &Read| self.snapshot.was_selected(&kind, None, &it.target, Body::Whole);
+            if lists.iter().any(was_made) {
                 continue;
             }
-            match self.snapshot.listed(&kind, None) {
+            match self.snapshot.listed(&kind, None, Body::Whole) {
                 Listed::No => reads.extend(lists.into_iter().next()),
                 Listed::Selected => reads.extend(lists.into_iter().nth(1)),
                 Listed::Done => {}
@@ -63,7 +64,7 @@ impl Plan<'_> {
                 .apps
                 .iter()
                 .any(|app| matches!(app.delivery, crate::Delivery::ConfigSync | crate::Delivery::Kpt));
-            if is_used && matches!(self.snapshot.get(&key), Lookup::Unobserved(_)) {
+            if is_used && self.lacks(&key, Body::Whole) {
                 reads.extend(self.object(catalog, &key, Body::Whole));
             }
         }
@@ -83,8 +84,7 @@ impl Plan<'_> {
             let served = catalog.get(&kind)?;
             let name = format!("{}.{}", served.plural, served.group);
             let key = ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", name);
-            let is_unknown = matches!(self.snapshot.get(&key), Lookup::Unobserved(_));
-            is_unknown.then(|| self.object(catalog, &key, Body::Whole)).flatten()
+            self.lacks(&key, Body::Whole).then(|| self.object(catalog, &key, Body::Whole)).flatten()
         };
         kinds.into_iter().take(MOST).filter_map(definition).collect()
     }
@@ -97,7 +97,7 @@ impl Plan<'_> {
         let mut reads = Vec::new();
         for key in &self.asked.objects {
             let above = crate::owners::controllers(self.snapshot, key);
-            let unread = above.iter().find(|above| matches!(self.snapshot.get(above), Lookup::Unobserved(_)));
+            let unread = above.iter().find(|it| self.lacks(it, body_of(&it.group, &it.kind)));
             let read = unread.and_then(|above| self.object(catalog, above, Body::Whole));
             reads.extend(read.filter(|read| !reads.contains(read)));
         }

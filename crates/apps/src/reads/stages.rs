@@ -89,7 +89,7 @@ pub fn plan_reads(
         lacking.add(std::mem::take(&mut found.addresses));
     }
     lacking.extend(plan.origins(&found).into_iter().map(|key| (0, key)));
-    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key));
+    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key, Body::Whole));
     if asked.namespace.is_some() {
         // There are no others whose reads could wait.
         first.append(&mut rest);

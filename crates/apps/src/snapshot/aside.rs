@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::marks::ByBody;
 use super::{Snapshot, Stored};
 use crate::identity::ObjectKey;
 
@@ -10,7 +11,7 @@ use crate::identity::ObjectKey;
 pub struct Aside {
     keys: Vec<ObjectKey>,
     objects: BTreeMap<ObjectKey, Stored>,
-    unread: HashMap<ObjectKey, Option<String>>,
+    unread: HashMap<ObjectKey, ByBody<Option<String>>>,
 }
 
 impl Aside {

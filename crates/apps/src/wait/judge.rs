@@ -167,8 +167,9 @@ impl Bench<'_> {
         let namespace = namespace.as_deref();
         let served = self.snapshot.kinds().is_none_or(|kinds| kinds.may_serve(kind));
         let target = ReadTarget::List { labels: labels.clone(), fields: None };
-        let is_read = self.snapshot.was_selected(kind, namespace, &target)
-            || self.snapshot.listed(kind, namespace) == Listed::Done;
+        // Of each object it is judged for itself if as much was read as the question needs.
+        let is_read = self.snapshot.was_selected(kind, namespace, &target, Body::Metadata)
+            || self.snapshot.listed(kind, namespace, Body::Metadata) == Listed::Done;
         if served && !is_read {
             return vec![self.said(subject(), None, Opinion::unobserved("it was not read yet"))];
         }

@@ -6,6 +6,7 @@
 mod agreement;
 mod aliases;
 mod argo;
+mod bodies;
 mod bounds;
 mod budgets;
 mod changes;

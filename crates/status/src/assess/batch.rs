@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
-use crate::assess::workloads::is_terminating;
+use crate::assess::workloads::{is_terminating, unseen};
 use crate::assess::{Flags, pod, refusals};
 use crate::json::Value;
 use crate::object::Object;
@@ -100,6 +100,7 @@ fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
             finding.below.clear();
         }
     }
+    unseen(case, job, finding);
 }
 
 /// Whether fewer Pods run than are still wanted.
@@ -154,8 +155,13 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     };
     let failed = last.filter(|job| end(job) == Some(End::Failed) && !is_over(job));
     let active = jobs.iter().filter(|job| end(job).is_none() && !is_terminating(job));
-    let cannot_start: Vec<_> =
-        active.filter_map(|job| case.examine(job)).filter(|job| job.hard.is_some()).collect();
+    let active: Vec<_> = active.filter_map(|job| case.examine(job)).collect();
+    // One that says nothing of its Pods looks as if it ran.
+    let is_seen = |job: &Finding| job.is_current() || job.is_stale() || job.hard.is_some();
+    if !active.iter().all(is_seen) && !case.evidence.is_observed("", "Pod", Some(&cron_job.namespace())) {
+        finding.text = "the Pods of its active Job were not observed".to_owned();
+    }
+    let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
     if let Some(job) = failed {
         let text = format!("its last finished Job {} failed", job.name());
         finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");

@@ -265,7 +265,7 @@ pub(super) fn pods(
 }
 
 /// Says where nobody looked for the Pods that would explain what is not well.
-fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
+pub(super) fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
     if !finding.is_current() && !case.evidence.is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("its Pods were not observed"));
     }

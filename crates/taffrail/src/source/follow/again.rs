@@ -62,7 +62,7 @@ impl Again {
             Err(error) if error.reason() == Reason::Forbidden => {
                 let (read, message) = (turn.read.clone(), std::mem::take(&mut turn.refusal));
                 self.0.remove(&id);
-                snapshot.retract(&read.scope());
+                snapshot.retract_read(&read);
                 snapshot.answer(&read, Answer::Forbidden { message });
                 return Some(Came { goes_on: false, is_news: true });
             }
@@ -78,7 +78,7 @@ impl Again {
             if version.is_empty() {
                 snapshot.remove(&turn.key);
             }
-            snapshot.retract(&turn.read.scope());
+            snapshot.retract_read(&turn.read);
             take(snapshot, &turn.read, outcome);
             turn.version = Some(version);
         }

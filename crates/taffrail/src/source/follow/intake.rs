@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::super::live::{Failure, begun, catalog, take};
 use super::plan::get;
 use super::scopes::named;
-use super::{Connected, Event, Fetch, Follow};
+use super::{Connected, Event, Fetch, Follow, bodies};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -78,7 +78,7 @@ impl Follow {
                 let is_outdated = is_gone || is_due && matches!(outcome, Ok(None));
                 if !is_outdated {
                     let snapshot = &mut self.fleet.snapshots[at];
-                    snapshot.retract(&read.scope());
+                    snapshot.retract_read(&read);
                     take(snapshot, &read, outcome);
                 }
                 if is_due {
@@ -256,20 +256,23 @@ impl Follow {
                 followed.answered = true;
                 followed.broken = None;
                 following.changed = true;
-                snapshot.retract(&followed.read.scope());
+                snapshot.retract_read(&followed.read);
                 snapshot.answer(&followed.read, answer);
                 true
             }
             Delivery::Batch(batch) => {
-                let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
-                following.again.end(batch.scope());
+                let id = batch.scope();
+                // Beside it are the others, which may hold the same objects.
+                let Some(mut followed) = following.scopes.remove(&id) else { return false };
+                following.again.end(id);
+                let (scopes, body) = (&following.scopes, followed.read.body);
                 let mut again: BTreeSet<Read> = BTreeSet::new();
                 let values = &mut following.values;
                 let (planned, fetching) = (&mut following.planned, &mut following.fetching);
                 // Where one of its name comes again, that is another one.
                 let mut forget =
                     |snapshot: &mut Snapshot, values: &mut HashMap<ObjectKey, Read>, key: &ObjectKey| {
-                        snapshot.remove(key);
+                        bodies::remove(snapshot, key, body, bodies::held(key, scopes.values()));
                         let Some(value) = values.remove(key) else { return };
                         planned.remove(&value);
                         snapshot.forget(key);
@@ -320,12 +323,13 @@ impl Follow {
                         }
                         followed.answered = true;
                         followed.broken = None;
-                        snapshot.retract(&followed.read.scope());
+                        snapshot.retract_read(&followed.read);
                         snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
                         followed.report(snapshot);
                         changed = true;
                     }
                 });
+                following.scopes.insert(id, followed);
                 following.changed |= changed;
                 if let Err(over) = following.charge(snapshot) {
                     self.let_go(at, &over);

@@ -4,6 +4,7 @@
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 mod again;
+mod bodies;
 mod intake;
 mod plan;
 mod scopes;

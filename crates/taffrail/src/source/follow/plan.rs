@@ -17,7 +17,7 @@ use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
-use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following};
+use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies};
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
@@ -158,7 +158,7 @@ impl Follow {
         for followed in following.scopes.values_mut() {
             let lasts = |(since, ..): &mut (Instant, &'static str, String)| now >= *since + BROKEN_FOR_LONG;
             if let Some((_, reason, message)) = followed.broken.take_if(lasts) {
-                snapshot.retract(&followed.read.scope());
+                snapshot.retract_read(&followed.read);
                 snapshot.answer(&followed.read, Answer::Failed { reason: reason.to_owned(), message });
                 following.changed = true;
             }
@@ -402,9 +402,7 @@ impl Following {
             self.planned.remove(&read);
             let Some(key) = named(&read) else { continue };
             snapshot.forget(&key);
-            if !self.scopes.values().any(|other| other.keys.contains(&key)) {
-                snapshot.remove(&key);
-            }
+            bodies::end(snapshot, &key, read.body, bodies::held(&key, self.scopes.values()));
         }
     }
 }

@@ -54,10 +54,13 @@ impl Follow {
         let Some(feeds) = &mut following.feeds else { return };
         let mut kept: Vec<&ObjectKey> = Vec::new();
         for (id, key) in &singles {
+            let body = following.scopes.get(id).map(|followed| followed.read.body);
             let is_whole = |read: &Read| matches!(read.target, Target::List { labels: None, fields: None });
             let mut others = following.scopes.values();
+            // Of an object that is followed whole a list of metadata keeps nothing up to date but that.
+            let covers = |read: &Read| is_whole(read) && body.is_none_or(|body| read.body.covers(body));
             let is_listed =
-                others.any(|other| other.answered && is_whole(&other.read) && other.keys.contains(key));
+                others.any(|other| other.answered && covers(&other.read) && other.keys.contains(key));
             if !over.contains(key) && !is_listed {
                 kept.push(key);
                 continue;

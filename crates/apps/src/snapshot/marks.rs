@@ -1,0 +1,180 @@
+//! What became of the reads of a cluster, for each body apart: metadata that was read is no body that was read.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::objects::Body;
+use crate::reads::{Read, Target};
+
+/// What became of reads of the same thing, by how much of it each was to bring. Neither hides what became of the other,
+/// whichever was answered last.
+#[derive(Debug, Clone)]
+pub(super) struct ByBody<T> {
+    whole: Option<T>,
+    metadata: Option<T>,
+}
+
+impl<T> Default for ByBody<T> {
+    fn default() -> ByBody<T> {
+        ByBody { whole: None, metadata: None }
+    }
+}
+
+impl<T> ByBody<T> {
+    pub(super) fn set(&mut self, body: Body, value: T) {
+        *self.slot(body) = Some(value);
+    }
+
+    fn slot(&mut self, body: Body) -> &mut Option<T> {
+        match body {
+            Body::Whole => &mut self.whole,
+            Body::Metadata => &mut self.metadata,
+        }
+    }
+
+    /// What became of the reads that were to bring at least so much, the most first.
+    pub(super) fn at_least(&self, wanted: Body) -> impl Iterator<Item = &T> {
+        self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Body::Metadata))
+    }
+
+    /// What became of the read of metadata.
+    pub(super) fn metadata(&self) -> Option<&T> {
+        self.metadata.as_ref()
+    }
+
+    /// What became of the read of the other body.
+    pub(super) fn beside(&self, body: Body) -> Option<&T> {
+        match body {
+            Body::Whole => self.metadata.as_ref(),
+            Body::Metadata => self.whole.as_ref(),
+        }
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.whole.iter_mut().chain(self.metadata.iter_mut())
+    }
+}
+
+/// What is known of a kind in a namespace, or in all.
+#[derive(Debug, Clone)]
+pub(super) enum Mark {
+    /// All its objects were read.
+    Listed,
+    /// Those of its objects that a selector chose.
+    Selected,
+    /// The server does not serve it in this version.
+    NotServed { version: String },
+    /// Nothing is known; with the reason.
+    Failed {
+        message: String,
+        /// The server refused, as it does whatever is to be read of each object.
+        is_refused: bool,
+    },
+}
+
+impl Mark {
+    fn is_listed(&self) -> bool {
+        matches!(self, Mark::Listed)
+    }
+
+    /// Returns true if it says the same of every body.
+    fn is_of_any_body(&self) -> bool {
+        matches!(self, Mark::NotServed { .. } | Mark::Failed { is_refused: true, .. })
+    }
+}
+
+/// What became of the lists of one kind.
+#[derive(Debug, Default)]
+pub(super) struct KindMarks {
+    everywhere: ByBody<Mark>,
+    namespaces: BTreeMap<String, ByBody<Mark>>,
+    /// The lists that were chosen by selectors, each with its namespace.
+    selections: HashSet<(Option<String>, Target, Body)>,
+}
+
+impl KindMarks {
+    /// What is known of at least so much of the objects in a namespace (`None`: in all): that all were read, where a list says so,
+    /// else what the nearest list says.
+    pub(super) fn find(&self, namespace: Option<&str>, wanted: Body) -> Option<&Mark> {
+        let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
+        let places = || own.into_iter().chain([&self.everywhere]);
+        let marks = || places().flat_map(|place| place.at_least(wanted));
+        let of_any_body = || places().filter_map(ByBody::metadata).find(|mark| mark.is_of_any_body());
+        marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body)
+    }
+
+    /// Takes in what became of a list.
+    pub(super) fn take(&mut self, read: &Read, mark: Mark) {
+        let Target::List { labels, fields } = &read.target else { return };
+        let is_part = labels.is_some() || fields.is_some();
+        if is_part {
+            self.selections.insert((read.namespace.clone(), read.target.clone(), read.body));
+        }
+        let mark = if is_part && mark.is_listed() { Mark::Selected } else { mark };
+        // Part of a kind, read again, takes away nothing of what is known of all.
+        let known = self.place(read.namespace.as_deref());
+        if is_part && known.is_some_and(|known| known.at_least(read.body).any(Mark::is_listed)) {
+            return;
+        }
+        match &read.namespace {
+            None => {
+                // All of a kind are more than what was chosen of it in a namespace.
+                if mark.is_listed() {
+                    self.forget_selected(read.body);
+                }
+                self.everywhere.set(read.body, mark);
+            }
+            Some(namespace) => self.namespaces.entry(namespace.clone()).or_default().set(read.body, mark),
+        }
+    }
+
+    fn forget_selected(&mut self, listed: Body) {
+        let bodies: &[Body] = match listed {
+            Body::Whole => &[Body::Whole, Body::Metadata],
+            Body::Metadata => &[Body::Metadata],
+        };
+        self.namespaces.retain(|_, place| {
+            for body in bodies {
+                place.slot(*body).take_if(|mark| matches!(mark, Mark::Selected));
+            }
+            place.whole.is_some() || place.metadata.is_some()
+        });
+    }
+
+    fn place(&self, namespace: Option<&str>) -> Option<&ByBody<Mark>> {
+        match namespace {
+            None => Some(&self.everywhere),
+            Some(namespace) => self.namespaces.get(namespace),
+        }
+    }
+
+    /// Why the same list with the other body failed, if it did.
+    pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
+        match self.place(read.namespace.as_deref())?.beside(read.body)? {
+            Mark::Failed { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Makes all that is known of the kind unknown, for this reason.
+    pub(super) fn fail(&mut self, why: &str) {
+        let failed = || Mark::Failed { message: why.to_owned(), is_refused: false };
+        self.everywhere = ByBody { whole: Some(failed()), metadata: Some(failed()) };
+        self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
+    }
+
+    /// Returns true if a list was made in some namespace.
+    pub(super) fn is_listed_in_some(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+
+    /// Returns true if just this part was listed, with at least so much of each object, whatever came of it.
+    pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Body) -> bool {
+        let was = |body| self.selections.contains(&(namespace.map(str::to_owned), target.clone(), body));
+        was(Body::Whole) || wanted == Body::Metadata && was(Body::Metadata)
+    }
+
+    /// Returns true if another part than this one was listed, whatever came of it.
+    pub(super) fn has_selection_but(&self, target: &Target) -> bool {
+        self.selections.iter().any(|(_, own, _)| own != target)
+    }
+}
