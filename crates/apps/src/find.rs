@@ -1,6 +1,6 @@
 //! Which app does a person mean?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
@@ -114,7 +114,7 @@ fn delivery(word: &str) -> Option<Delivery> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// It names several apps.
-    #[error("'{text}' names {} apps: {}", .candidates.len(), .candidates.join(", "))]
+    #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]
     Ambiguous {
         /// What was asked for.
         text: String,
@@ -224,7 +224,7 @@ impl AppQuery {
             found.retain(is_inside);
         }
         let names: BTreeSet<String> = found.iter().map(|app| full_name(&app.app)).collect();
-        if names.len() > 1 && !found.iter().enumerate().all(|(at, app)| is_joined(app, &found[..at])) {
+        if names.len() > 1 && !are_joined(&found) {
             return Err(FindError::Ambiguous {
                 text: self.text.clone(),
                 candidates: names.into_iter().collect(),
@@ -268,14 +268,27 @@ impl AppQuery {
     }
 }
 
-/// Returns true if an app is of one key with others before it, and no author of a single namespace can have made it so: it is in
-/// the namespace of each, or declared and delivered in another cluster.
-fn is_joined(app: &App, others: &[&App]) -> bool {
-    others.iter().all(|other| {
-        let (own, its) = (&app.app, &other.app);
-        let is_elsewhere = own.home != its.home && own.target != its.target;
-        app.key == other.key && (own.namespace == its.namespace || is_elsewhere)
+/// Returns true if apps are of one key, and no author of a single namespace can have made it so: any two are in one namespace, or
+/// declared and delivered in different clusters.
+fn are_joined(apps: &[&App]) -> bool {
+    let mut namespaces: HashMap<(bool, &str), &str> = HashMap::new();
+    apps.iter().all(|app| {
+        let AppRef { home, target, namespace, .. } = &app.app;
+        let is_first = apps.first().is_none_or(|first| first.key == app.key);
+        let mut is_only = |place| *namespaces.entry(place).or_insert(namespace) == namespace;
+        is_first && is_only((true, home)) && is_only((false, target))
     })
+}
+
+/// The first of many names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+
+    let told = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
 }
 
 /// The name that leads to this app and no other: `delivery/namespace/name`.

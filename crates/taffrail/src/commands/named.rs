@@ -1,8 +1,8 @@
 //! What the commands about one app have in common: which app is meant, and what is told besides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
@@ -42,11 +42,12 @@ pub(super) fn find<'l>(
     let error = match name.clone().within(which.namespace.as_deref()).find_in(list, &which.cluster) {
         Ok(mut found) => {
             let inside = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
-            let elsewhere: Vec<String> = found.iter().map(|app| app.app.target.clone()).collect();
+            let elsewhere: BTreeSet<&str> = found.iter().map(|app| &*app.app.target).collect();
             found.retain(inside);
             if !found.is_empty() {
                 return Ok(found);
             }
+            let elsewhere: Vec<&str> = elsewhere.into_iter().collect();
             let complaint = Complaint::usage(format!("app '{name}' is not in the clusters asked for"));
             return Err(complaint.hint(format!("it is in: {}", elsewhere.join(", "))));
         }
@@ -114,18 +115,25 @@ pub(super) fn hides_apps(error: &AppError) -> bool {
 
 /// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
 pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
+    let mut concerned: HashMap<&str, (HashSet<&ObjectKey>, HashSet<&str>)> = HashMap::new();
+    for app in shown {
+        for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
+            let (objects, namespaces) = concerned.entry(cluster).or_default();
+            for key in app.resources.iter().map(|own| &own.key).chain(&app.declaring) {
+                objects.insert(key);
+                namespaces.insert(&key.namespace);
+            }
+        }
+    }
     let concerns = |error: &&AppError| {
-        let here = |app: &&App| app.app.target == error.cluster || app.app.home == error.cluster;
+        let here = concerned.get(&*error.cluster);
         match &error.error.scope {
             Scope::Cluster => true,
-            Scope::Object(key) => shown.iter().filter(|app| here(app)).any(|app| {
-                app.declaring.as_ref() == Some(key) || app.resources.iter().any(|own| own.key == *key)
-            }),
-            Scope::Namespace(namespace) => shown.iter().filter(|app| here(app)).any(|app| {
-                let own = app.resources.iter().map(|own| &own.key).chain(&app.declaring);
-                own.into_iter().any(|key| key.namespace == *namespace)
-            }),
-            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => shown.iter().any(here),
+            Scope::Object(key) => here.is_some_and(|(objects, _)| objects.contains(key)),
+            Scope::Namespace(namespace) => {
+                here.is_some_and(|(_, namespaces)| namespaces.contains(&**namespace))
+            }
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => here.is_some(),
         }
     };
     list.errors.iter().filter(concerns).cloned().collect()
