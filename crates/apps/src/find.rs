@@ -114,7 +114,7 @@ fn delivery(word: &str) -> Option<Delivery> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// It names several apps.
-    #[error("'{text}' names {} apps: {}", .candidates.len(), .candidates.join(", "))]
+    #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]
     Ambiguous {
         /// What was asked for.
         text: String,
@@ -281,6 +281,17 @@ fn are_joined(apps: &[&App]) -> bool {
                 is_joined && *known.entry(cluster).or_insert(namespace) == namespace.as_str()
             })
         })
+}
+
+/// The first of many names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+
+    let told = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
 }
 
 /// The name that leads to this app and no other: `delivery/namespace/name`.

@@ -34,26 +34,25 @@ mod elsewhere;
 mod evidence;
 mod liveness;
 mod stages;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use taffrail_status::Rules;
 use taffrail_status::json::{self, OwnedDocument, write_string};
-use taffrail_status::{Rules, Trust};
 
-pub use elsewhere::{Elsewhere, LeftOut, elsewhere, still_wanted, wanted_elsewhere};
+pub use elsewhere::{Elsewhere, Excess, LeftOut, elsewhere, still_wanted, wanted_elsewhere};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
+pub use turns::Turns;
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
-use crate::fleet::Fleet;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
-use dependents::dependent_namespaces;
 
 /// What a person asked to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,6 +261,9 @@ const DECLARING: [Declaring; 12] = [
 /// What declares apps and is read only where discovery says that it is served, which it nearly never is.
 const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
+/// The most lists, of a kind in a namespace, that are made for the apps of one namespace; beyond that kinds are listed as a whole.
+const MOST_PLACES: usize = 1000;
+
 /// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
 const FEW: usize = 20;
 
@@ -302,32 +304,11 @@ pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool 
     is_its && declares_apps(kind)
 }
 
-/// The namespaces of a cluster in which dependents are wanted because such apps of another one deliver there, by cluster;
-/// these go into [`Asked::dependents_in`].
-pub fn dependents_elsewhere(
-    clusters: &[&dyn Objects],
-    dependents: &Dependents,
-) -> BTreeMap<String, BTreeSet<String>> {
-    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    if *dependents == Dependents::None {
-        return wanted;
-    }
-    let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
-    for app in &found.apps {
-        let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
-        let mut there = dependent_namespaces(dependents, &[app]);
-        // What declares it is where it is declared.
-        if let Some(own) = app.declaring.as_ref()
-            && !app.objects.iter().any(|key| key.namespace == own.namespace)
-        {
-            there.remove(&*own.namespace);
-        }
-        let names = there.into_iter().map(str::to_owned);
-        wanted.entry(fleet.objects(cluster).name().to_owned()).or_default().extend(names);
-    }
-    wanted.retain(|_, namespaces| !namespaces.is_empty());
-    wanted
+/// A kind in a namespace: group, kind, namespace.
+type Place<'k> = (&'k str, &'k str, &'k str);
+
+fn place_of(key: &ObjectKey) -> Place<'_> {
+    (&key.group, &key.kind, &key.namespace)
 }
 
 struct Plan<'p> {
@@ -510,9 +491,10 @@ impl<'p> Plan<'p> {
             }
         }
         let mut reads = self.selections(catalog);
+        let beyond = self.beyond(found);
         for (kind, keys) in &wanted {
             if let Some(served) = catalog.get(kind) {
-                self.wanted(catalog, served, keys, &mut reads);
+                self.wanted(catalog, served, keys, &beyond, &mut reads);
             }
         }
         let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -563,8 +545,40 @@ impl<'p> Plan<'p> {
         if self.asked.whole && !is_secret { Body::Whole } else { body_of(&served.group, &served.kind) }
     }
 
+    /// The kinds in namespaces that the apps of the namespace name beyond what is listed one by one for them; those that name
+    /// little are served first.
+    fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
+        let mut beyond = BTreeSet::new();
+        if self.namespace.is_none() {
+            return beyond;
+        }
+        let mut apps: Vec<&Declaration> =
+            self.apps(found).into_iter().filter(|app| app.cluster().is_some()).collect();
+        apps.sort_by_key(|app| app.objects.len());
+        let mut within = BTreeSet::new();
+        for place in apps.into_iter().flat_map(|app| &app.objects).map(place_of) {
+            if within.len() < MOST_PLACES {
+                within.insert(place);
+            } else if !within.contains(&place) {
+                beyond.insert(place);
+            }
+        }
+        // Of what apps of other clusters want here there is no more than may be.
+        for key in &self.asked.objects {
+            beyond.remove(&place_of(key));
+        }
+        beyond
+    }
+
     /// The lists that bring the wanted objects of one kind.
-    fn wanted(&self, catalog: &KindCatalog, served: &ServedKind, keys: &[&ObjectKey], reads: &mut Vec<Read>) {
+    fn wanted(
+        &self,
+        catalog: &KindCatalog,
+        served: &ServedKind,
+        keys: &[&ObjectKey],
+        beyond: &BTreeSet<Place<'_>>,
+        reads: &mut Vec<Read>,
+    ) {
         let kind = GroupKind::new(&*served.group, &*served.kind);
         let body = self.body(served);
         if self.asked.by_name {
@@ -585,14 +599,17 @@ impl<'p> Plan<'p> {
             }
             return;
         }
-        let mut namespaces: BTreeSet<&str> = keys.iter().map(|key| key.namespace.as_str()).collect();
+        let is_beyond = |key: &ObjectKey| served.namespaced && beyond.contains(&place_of(key));
+        let (more, few): (Vec<&ObjectKey>, Vec<&ObjectKey>) = keys.iter().partition(|key| is_beyond(key));
+        let mut namespaces: BTreeSet<&str> = few.iter().map(|key| key.namespace.as_str()).collect();
         let groups = if self.asked.label_groups && self.asked.declarations { self.namespace } else { None };
         let scopes: Vec<Option<&str>> = match self.namespace {
             _ if !served.namespaced => vec![None],
             // Who asks for one namespace may not be let into all.
             Some(_) => {
                 namespaces.extend(groups);
-                namespaces.into_iter().map(Some).collect()
+                let whole = (!more.is_empty()).then_some(None);
+                namespaces.into_iter().map(Some).chain(whole).collect()
             }
             None if namespaces.len() == 1 && !self.asked.label_groups => {
                 namespaces.into_iter().map(Some).collect()
@@ -600,6 +617,7 @@ impl<'p> Plan<'p> {
             None => vec![None],
         };
         for scope in scopes {
+            let keys = if scope.is_none() && !more.is_empty() { &more } else { &few };
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
             match self.listed(&kind, scope, body) {
                 Listed::Done => {}

@@ -746,6 +746,10 @@ impl Objects for Snapshot {
             .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))
     }
 
+    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
+        Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
+    }
+
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let served = self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?;
         (served.version == version).then_some(served.has_status_subresource)

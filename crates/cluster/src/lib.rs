@@ -6,6 +6,7 @@
 //! one object. Everything ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
+mod aside;
 mod channels;
 mod connect;
 mod deadline;
@@ -23,6 +24,7 @@ mod record;
 mod request;
 mod write;
 
+pub use aside::aside;
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};

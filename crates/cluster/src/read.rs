@@ -7,6 +7,7 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_status::json::{Kind, Parser, Value, write_string};
 
+use crate::aside::aside;
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
 use crate::error::{Phase, ReadError, Reason, one_line};
@@ -224,7 +225,7 @@ impl Cluster {
             self.charge_index(&what, &answer.body)?;
             let before = listing.objects.len();
             let in_time = || self.deadline.check(&what).is_ok();
-            let next = listing.take(&mut parser, &answer.body, request.resource, form, false, &in_time);
+            let next = listing.take_aside(&mut parser, &answer.body, request.resource, form, false, &in_time);
             self.deadline.check(&what)?;
             let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
             // Each object has its part of that index when it is read.
@@ -259,7 +260,8 @@ impl Cluster {
         let mut listing = Listing::default();
         let index = self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
-        let next = listing.take(&mut Parser::new(), &answer.body, request.resource, form, true, &in_time);
+        let next =
+            listing.take_aside(&mut Parser::new(), &answer.body, request.resource, form, true, &in_time);
         self.deadline.check(&what)?;
         self.charge.give_back(index);
         let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
@@ -281,7 +283,7 @@ impl Cluster {
         let index = self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
         let taken =
-            listing.take(&mut parser, &answer.body, request.resource, request.form(), false, &in_time);
+            listing.take_aside(&mut parser, &answer.body, request.resource, request.form(), false, &in_time);
         self.charge.give_back(index);
         taken.map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
@@ -347,10 +349,27 @@ impl Cluster {
     }
 }
 
+/// The size from which on a page takes a while to be read.
+const LARGE: usize = 256 << 10;
+
 /// The answer is of another form than the one that was asked for.
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
+    /// [`Listing::take`], beside all else where the page is large.
+    fn take_aside(
+        &mut self,
+        parser: &mut Parser,
+        body: &[u8],
+        resource: &ApiResource,
+        form: Form,
+        only_asked: bool,
+        in_time: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, String> {
+        let mut take = || self.take(parser, body, resource, form, only_asked, in_time);
+        if body.len() < LARGE { take() } else { aside(take) }
+    }
+
     /// Takes in a page while it is `in_time`; returns the token of the next one. With `only_asked`, neither the list nor an item
     /// may name another kind than that of the resource.
     fn take(

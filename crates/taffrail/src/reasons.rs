@@ -74,7 +74,7 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         Reason::TooManyRequests => "The server asks for more patience than --timeout has.",
         Reason::Gone => "What was being read is no longer kept by the server.",
         Reason::OverLimit => {
-            "More than is read: a cluster sends too much, or apps name too many objects, or objects of too many kinds in another cluster."
+            "More than is read: a cluster sends too much, or apps name too many objects, or objects of too many kinds, or in too many namespaces, in another cluster."
         }
         Reason::BadRequest => "The server rejects the request as it stands.",
         Reason::Conflict => "What was to be changed was changed by somebody else since it was read.",

@@ -20,15 +20,27 @@ const DEPENDENT: [(&str, &str); 5] = [
 /// In how many namespaces a kind is listed one by one before it is listed in all at once.
 const FEW_NAMESPACES: usize = 10;
 
+/// The same for who asks for one namespace, and may not be let into all.
+const MOST_NAMESPACES: usize = 200;
+
 impl Plan<'_> {
     /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let mut namespaces = dependent_namespaces(&self.asked.dependents, &self.apps(found));
-        namespaces.extend(self.asked.dependents_in.iter().map(String::as_str));
-        let one_by_one = self.namespace.is_some() || namespaces.len() <= FEW_NAMESPACES;
-        let scopes: Vec<Option<&str>> = match one_by_one {
-            true => namespaces.into_iter().map(Some).collect(),
-            false => vec![None],
+        let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
+        let others = self.asked.dependents_in.iter().map(String::as_str);
+        let scopes: Vec<Option<&str>> = match self.namespace {
+            Some(_) => {
+                let whole = (own.len() > MOST_NAMESPACES).then_some(None);
+                let few: BTreeSet<&str> = own.into_iter().take(MOST_NAMESPACES).chain(others).collect();
+                few.into_iter().map(Some).chain(whole).collect()
+            }
+            None => {
+                let all: BTreeSet<&str> = own.into_iter().chain(others).collect();
+                match all.len() <= FEW_NAMESPACES {
+                    true => all.into_iter().map(Some).collect(),
+                    false => vec![None],
+                }
+            }
         };
         let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
         let mut reads = Vec::new();

@@ -209,3 +209,36 @@ fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
     // The names that lists print mean a delivery.
     assert_eq!(found(&[own, theirs], "helm/team-a/web").unwrap(), ["helm/team-a/web"]);
 }
+
+/// Where apps of one key are as many as a cluster can send, they are compared with none but those of their place.
+#[test]
+fn of_thousands_of_apps_of_one_name_few_are_told_and_none_is_compared_with_all() {
+    const MANY: usize = 20_000;
+
+    let objects: Vec<_> = (0..MANY)
+        .map(|at| {
+            let mut own = kustomization("web", &[]);
+            own["metadata"]["namespace"] = json!(format!("n{at:05}"));
+            own
+        })
+        .collect();
+    let one = holding("one", &objects);
+    let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+    let error = "web".parse::<AppQuery>().unwrap().find(&list).unwrap_err();
+    let told = error.to_string();
+    assert!(told.starts_with("'web' names 20000 apps: flux-kustomization/n00000/web, "), "{told}");
+    assert!(told.ends_with("flux-kustomization/n00019/web and 19980 more"), "{told}");
+
+    let objects: Vec<_> = (0..MANY)
+        .map(|at| {
+            let mut own = kustomization(&format!("a{at}"), &[]);
+            own["metadata"]["annotations"] = json!({"taffrail.dev/app": "checkout"});
+            own
+        })
+        .collect();
+    let one = holding("one", &objects);
+    let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+    let begun = std::time::Instant::now();
+    assert_eq!("checkout".parse::<AppQuery>().unwrap().find(&list).unwrap().len(), MANY);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+}

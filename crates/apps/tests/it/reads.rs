@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
     App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
-    Objects, Read, Snapshot, Target, apps, apps_by, declared, dependents_elsewhere, view::AppDetailList,
+    Objects, Read, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList,
     wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
@@ -511,12 +511,13 @@ fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
     assert!(matches!(edge.get(&of_pods), Lookup::Unobserved(_)));
 
     let of = |name: &str| Dependents::Of(name.parse().unwrap());
-    assert!(dependents_elsewhere(&[&hub, &edge], &of("another")).is_empty());
-    let wanted = dependents_elsewhere(&[&hub, &edge], &of("shop"));
-    assert_eq!(wanted, dependents_elsewhere(&[&hub, &edge], &Dependents::All));
+    let in_namespaces = |dependents: &Dependents| elsewhere(&[&hub, &edge], dependents, false).dependents_in;
+    assert!(in_namespaces(&of("another")).is_empty());
+    let wanted = in_namespaces(&of("shop"));
+    assert_eq!(wanted, in_namespaces(&Dependents::All));
     assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
-    let dependents_in = wanted["edge"].clone();
-    assert_eq!(dependents_in.iter().collect::<Vec<_>>(), ["shop"]);
+    assert_eq!(wanted["edge"], [("shop".to_owned(), vec!["hub".to_owned()])].into());
+    let dependents_in = wanted["edge"].keys().cloned().collect();
     let objects = wanted_elsewhere(&[&hub, &edge])["edge"].clone();
     let log = server.go_on(&mut edge, &Asked { objects, dependents_in, ..asked });
     assert!(matches!(edge.get(&of_pods), Lookup::Absent), "{:?}", log.paths());

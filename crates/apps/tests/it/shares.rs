@@ -1,11 +1,13 @@
 //! What one namespace asks for in excess, and what of it others pay for.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Body, Lookup, ObjectKey, Objects as _, Read, ReadPlan, Rounds, Snapshot, Target, apps,
-    plan_reads,
+    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, ObjectKey, Objects as _, Read, ReadPlan,
+    Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_status::Taffrail;
 
@@ -194,4 +196,139 @@ fn what_is_judged_by_its_body_is_read_whole() {
         let Lookup::Found(observed) = live.get(&key) else { panic!("{kind} was not read") };
         assert_eq!(observed.body, Body::Whole, "{kind}");
     }
+}
+
+/// An app of a namespace that has these in another cluster, and the Secret that says where that is.
+fn delivered(name: &str, ids: &[String]) -> [Value; 2] {
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut app = kustomization("v1", &ids);
+    app["metadata"]["name"] = json!(name);
+    app["spec"]["kubeConfig"] = json!({"secretRef": {"name": name}});
+    let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
+                  contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
+    let mut secret = object("v1", "Secret", "flux-system", name);
+    secret["data"] = json!({"value": STANDARD.encode(config)});
+    [app, secret]
+}
+
+fn hub(name: &str, apps: &[[Value; 2]]) -> Snapshot {
+    let asked = Asked { follow: true, ..Asked::default() };
+    Server::new(apps.concat()).read(name, &asked).0
+}
+
+fn edge(server: &Server, asked: &Asked) -> Snapshot {
+    let (mut edge, _) = server.read("edge", asked);
+    edge.add_server("https://edge");
+    edge
+}
+
+fn maps(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("n{at}_a__ConfigMap")).collect()
+}
+
+#[test]
+fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_names_little_has_his() {
+    let grab = delivered("a-grab", &maps(3000));
+    let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
+    let hub = hub("hub", &[grab, front]);
+    let server = Server::new(vec![object("apps/v1", "Deployment", "shop", "web")]);
+    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let mut edge = edge(&server, &asked);
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, true);
+    let told: Vec<_> = all.left_out.iter().map(|left| (&*left.home, left.excess, left.count)).collect();
+    assert_eq!(told, [("hub", Excess::Places, 3001)]);
+    let message = &all.left_out[0].error().message;
+    assert!(message.contains("take 3001 lists") && message.contains("500 are made"), "{message}");
+
+    let objects = all.objects["edge"].iter().cloned().collect();
+    let log = server.go_on(&mut edge, &Asked { objects, ..asked });
+    assert_eq!(log.0[0].len(), 500);
+    assert_eq!(rounds(&log, |read| read.namespace.as_deref() == Some("shop")).first(), Some(&0));
+    // Where each kind is listed once, namespaces cost nothing.
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, false);
+    assert_eq!((all.left_out.len(), all.objects["edge"].len()), (0, 3001));
+}
+
+#[test]
+fn dependents_of_what_one_home_has_elsewhere_are_listed_in_few_namespaces() {
+    let grab = delivered("a-grab", &maps(300));
+    let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
+    let hub = hub("hub", &[grab, front]);
+    let edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let all = elsewhere(&[&hub, &edge], &Dependents::All, true);
+    let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
+    assert_eq!(told, [(Excess::Namespaces, 301)]);
+    assert_eq!(all.dependents_in["edge"].len(), 100);
+    assert!(all.dependents_in["edge"].contains_key("shop"));
+}
+
+#[test]
+fn of_objects_elsewhere_whose_kind_cannot_be_listed_few_are_read() {
+    let ids: Vec<String> = (0..300).map(|at| format!("shop_a{at}_example.com_Mute")).collect();
+    let hub = hub("hub", &[delivered("grab", &ids)]);
+    let mut edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let mute = ServedKind {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Mute".to_owned(),
+        plural: "mutes".to_owned(),
+        namespaced: true,
+        verbs: vec!["get".to_owned()],
+        has_status_subresource: false,
+    };
+    edge.set_kinds(KindCatalog::new([mute], []));
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, false);
+    let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
+    assert_eq!((told, all.objects["edge"].len()), (vec![(Excess::Singles, 300)], 200));
+    assert!(all.left_out[0].error().message.contains("cannot be listed"));
+}
+
+#[test]
+fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() {
+    let excess = hub("excess", &[delivered("grab", &maps(300))]);
+    let home = hub("home", &[delivered("front", &["shop_web_apps_Deployment".to_owned()])]);
+    let own = object("apps/v1", "Deployment", "data", "db");
+    let own_key = ObjectKey::new("apps", "Deployment", "data", "db");
+    let server = Server::new(vec![own, object("apps/v1", "Deployment", "shop", "web")]);
+    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let edge = edge(&server, &asked);
+    let all = elsewhere(&[&excess, &home, &edge], &Dependents::None, true);
+    let without_others = Asked { objects: vec![own_key.clone()], ..asked };
+    let mut objects: Vec<_> = all.objects["edge"].iter().cloned().collect();
+    objects.push(own_key);
+    let mut reads = next_reads(&edge, &Asked { objects, ..without_others.clone() }, &Taffrail);
+    let own: BTreeSet<Read> = next_reads(&edge, &without_others, &Taffrail).into_iter().collect();
+    Turns::of(&all, "edge").order(&own, &mut reads);
+    let at = |namespace: &str| reads.iter().position(|read| read.namespace.as_deref() == Some(namespace));
+    assert_eq!((reads.len(), at("data")), (302, Some(0)));
+    assert!(at("shop").is_some_and(|at| at <= 2), "{:?}", at("shop"));
+}
+
+/// The same by whoever may deliver from the namespace that is asked for: of one kind there may be a list for each namespace.
+#[test]
+fn what_apps_of_one_namespace_name_in_thousands_of_others_is_listed_by_kind() {
+    let objects = |count: usize| {
+        let ids = maps(count);
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let mut grab = kustomization("v1", &ids);
+        grab["metadata"]["name"] = json!("a-grab");
+        let front = kustomization("v1", &["shop_web__ConfigMap"]);
+        vec![grab, front, object("v1", "ConfigMap", "shop", "web"), object("v1", "ConfigMap", "n2999", "a")]
+    };
+    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let mut server = Server::new(objects(3000));
+    let lists = |log: &Log| log.all().filter(|read| read.kind == "ConfigMap").count();
+    let (live, log) = server.read("cluster", &asked);
+    assert!(lists(&log) < 1010, "{}", lists(&log));
+    let web = ObjectKey::new("", "ConfigMap", "shop", "web");
+    let last = ObjectKey::new("", "ConfigMap", "n2999", "a");
+    assert!([&web, &last].iter().all(|key| matches!(live.get(key), Lookup::Found(_))));
+    // Who may not list them all is told so, and is shown what can be seen without.
+    server.forbidden.push("list /ConfigMap");
+    let (live, _) = server.read("cluster", &asked);
+    assert!(matches!(live.get(&web), Lookup::Found(_)));
+    assert!(matches!(live.get(&last), Lookup::Unobserved(_)));
+    assert_eq!(live.errors().iter().map(|error| &*error.reason).collect::<Vec<_>>(), ["Forbidden"]);
+    let few = Server::new(objects(900)).read("cluster", &asked).1;
+    assert!(few.all().all(|read| read.kind != "ConfigMap" || read.namespace.is_some()));
 }

@@ -42,11 +42,12 @@ pub(super) fn find<'l>(
     let error = match name.clone().within(which.namespace.as_deref()).find_in(list, &which.cluster) {
         Ok(mut found) => {
             let inside = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
-            let elsewhere: Vec<String> = found.iter().map(|app| app.app.target.clone()).collect();
+            let elsewhere: BTreeSet<&str> = found.iter().map(|app| &*app.app.target).collect();
             found.retain(inside);
             if !found.is_empty() {
                 return Ok(found);
             }
+            let elsewhere: Vec<&str> = elsewhere.into_iter().collect();
             let complaint = Complaint::usage(format!("app '{name}' is not in the clusters asked for"));
             return Err(complaint.hint(format!("it is in: {}", elsewhere.join(", "))));
         }

@@ -7,6 +7,8 @@ mod words;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use clap::Command;
 use clap_complete::engine::complete;
@@ -20,9 +22,15 @@ const VARIABLE: &str = "_TAFFRAIL_COMPLETE";
 /// The name under which kubectl asks for the words of its plugin.
 const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
 
+/// So long a shell waits at most, whatever the clusters that the line names have it do.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// As much as the main thread has.
+const STACK: usize = 8 << 20;
+
 /// Answers if a shell or kubectl asks; false for every other run.
-pub(crate) fn answer(root: impl Fn() -> Command) -> bool {
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     let shell = std::env::var(VARIABLE).ok().filter(|shell| !shell.is_empty());
     let own = arguments.first().and_then(|own| Path::new(own).file_stem());
     let for_kubectl = own.is_some_and(|own| own == FOR_KUBECTL);
@@ -31,21 +39,38 @@ pub(crate) fn answer(root: impl Fn() -> Command) -> bool {
     }
     progress::silence();
     std::panic::set_hook(Box::new(|_| {}));
+    let (sender, answered) = mpsc::channel();
+    let shell = shell.filter(|_| !for_kubectl);
+    let find = move || drop(sender.send(words_for(shell, arguments, &root)));
+    if std::thread::Builder::new().stack_size(STACK).spawn(find).is_err() {
+        return true;
+    }
+    // It ends with the process if it is not done by then.
+    let answer = answered.recv_timeout(LONGEST).ok().flatten().unwrap_or_default();
+    // A shell that went away needs no words.
+    let _ = std::io::stdout().write_all(&answer);
+    true
+}
+
+/// The answer to a shell, or to kubectl if no shell asks; nothing where there is no such shell.
+fn words_for(
+    shell: Option<String>,
+    mut arguments: Vec<OsString>,
+    root: &dyn Fn() -> Command,
+) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let folder = std::env::current_dir().ok();
     match shell {
-        Some(shell) if !for_kubectl => {
+        Some(shell) => {
             let begin =
                 arguments.iter().position(|argument| argument == "--").map_or(arguments.len(), |at| at + 1);
             let asked = arguments.split_off(begin);
             let mut command = attached(root(), &asked);
             let shells = Shells::builtins();
-            let Some(shell) = shells.completer(&shell) else { return true };
-            if shell.write_complete(&mut command, asked, folder.as_deref(), &mut answer).is_err() {
-                return true;
-            }
+            let shell = shells.completer(&shell)?;
+            shell.write_complete(&mut command, asked, folder.as_deref(), &mut answer).ok()?;
         }
-        _ => {
+        None => {
             let mut command = attached(root(), &arguments);
             let last = arguments.len().saturating_sub(1);
             let found = complete(&mut command, arguments, last, folder.as_deref()).unwrap_or_default();
@@ -60,9 +85,7 @@ pub(crate) fn answer(root: impl Fn() -> Command) -> bool {
             answer.extend_from_slice(b":4\n");
         }
     }
-    // A shell that went away needs no words.
-    let _ = std::io::stdout().write_all(&answer);
-    true
+    Some(answer)
 }
 
 /// The command line that knows its words, for a line of which bash says where in it somebody types.

@@ -1,6 +1,6 @@
 //! What may stand for a value: asked of the kubeconfig, the clusters or the dumps that the line names so far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use taffrail_apps::view::is_plain;
-use taffrail_apps::{AppList, Asked, Delivery, Objects, SyncState, full_name};
-use taffrail_cluster::{Cluster, Discovery, Form, ListRequest};
+use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
+use taffrail_cluster::{Cluster, Discovery, Form, ListRequest, aside};
 use taffrail_rules::shipped_action_names;
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Status};
@@ -24,6 +24,9 @@ use crate::source::{self, Fleet, Live, Members};
 
 /// Longer nobody waits for a word.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// So many words of one cluster are offered; more nobody reads, and with the next letter they are fewer.
+const MOST: usize = 1000;
 
 /// Lets the arguments of all commands know their words; `before` is the line so far, `current` the word that is
 /// being typed.
@@ -74,8 +77,8 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
     Some(match (command, argument) {
         (_, "context") => |line, current| behind_commas(current, line.contexts()),
         (_, "cluster") => |line, _| line.clusters(),
-        (_, "namespace" | "in_namespace") => |line, _| line.namespaces(),
-        (_, "kind") => |line, _| line.kinds(""),
+        (_, "namespace" | "in_namespace") => |line, current| line.namespaces(current),
+        (_, "kind") => |line, current| line.kinds(last_of(current, &[',']).1, ""),
         (_, "name") => Line::apps,
         ("explain", "what") => Line::apps_or_objects,
         ("status", "objects") | ("actions" | "action", "object") => Line::objects,
@@ -192,31 +195,23 @@ impl Line {
         names.into_iter().map(CompletionCandidate::new).collect()
     }
 
-    fn namespaces(&self) -> Vec<CompletionCandidate> {
+    fn namespaces(&self, current: &str) -> Vec<CompletionCandidate> {
         let names: BTreeSet<String> = self.ask(
-            |fleet| {
-                let clusters = fleet.snapshots.iter();
-                clusters
-                    .flat_map(|it| it.all().map(|object| object.key.namespace.clone()).collect::<Vec<_>>())
-                    .collect()
-            },
-            |cluster, discovery| async move {
-                names(&cluster, &discovery, "namespaces", None).await.unwrap_or_default()
+            current,
+            |cluster| cluster.all().map(|object| object.key.namespace.clone()).collect(),
+            |cluster, discovery, current| async move {
+                names(&cluster, &discovery, "namespaces", None, &current).await.unwrap_or_default()
             },
         );
         names.into_iter().filter(|name| !name.is_empty()).map(CompletionCandidate::new).collect()
     }
 
     /// The kinds there are, in small letters, with `after` behind each.
-    fn kinds(&self, after: &'static str) -> Vec<CompletionCandidate> {
+    fn kinds(&self, current: &str, after: &'static str) -> Vec<CompletionCandidate> {
         let kinds: BTreeSet<String> = self.ask(
-            |fleet| {
-                let clusters = fleet.snapshots.iter();
-                clusters
-                    .flat_map(|it| it.all().map(|object| object.key.kind.to_lowercase()).collect::<Vec<_>>())
-                    .collect()
-            },
-            |_, discovery| async move {
+            current,
+            |cluster| cluster.all().map(|object| object.key.kind.to_lowercase()).collect(),
+            |_, discovery, _| async move {
                 discovery
                     .resources()
                     .iter()
@@ -228,32 +223,35 @@ impl Line {
         kinds.into_iter().map(|kind| CompletionCandidate::new(format!("{kind}{after}"))).collect()
     }
 
-    /// Asks dumps or clusters for words, whichever the line names.
+    /// Asks dumps or clusters for words that begin with `current`, whichever the line names.
     fn ask<F>(
         &self,
-        dumped: impl Fn(&Fleet) -> Vec<String>,
-        live: impl Fn(Cluster, Discovery) -> F + Clone + Send + Sync + 'static,
+        current: &str,
+        dumped: impl Fn(&Snapshot) -> BTreeSet<String>,
+        live: impl Fn(Cluster, Discovery, String) -> F + Clone + Send + Sync + 'static,
     ) -> BTreeSet<String>
     where
-        F: Future<Output = Vec<String>> + Send + 'static,
+        F: Future<Output = BTreeSet<String>> + Send + 'static,
     {
+        let current = current.to_owned();
+        let few = |words: BTreeSet<String>| -> Vec<String> {
+            words.into_iter().filter(|word| word.starts_with(&current)).take(MOST).collect()
+        };
         if !self.view.source.from.is_empty() {
-            return source::dumps(&self.view.source)
-                .map(|fleet| dumped(&fleet))
-                .unwrap_or_default()
-                .into_iter()
-                .collect();
+            let Ok(fleet) = source::dumps(&self.view.source) else { return BTreeSet::new() };
+            return fleet.snapshots.iter().flat_map(|cluster| few(dumped(cluster))).collect();
         }
         let Ok(Members { members, .. }) = source::members(&self.view.source) else { return BTreeSet::new() };
+        let wanted = current.clone();
         let words = source::each(members, self.view.source.timeout, move |cluster: Live| {
-            let live = live.clone();
+            let (live, wanted) = (live.clone(), wanted.clone());
             async move {
-                let Ok(cluster) = cluster.connect().await else { return Vec::new() };
-                let Ok(discovery) = cluster.discover().await else { return Vec::new() };
-                live(cluster, discovery).await
+                let Ok(cluster) = cluster.connect().await else { return BTreeSet::new() };
+                let Ok(discovery) = cluster.discover().await else { return BTreeSet::new() };
+                live(cluster, discovery, wanted).await
             }
         });
-        words.unwrap_or_default().into_iter().flatten().collect()
+        words.unwrap_or_default().into_iter().flat_map(few).collect()
     }
 
     fn apps(&self, current: &str) -> Vec<CompletionCandidate> {
@@ -264,36 +262,41 @@ impl Line {
         let AppList { apps, .. } = fleet.apps(&[]);
         let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);
         let apps: Vec<_> = apps.iter().filter(|app| inside(&app.app.namespace)).collect();
-        let mut names = BTreeSet::new();
-        for app in &apps {
-            let others = apps.iter().filter(|other| {
-                other.app.name == app.app.name && full_name(&other.app) != full_name(&app.app)
-            });
-            let (short, full) = (app.app.name.clone(), full_name(&app.app));
-            let of_namespace = format!("{}/{}", app.app.namespace, app.app.name);
-            let name = match current.matches('/').count() {
-                0 if others.count() == 0 => short,
-                1 if of_namespace.starts_with(current) => of_namespace,
-                _ => full,
-            };
-            names.insert((name, format!("{}, {}", app.app.delivery, app.effective().word())));
+        // By each name, the first app of that name; nothing where there is another one.
+        let mut alone: HashMap<&str, Option<&AppRef>> = HashMap::new();
+        for App { app, .. } in apps.iter().copied() {
+            let is_same = |first: &AppRef| first.delivery == app.delivery && first.namespace == app.namespace;
+            let known = alone.entry(&app.name).or_insert(Some(app));
+            *known = known.filter(|first| is_same(first));
         }
-        names.into_iter().map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
+        let mut words: BTreeMap<&str, BTreeSet<(String, String)>> = BTreeMap::new();
+        for app in &apps {
+            let AppRef { delivery, namespace, name, home, .. } = &app.app;
+            let is_alone = || alone.get(&**name).is_some_and(Option::is_some);
+            let of_namespace = || format!("{namespace}/{name}");
+            let word = match current.matches('/').count() {
+                0 if is_alone() => name.clone(),
+                1 if of_namespace().starts_with(current) => of_namespace(),
+                _ => full_name(&app.app),
+            };
+            // What one cluster has in great number leaves out nothing of another.
+            let words = words.entry(home).or_default();
+            if word.starts_with(current) && words.len() < MOST {
+                words.insert((word, format!("{delivery}, {}", app.effective().word())));
+            }
+        }
+        let words: BTreeSet<(String, String)> = words.into_values().flatten().collect();
+        words.into_iter().map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
     }
 
     fn apps_or_objects(&self, current: &str) -> Vec<CompletionCandidate> {
         let apps = self.apps(current);
         match current.split_once('/') {
-            Some((kind, _))
-                if apps
-                    .iter()
-                    .all(|app| !app.get_value().as_encoded_bytes().starts_with(current.as_bytes())) =>
-            {
-                self.names(kind)
-                    .into_iter()
-                    .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
-                    .collect()
-            }
+            Some((kind, name)) if apps.is_empty() => self
+                .names(kind, name)
+                .into_iter()
+                .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
+                .collect(),
             _ => apps,
         }
     }
@@ -308,9 +311,9 @@ impl Line {
 
     /// `KIND/NAME`, or `KIND` and then `NAME`.
     fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
-        if let Some((kind, _)) = current.split_once('/') {
+        if let Some((kind, name)) = current.split_once('/') {
             return self
-                .names(kind)
+                .names(kind, name)
                 .into_iter()
                 .map(|name| CompletionCandidate::new(format!("{kind}/{name}")))
                 .collect();
@@ -318,34 +321,32 @@ impl Line {
         let said = [self.said("objects"), self.said("targets")].concat();
         match said.first() {
             Some(kind) if !kind.contains(['/', ',']) => {
-                self.names(kind).into_iter().map(CompletionCandidate::new).collect()
+                self.names(kind, current).into_iter().map(CompletionCandidate::new).collect()
             }
-            Some(_) => self.kinds("/"),
-            None => self.kinds(""),
+            Some(_) => self.kinds(current, "/"),
+            None => self.kinds(current, ""),
         }
     }
 
-    /// The names of the objects of a kind.
-    fn names(&self, kind: &str) -> BTreeSet<String> {
+    /// The names of the objects of a kind that begin with `current`.
+    fn names(&self, kind: &str, current: &str) -> BTreeSet<String> {
         let namespace = self.namespace();
         let everywhere =
             self.matches.try_get_one::<bool>("all_namespaces").ok().flatten().copied().unwrap_or_default();
         let (of_dumps, of_clusters) = (kind.to_owned(), kind.to_owned());
         let wanted = namespace.clone();
         self.ask(
-            |fleet| {
+            current,
+            |cluster| {
                 let inside = |own: &str| own.is_empty() || namespace.as_deref().is_none_or(|it| it == own);
-                let named = |cluster: &taffrail_apps::Snapshot| -> Vec<String> {
-                    let all = cluster.all();
-                    all.filter(|it| {
-                        taffrail_apps::filter::is_kind(&of_dumps, it.key) && inside(&it.key.namespace)
-                    })
-                    .map(|it| it.key.name.clone())
-                    .collect()
-                };
-                fleet.snapshots.iter().flat_map(named).collect()
+                let all = cluster.all();
+                all.filter(|it| {
+                    taffrail_apps::filter::is_kind(&of_dumps, it.key) && inside(&it.key.namespace)
+                })
+                .map(|it| it.key.name.clone())
+                .collect()
             },
-            move |cluster, discovery| {
+            move |cluster, discovery, current| {
                 let (kind, wanted) = (of_clusters.clone(), wanted.clone());
                 async move {
                     let namespace = match wanted {
@@ -353,20 +354,22 @@ impl Line {
                         Some(namespace) => Some(namespace),
                         None => Some(cluster.namespace().to_owned()),
                     };
-                    names(&cluster, &discovery, &kind, namespace.as_deref()).await.unwrap_or_default()
+                    let found = names(&cluster, &discovery, &kind, namespace.as_deref(), &current).await;
+                    found.unwrap_or_default()
                 }
             },
         )
     }
 }
 
-/// The names of a cluster's objects of one kind.
+/// The names of a cluster's objects of one kind that begin with `current`.
 async fn names(
     cluster: &Cluster,
     discovery: &Discovery,
     kind: &str,
     namespace: Option<&str>,
-) -> Option<Vec<String>> {
+    current: &str,
+) -> Option<BTreeSet<String>> {
     let resource = discovery.resolve(kind)?;
     let namespace = namespace.filter(|_| resource.namespaced);
     let request = ListRequest { namespace, form: Form::Metadata, ..ListRequest::all(&resource) };
@@ -374,7 +377,11 @@ async fn names(
     let name = |text: Box<[u8]>| {
         let document = OwnedDocument::parse(text).ok()?;
         let object = Object::new(document.root()).ok()?;
-        Some(object.name().to_string())
+        Some(object.name().to_string()).filter(|name| name.starts_with(current))
     };
-    Some(listing.objects.into_iter().filter_map(name).collect())
+    let read = || {
+        let in_time = listing.objects.into_iter().take_while(|_| cluster.in_time("complete a name").is_ok());
+        in_time.filter_map(name).collect()
+    };
+    Some(aside(read))
 }

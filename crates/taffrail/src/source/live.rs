@@ -12,11 +12,11 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Sameness, Scope, ScopeError, ServedKind,
-    Snapshot, Target, dependents_elsewhere, elsewhere, next_reads, still_wanted,
+    Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
-    Reason,
+    Reason, aside,
 };
 use taffrail_status::json::OwnedDocument;
 use taffrail_status::{Object, Rules};
@@ -182,11 +182,11 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<Members, Complaint>
     Ok(Members { members, complaints })
 }
 
-/// The runtime that asks clusters.
+/// The runtime that asks clusters. Also where there is one processor, no cluster waits for what another one has to be read.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Complaint> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.min(4))
+        .worker_threads(threads.clamp(2, 4))
         .enable_all()
         .build()
         .map_err(|error| Complaint::unreadable("cannot start").because(&error))
@@ -309,37 +309,41 @@ pub(super) fn fleet(
     let tasks: FuturesUnordered<_> = members.into_iter().enumerate().map(first).collect();
     let lives = runtime.block_on(alone(tasks, timing)).and_then(|mut looks| {
         let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
-        let mut dependents: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut others: BTreeMap<String, (Turns, BTreeSet<String>)> = BTreeMap::new();
         if asked.follow {
             let clusters: Vec<_> = looks.iter().map(|look| &look.snapshot as &dyn Objects).collect();
-            let all = elsewhere(&clusters);
-            wanted = still_wanted(&clusters, all.objects);
-            dependents = dependents_elsewhere(&clusters, &asked.dependents);
+            let mut all = elsewhere(&clusters, &asked.dependents, asked.namespace.is_some());
+            wanted = still_wanted(&clusters, std::mem::take(&mut all.objects));
+            for snapshot in &clusters {
+                let dependents = all.dependents_in.get(snapshot.name()).into_iter().flatten();
+                let dependents_in = dependents.map(|(namespace, _)| namespace.clone()).collect();
+                others.insert(snapshot.name().to_owned(), (Turns::of(&all, snapshot.name()), dependents_in));
+            }
             for over in all.left_out {
                 let home = looks.iter_mut().find(|look| look.snapshot.name() == over.home);
                 home.into_iter().for_each(|look| look.snapshot.report(over.error()));
             }
         }
-        for (look, namespace) in looks.iter().zip(&namespaces) {
-            let Look { snapshot, .. } = look;
-            wanted.entry(snapshot.name().to_owned()).or_default().extend(more(snapshot, namespace));
-        }
-        let second = |Look { mut snapshot, cluster, spent }: Look| {
+        let second = |(Look { mut snapshot, cluster, spent }, namespace): (Look, &String)| {
             let left = timing.elsewhere(spent);
             let keys = wanted.remove(snapshot.name()).unwrap_or_default();
-            let dependents_in = dependents.remove(snapshot.name()).unwrap_or_default();
-            let objects = [asked.objects.clone(), keys].concat();
+            let (turns, dependents_in) = others.remove(snapshot.name()).unwrap_or_default();
+            let own = [asked.objects.clone(), more(&snapshot, namespace)].concat();
+            let objects = [own.clone(), keys].concat();
+            let own = Asked { objects: own, ..(*asked).clone() };
             let asked = Asked { objects, dependents_in, ..(*asked).clone() };
             let rules = rules.clone();
             runtime.spawn(async move {
                 if let Some(cluster) = &cluster {
-                    go_on(&mut snapshot, &cluster.with_timeout(left), &asked, &rules).await;
-                    snapshot.set_reading(reading::once(cluster));
+                    let others = (!turns.is_empty()).then_some((&turns, &own));
+                    let cluster = cluster.with_timeout(left);
+                    go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules).await;
+                    snapshot.set_reading(reading::once(&cluster));
                 }
                 (snapshot, cluster)
             })
         };
-        finish(&runtime, looks.into_iter().map(second).collect())
+        finish(&runtime, looks.into_iter().zip(&namespaces).map(second).collect())
     });
     runtime.shutdown_background();
     lives
@@ -400,21 +404,38 @@ async fn alone(
 /// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
 /// answers, each round has some time of its own.
 pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
-    let mut has_answered = true;
-    // Without discovery there is no plan.
-    while snapshot.kinds().is_some() {
-        let reads = next_reads(snapshot, asked, rules);
+    go_on_by_turns(snapshot, cluster, asked, None, rules).await;
+}
+
+/// As [`go_on`], where apps of `others` want something too: what is asked without them goes first, and each of them has its turn.
+async fn go_on_by_turns(
+    snapshot: &mut Snapshot,
+    cluster: &Cluster,
+    asked: &Asked,
+    others: Option<(&Turns, &Asked)>,
+    rules: &dyn Rules,
+) {
+    let (mut has_answered, mut is_over) = (true, false);
+    // Without discovery there is no plan, and what is planned late is not read.
+    while snapshot.kinds().is_some() && !is_over {
+        let reads = aside(|| {
+            let mut reads = next_reads(snapshot, asked, rules);
+            if let Some((turns, own)) = others.filter(|_| reads.len() > 1) {
+                turns.order(&next_reads(snapshot, own, rules).into_iter().collect(), &mut reads);
+            }
+            reads
+        });
         if reads.is_empty() {
             return;
         }
+        let more_time = cluster.with_more_time();
+        is_over = more_time.in_time("plan what to read").is_err();
         let answers = match has_answered {
-            true => read_all(&cluster.with_more_time(), &reads).await,
+            true => read_all(&more_time, &reads).await,
             false => read_all(cluster, &reads).await,
         };
         has_answered = answers.iter().any(|answer| !matches!(answer, Err(error) if is_lost(error)));
-        for (read, answer) in reads.iter().zip(answers) {
-            take(snapshot, read, answer);
-        }
+        take_all(snapshot, &reads, answers);
     }
 }
 
@@ -470,7 +491,7 @@ pub(super) async fn read(
     let mut snapshot = begun(name, cluster, now);
 
     // What declares apps has well-known names: it is asked for before discovery says that it is there.
-    let reads = next_reads(&snapshot, asked, rules);
+    let reads = aside(|| next_reads(&snapshot, asked, rules));
     let (discovery, version, answers) =
         join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
     if let Ok(version) = version {
@@ -478,11 +499,11 @@ pub(super) async fn read(
     }
     let mut answered = false;
     let mut too_much = Vec::new();
-    for (read, answer) in reads.iter().zip(answers) {
-        answered |= !matches!(&answer, Err(error) if is_lost(error));
+    for (read, answer) in reads.iter().zip(&answers) {
+        answered |= !matches!(answer, Err(error) if is_lost(error));
         too_much.extend(answer.as_ref().err().filter(|error| is_too_much(error)).map(|_| read));
-        take(&mut snapshot, read, answer);
     }
+    take_all(&mut snapshot, &reads, answers);
     if answered && discovery.is_ok() {
         by_namespace(&mut snapshot, cluster, &too_much).await;
     }
@@ -538,9 +559,7 @@ async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read
     };
     let reads: Vec<Read> = lists.iter().flat_map(|read| inside(read)).collect();
     let answers = read_all(&cluster.with_more_time(), &reads).await;
-    for (read, answer) in reads.iter().zip(answers) {
-        take(snapshot, read, answer);
-    }
+    take_all(snapshot, &reads, answers);
     // Each namespace of which it is still true says so itself.
     lists.iter().for_each(|read| snapshot.retract(&read.scope()));
 }
@@ -575,6 +594,9 @@ pub(crate) fn catalog(discovery: &Discovery) -> KindCatalog {
     });
     KindCatalog::new(kinds, broken)
 }
+
+/// So many objects take a while to be read.
+const MANY: usize = 500;
 
 /// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
 pub(super) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
@@ -622,15 +644,24 @@ pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
             (listing.objects, malformed.collect())
         }
     };
-    let mut documents = Vec::with_capacity(texts.len());
-    for text in texts {
-        cluster.in_time("read what was listed")?;
-        match OwnedDocument::parse(text) {
-            Ok(document) => documents.push(document),
-            Err(error) => problems.push(error.to_string()),
+    let is_much = texts.len() > MANY;
+    let parse = || {
+        let mut documents = Vec::with_capacity(texts.len());
+        for text in texts {
+            cluster.in_time("read what was listed")?;
+            match OwnedDocument::parse(text) {
+                Ok(document) => documents.push(document),
+                Err(error) => problems.push(error.to_string()),
+            }
         }
-    }
-    Ok(Some((documents, problems)))
+        Ok(Some((documents, problems)))
+    };
+    if is_much { aside(parse) } else { parse() }
+}
+
+/// Takes in what became of reads, beside all else.
+fn take_all(snapshot: &mut Snapshot, reads: &[Read], outcomes: Vec<Outcome>) {
+    aside(|| reads.iter().zip(outcomes).for_each(|(read, outcome)| take(snapshot, read, outcome)));
 }
 
 pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
@@ -649,4 +680,62 @@ pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
         },
     };
     snapshot.answer(read, answer);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+
+    use taffrail_status::{ComputeError, Verdict};
+
+    use super::*;
+
+    /// Rules of a cluster that take long to plan with.
+    struct Slow;
+
+    const LONG: Duration = Duration::from_secs(3);
+
+    impl Rules for Slow {
+        fn judge(&self, _: &Object<'_>, _: Timestamp) -> Result<Verdict, ComputeError> {
+            unreachable!("nothing is read")
+        }
+
+        fn trust(&self) -> &taffrail_status::Trust {
+            sleep(LONG);
+            taffrail_status::Trust::NONE
+        }
+    }
+
+    #[test]
+    fn what_takes_long_to_be_planned_for_takes_no_time_of_others() {
+        let runtime = runtime().unwrap_or_else(|_| panic!("no runtime"));
+        let cluster = runtime.block_on(async {
+            let fleet = taffrail_sim::Fleet::builder().controllers(false).start().await.unwrap();
+            let one = fleet.cluster("one").await.unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), one.kubeconfig()).unwrap();
+            let source = SourceArguments::of_kubeconfig(file.path().to_owned(), LONG);
+            let context =
+                members(&source).unwrap_or_else(|_| panic!("no contexts")).members.remove(0).context;
+            Cluster::connect(&context.unwrap(), Deadline::after(LONG)).await.unwrap()
+        });
+        for _ in 0..8 {
+            let cluster = cluster.clone();
+            runtime.spawn(async move {
+                let mut snapshot = begun("evil", &cluster, Timestamp::UNIX_EPOCH);
+                snapshot.set_kinds(KindCatalog::new([], []));
+                go_on(&mut snapshot, &cluster, &Asked::default(), &Slow).await;
+            });
+        }
+        let began = Instant::now();
+        let other = runtime.spawn(async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        runtime.block_on(other).unwrap();
+        let took = began.elapsed();
+        runtime.shutdown_background();
+        assert!(took < LONG * 2 / 3, "{took:?}");
+    }
 }

@@ -4,6 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 
 use super::bad_clusters::{hanging, kubeconfig};
 use super::{clean, command, get, run, skip, taffrail};
@@ -220,4 +223,56 @@ fn no_word_is_offered_that_a_shell_would_run() {
         return;
     };
     assert_eq!(words, &names[..3]);
+}
+
+/// Apps of one name in as many namespaces, as a dump.
+fn many_apps(folder: &Path, file: &str, count: usize, name: impl Fn(usize) -> String) -> String {
+    let app = |at: usize| {
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": format!("n{at}"), "name": name(at), "uid": format!("{file}{at}")},
+            "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}}})
+    };
+    let items: Vec<Value> = (0..count).map(app).collect();
+    let file = folder.join(file);
+    fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// The words for the last one of a line, without a shell of which there is none.
+fn offered(line: &[&str]) -> (Vec<String>, Duration) {
+    let mut command = command(&[&["--"], line].concat());
+    command.env("_TAFFRAIL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (line.len() - 1).to_string());
+    command.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_COMPLETE_SPACE", "true");
+    let begun = Instant::now();
+    let answer = run(command, b"");
+    let words = answer.stdout.lines().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty());
+    (words.collect(), begun.elapsed())
+}
+
+#[test]
+fn one_name_of_thousands_of_apps_costs_no_more_than_thousands_of_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = many_apps(folder.path(), "evil.json", 4000, |_| "same".to_owned());
+    let few = many_apps(folder.path(), "prod.json", 1, |_| "shop".to_owned());
+    let line = |current| ["taffrail", "app", "--from", &*many, "--from", &*few, current];
+    let (words, took) = offered(&line(""));
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert_eq!(words.len(), 1001, "as many as are read of one cluster, and all of the other");
+    assert!(words.iter().any(|word| word == "shop"));
+    assert_eq!(offered(&line("argo-application/n399")).0.len(), 11);
+    assert_eq!(offered(&line("sh")).0, ["shop"]);
+}
+
+#[test]
+fn of_thousands_of_names_in_one_cluster_so_many_are_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = many_apps(folder.path(), "evil.json", 3000, |at| format!("a{at}"));
+    let few = many_apps(folder.path(), "prod.json", 1, |_| "shop".to_owned());
+    for words in [&["app"][..], &["status", "application"]] {
+        let line = [&["taffrail"], words, &["--from", &many, "--from", &few, ""]].concat();
+        let (words, _) = offered(&line);
+        assert_eq!((words.len(), words.last().map(String::as_str)), (1001, Some("shop")));
+    }
+    let (words, _) = offered(&["taffrail", "app", "--from", &many, "a299"]);
+    assert_eq!(words.len(), 11);
 }

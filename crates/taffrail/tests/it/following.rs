@@ -484,6 +484,43 @@ fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told(
     assert_eq!(over["message"], message, "{over}");
 }
 
+/// Who asks for one namespace lists in namespaces only.
+#[test]
+fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of_others() {
+    let (prod, board) = api(|talk| {
+        let metadata = json!({"resourceVersion": "5"});
+        let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": []});
+        match talk.path.contains("/configmaps") {
+            true => talk.json(200, &list),
+            false => core(talk, &[("configmaps", "ConfigMap")]),
+        }
+    });
+    let fleet = honest(&["excess", "hub"]);
+    let map = |namespace: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "a", "status": "Synced"});
+    fleet.clusters.iter().for_each(serve_applications);
+    fleet.clusters[0]
+        .apply(application(&prod, (0..2000).map(|at| map(&format!("n{at}"))).collect()))
+        .unwrap();
+    fleet.clusters[1].apply(application(&prod, vec![map("shop")])).unwrap();
+    let config = fleet.beside(&prod);
+    let answer = taffrail(
+        &["get", "apps", "-n", "argocd", "-o", "json", "--all-contexts", "--kubeconfig", &config],
+        "",
+    );
+    let list = answer.json();
+    let errors = list["errors"].as_array().unwrap();
+    let over = errors.iter().find(|error| error["reason"] == "OverLimit").unwrap();
+    assert_eq!(over["cluster"], "excess", "{over}");
+    let message = over["message"].as_str().unwrap();
+    assert!(message.contains("take 2000 lists") && message.contains("500 are made"), "{message}");
+    let notes = board.notes.lock().unwrap();
+    let named: Vec<&String> = notes.seen.iter().filter(|path| path.contains("/namespaces/")).collect();
+    let own = named.iter().position(|path| path.contains("/shop/")).unwrap();
+    assert_eq!(notes.count("/namespaces/n"), 500);
+    // As many as are asked at once may come in any order.
+    assert!(own < 100, "{own}");
+}
+
 #[test]
 fn a_secret_that_changes_without_end_is_read_once_at_a_time() {
     let secret = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",

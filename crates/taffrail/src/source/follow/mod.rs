@@ -184,8 +184,8 @@ struct Following {
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
     /// Errors of its apps that want too much of other clusters.
     over: Vec<ScopeError>,
-    /// Where what controllers made of that is wanted too.
-    dependents_in: BTreeSet<String>,
+    /// The namespaces where what controllers made of that is wanted too, with the names of the clusters whose apps want it.
+    dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
     /// Something changed since the plan was made last.
@@ -319,7 +319,7 @@ impl Follow {
             homes: BTreeMap::new(),
             foreign: BTreeMap::new(),
             over: Vec::new(),
-            dependents_in: BTreeSet::new(),
+            dependents_in: BTreeMap::new(),
             connecting: false,
             discovered,
             changed: false,

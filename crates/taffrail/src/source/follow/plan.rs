@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use taffrail_apps::{
     Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope, ScopeError,
-    Snapshot, Target, dependents_elsewhere, elsewhere, plan_reads,
+    Snapshot, Target, elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
 use tokio::time::Instant;
@@ -113,8 +113,8 @@ impl Follow {
     /// Takes note of what apps of each cluster want of the others now.
     fn plan_elsewhere(&mut self) {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
-        let mut all = elsewhere(&clusters);
-        let mut dependents = dependents_elsewhere(&clusters, &self.asked.dependents);
+        // Beyond a few, kinds are followed as a whole: namespaces need no bound.
+        let mut all = elsewhere(&clusters, &self.asked.dependents, false);
         // Feeds end within the runtime that they began in.
         let _inside = self.runtime.enter();
         for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
@@ -132,9 +132,9 @@ impl Follow {
                 following.changed = true;
                 following.end_unwanted(snapshot);
             }
-            for namespace in dependents.remove(snapshot.name()).unwrap_or_default() {
-                following.changed |= following.dependents_in.insert(namespace);
-            }
+            let dependents_in = all.dependents_in.remove(snapshot.name()).unwrap_or_default();
+            following.changed |= dependents_in.keys().any(|it| !following.dependents_in.contains_key(it));
+            following.dependents_in = dependents_in;
         }
     }
 
@@ -207,9 +207,9 @@ impl Follow {
         let own: Vec<ObjectKey> = self.asked.objects.iter().chain(&following.more).cloned().collect();
         let objects = own.iter().chain(&following.elsewhere).cloned().collect();
         let selections = following.selections.iter().cloned().collect();
-        let dependents_in = following.dependents_in.clone();
+        let dependents_in = following.dependents_in.keys().cloned().collect();
         let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
-        let without_others = Asked { objects: own, ..asked.clone() };
+        let without_others = Asked { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
         self.end_unwanted_objects(at, &asked, now);
         // Where nothing comes of what a stage wants, it holds up no other.
         while self.begin_next(at, &asked, &without_others, now) {}
@@ -311,7 +311,8 @@ impl Following {
         self.fetching.values().filter(|fetch| fetch.is_loose).count()
     }
 
-    /// Returns true if apps of other clusters name what a read is of: the object, or objects in its namespace.
+    /// Returns true if apps of other clusters name what a read is of: the object, or objects in its namespace, or want what became
+    /// of such.
     fn is_elsewhere(&self, read: &Read) -> bool {
         self.homes_of(read).next().is_some()
     }
@@ -330,7 +331,8 @@ impl Following {
             };
             all.take_while(move |(key, _)| is_inside(key)).map(|(_, homes)| homes)
         });
-        one.into_iter().chain(inside).flatten()
+        let dependents = namespace.and_then(|namespace| self.dependents_in.get(namespace));
+        one.into_iter().chain(inside).chain(dependents).flatten()
     }
 
     /// The read that is followed in place of one that only apps of other clusters want: itself, or where each of these has so many
@@ -374,13 +376,13 @@ impl Following {
     /// The names of the clusters whose apps name more objects of a kind than are followed one by one.
     pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
-        let of_kind = self.homes.iter().filter(|(key, _)| key.group_kind() == kind);
+        let of_kind = self.homes.iter().filter(|(key, _)| key.group_kind() == kind).map(|(_, homes)| homes);
         let is_over = |home: &&String| {
             let Some(kinds) = self.foreign.get(*home) else { return false };
             kinds.values().sum::<usize>() >= FOREIGN
                 || kinds.get(&kind).is_some_and(|count| *count >= FOREIGN_OF_A_KIND)
         };
-        of_kind.flat_map(|(_, homes)| homes).filter(is_over).cloned().collect()
+        of_kind.chain(self.dependents_in.values()).flatten().filter(is_over).cloned().collect()
     }
 
     /// Ends what was followed for apps of other clusters that do not name it any more. What else turns out to want it reads it
