@@ -30,6 +30,7 @@
 //! It does no I/O and reads no clock, as the crate it stands on.
 
 pub mod cel;
+mod expressions;
 pub mod form;
 pub mod kapp;
 mod layer;

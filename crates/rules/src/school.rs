@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_status::json::Value;
@@ -9,11 +10,12 @@ use taffrail_status::{
     Look, Object, Payer, Status, Strikes, Surroundings, Teacher, Teaching, Verdict, Voice,
 };
 
-use crate::cel::{Answer, HealthChecks, ReadExpression, ReadyExpr};
+use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
+use crate::expressions::{Author, Expressions, Unread};
 use crate::layer::Origin;
 #[cfg(not(target_family = "wasm"))]
 use crate::lua::Customizations;
-use crate::script::{Judged, Script, ScriptKind};
+use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
 /// Of so many objects what was read is kept; what was read first goes first.
 const KEPT: usize = 4096;
@@ -24,10 +26,13 @@ const KEPT_TEXT: usize = 64 << 20;
 /// What one object says may be so long, in bytes: no API server keeps more.
 const LONGEST: usize = 2 << 20;
 
+/// So many dependencies are asked of which an object has expressions.
+const ASKED: usize = 20;
+
 /// Reads what objects say of health, each time they say something else.
 #[derive(Debug)]
 pub(crate) struct School {
-    reader: ReadExpression,
+    expressions: Expressions,
     read: Mutex<Read>,
 }
 
@@ -62,9 +67,28 @@ enum Form {
 /// What an object says.
 #[derive(Debug)]
 struct Lesson {
-    script: Box<dyn Script>,
+    said: Said,
     /// By namespace of the objects for which it was stopped.
     strikes: Strikes,
+}
+
+#[derive(Debug)]
+enum Said {
+    /// Expressions as they are written: they are read when they are asked.
+    Checks { checks: Checks<String>, state: Mutex<State> },
+    #[cfg(not(target_family = "wasm"))]
+    Scripts(Box<dyn Script>),
+}
+
+/// How far the expressions of an object are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// So many are such as they should be.
+    Read(usize),
+    /// All of them are.
+    Valid,
+    /// One is not: Flux refuses them all then, and says so.
+    Invalid,
 }
 
 impl Read {
@@ -83,16 +107,18 @@ impl Read {
 
 impl School {
     pub(crate) fn new(reader: ReadExpression) -> School {
-        School { reader, read: Mutex::default() }
+        School { expressions: Expressions::new(reader), read: Mutex::default() }
     }
 
     /// What an object says of the health of others; `None` when it says nothing, or nothing that can be read: its own tool
     /// refuses it then and says so.
-    pub(crate) fn heard<'r>(&self, teacher: &Teacher<'_>, look: &'r Look) -> Option<Heard<'r>> {
-        let lesson = self.lesson(teacher)?;
+    pub(crate) fn heard<'r>(&'r self, teacher: &Teacher<'_>, look: &'r Look) -> Option<Heard<'r>> {
+        let lesson = self.lesson(teacher, look)?;
         Some(Heard {
             lesson,
+            expressions: &self.expressions,
             look,
+            author: teacher.object.namespace().into_owned(),
             voice: teacher.voice,
             payer: teacher.payer,
             home: teacher.home.to_owned(),
@@ -110,7 +136,7 @@ impl School {
         })
     }
 
-    fn lesson(&self, teacher: &Teacher<'_>) -> Option<Arc<Lesson>> {
+    fn lesson(&self, teacher: &Teacher<'_>, look: &Look) -> Option<Arc<Lesson>> {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
@@ -132,50 +158,113 @@ impl School {
         if let Some(lesson) = read.lessons.get(&source) {
             return lesson.clone();
         }
-        let script = match form {
-            Form::HealthChecks => health_checks(object, self.reader),
+        let began = computed();
+        let said = match form {
+            Form::HealthChecks => health_checks(object),
             #[cfg(not(target_family = "wasm"))]
             Form::Customizations => customizations(object),
         };
-        let lesson = script.map(|script| Arc::new(Lesson { script, strikes: Strikes::default() }));
+        look.charge_reading(&source.home, &source.namespace, computed_since(began));
+        let lesson = said.map(|said| Arc::new(Lesson { said, strikes: Strikes::default() }));
         read.keep(source, lesson.clone());
         lesson
     }
 
-    /// What an object of Flux asks of one that it depends on, and does not find.
-    pub(crate) fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        if !delivers(object) || (object.group(), object.kind()) != (dependency.group(), dependency.kind()) {
-            return None;
+    /// What an object of Flux asks of those that it depends on, and does not find.
+    pub(crate) fn unmet_by(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        let written = ready_exprs(object);
+        let is_same_kind =
+            |other: &&Object<'_>| (object.group(), object.kind()) == (other.group(), other.kind());
+        let of = |dependency| {
+            let text = written.get(&place(dependency)).filter(|text| !text.trim().is_empty())?;
+            Some((dependency, text.as_str()))
+        };
+        let mut asked = dependencies.iter().filter(is_same_kind).filter_map(of).peekable();
+        if asked.peek().is_none() {
+            return Vec::new();
         }
-        let text = |entry: Value<'_>, key: &str| {
-            entry.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
-        };
-        let is_meant = |entry: &Value<'_>| {
-            let namespace = Some(text(*entry, "namespace")).filter(|namespace| !namespace.is_empty());
-            text(*entry, "name") == dependency.name()
-                && namespace.as_deref().unwrap_or(&object.namespace()) == dependency.namespace()
-        };
-        let entry = object.at(&["spec", "dependsOn"])?.items()?.find(is_meant)?;
-        let written = text(entry, "readyExpr");
-        if written.trim().is_empty() {
-            return None;
-        }
-        let called = format!("{} {}/{}", dependency.kind(), dependency.namespace(), dependency.name());
-        let asked = ReadyExpr::read(&written, &self.reader);
-        let trees = || Some((object.root().to_tree().ok()?, dependency.root().to_tree().ok()?));
-        let answer = match asked {
-            Ok(asked) => trees().map(|(object, dependency)| asked.ask(&object, &dependency))?,
-            Err(error) => Answer::Fault(error.to_string()),
-        };
-        match answer {
-            Answer::True => None,
-            Answer::False => Some(format!("readyExpr does not hold of {called}: {written}")),
-            Answer::Missing(what) => {
-                Some(format!("readyExpr does not hold of {called} yet, {what}: {written}"))
+        let namespace = object.namespace();
+        let teaching = Teaching { home: "", namespace: &namespace, target: "", payer: Payer::Teacher };
+        let author = Author { look, home: "", namespace: &namespace };
+        let began = computed();
+        let Ok(own) = object.root().to_tree() else { return Vec::new() };
+        let mut own_took = computed_since(began);
+        let mut unmet = Vec::new();
+        let mut count = 0;
+        while let Some((dependency, text)) = asked.next_if(|_| count < ASKED && goes_on()) {
+            count += 1;
+            let called = called(dependency);
+            if !look.has_room(&teaching, dependency) {
+                unmet.push(format!(
+                    "readyExpr was not asked of {called}: expressions of namespace {namespace} have computed for too long in this look"
+                ));
+                break;
             }
-            Answer::Fault(why) => Some(format!("readyExpr cannot be asked of {called}, {why}: {written}")),
+            let answer = match self.expressions.read(text, Names::SelfAndDependency, author) {
+                Ok(expression) => {
+                    let (began, expression) = (computed(), ReadyExpr::of(expression));
+                    let tree = dependency.root().to_tree();
+                    let asked = tree.map(|dependency| expression.ask_at_cost(&own, &dependency));
+                    let too_deep = |_| (Answer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
+                    let (answer, took) = asked.unwrap_or_else(too_deep);
+                    let took = took.saturating_add(computed_since(began));
+                    look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
+                    answer
+                }
+                Err(Unread::Invalid(why)) => Answer::Fault(why.to_string()),
+                Err(Unread::NotNow(why)) => {
+                    unmet.push(format!("readyExpr was not asked of {called}: {why}"));
+                    break;
+                }
+            };
+            unmet.extend(match answer {
+                Answer::True => None,
+                Answer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
+                Answer::Missing(what) => {
+                    Some(format!("readyExpr does not hold of {called} yet, {what}: {text}"))
+                }
+                Answer::Fault(why) => Some(format!("readyExpr cannot be asked of {called}, {why}: {text}")),
+            });
         }
+        let more = asked.count();
+        if more > 0 {
+            unmet.push(format!("readyExpr was not asked of {more} more"));
+        }
+        unmet
     }
+}
+
+/// The namespace and name of an object.
+fn place(object: &Object<'_>) -> (String, String) {
+    (object.namespace().into_owned(), object.name().into_owned())
+}
+
+fn called(object: &Object<'_>) -> String {
+    format!("{} {}/{}", object.kind(), object.namespace(), object.name())
+}
+
+/// The `readyExpr`s of an object of Flux as they are written, by the place of what it depends on; of two for one place, the first.
+fn ready_exprs(object: &Object<'_>) -> HashMap<(String, String), String> {
+    let mut written = HashMap::new();
+    if !delivers(object) {
+        return written;
+    }
+    let text = |entry: Value<'_>, key: &str| {
+        entry.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
+    };
+    let entries = object.at(&["spec", "dependsOn"]).and_then(Value::items);
+    for entry in entries.into_iter().flatten() {
+        let namespace = Some(text(entry, "namespace")).filter(|namespace| !namespace.is_empty());
+        let namespace = namespace.unwrap_or_else(|| object.namespace().into_owned());
+        written.entry((namespace, text(entry, "name"))).or_insert_with(|| text(entry, "readyExpr"));
+    }
+    written
 }
 
 /// Whether an object of Flux delivers others.
@@ -186,44 +275,27 @@ fn delivers(object: &Object<'_>) -> bool {
     )
 }
 
-fn health_checks(teacher: &Object<'_>, reader: ReadExpression) -> Option<Box<dyn Script>> {
+fn health_checks(teacher: &Object<'_>) -> Option<Said> {
     let tree = teacher.root().to_tree().ok()?;
-    let checks = HealthChecks::of_object(Origin::Cluster, &tree, &reader).ok()??;
-    Some(Box::new(checks))
+    let checks = Checks::written(&tree).ok()??;
+    Some(Said::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
 /// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
 #[cfg(not(target_family = "wasm"))]
-fn customizations(teacher: &Object<'_>) -> Option<Box<dyn Script>> {
+fn customizations(teacher: &Object<'_>) -> Option<Said> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
-    Some(Box::new(scripts))
-}
-
-impl Lesson {
-    /// As [`Script::judge_at_cost`], unless that was stopped too often for objects of this kind `inside` of a namespace.
-    fn judge(
-        &self,
-        object: &Object<'_>,
-        inside: &str,
-        surroundings: &Surroundings<'_>,
-        now: Timestamp,
-    ) -> Judged {
-        if let Some(verdict) = self.strikes.verdict(object, inside) {
-            return Judged { verdict: Some(verdict), ..Judged::default() };
-        }
-        let judged = self.script.judge_at_cost(object, surroundings, now);
-        if let Some(verdict) = judged.verdict.as_ref().filter(|_| judged.was_stopped) {
-            self.strikes.add(object, inside, verdict);
-        }
-        judged
-    }
+    Some(Said::Scripts(Box::new(scripts)))
 }
 
 /// What an object says, as far as it is heard in one look.
 #[derive(Debug)]
 pub(crate) struct Heard<'r> {
     lesson: Arc<Lesson>,
+    expressions: &'r Expressions,
     look: &'r Look,
+    /// The namespace in which it is written.
+    author: String,
     voice: Voice,
     payer: Payer,
     home: String,
@@ -237,19 +309,98 @@ impl Heard<'_> {
     pub(crate) fn voice(&self) -> Voice {
         self.voice
     }
+
+    fn read(&self, text: &str) -> Result<Arc<dyn Ask>, Unread> {
+        let author = Author { look: self.look, home: &self.home, namespace: &self.author };
+        self.expressions.read(text, Names::Fields, author)
+    }
+
+    /// Whether all of some expressions are such as they should be, as far as that may be read now; else why it may not.
+    fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Read(before) = *state {
+            let mut count = before;
+            for text in checks.texts().skip(before) {
+                match self.read(text) {
+                    Ok(_) => count += 1,
+                    Err(Unread::Invalid(_)) => {
+                        *state = State::Invalid;
+                        return Ok(false);
+                    }
+                    Err(Unread::NotNow(why)) => {
+                        *state = State::Read(count);
+                        return Err(why);
+                    }
+                }
+            }
+            *state = State::Valid;
+        }
+        Ok(*state == State::Valid)
+    }
+
+    /// As [`Script::judge_at_cost`], unless that was stopped too often for objects of this kind `inside` of a namespace.
+    fn judge_at(
+        &self,
+        object: &Object<'_>,
+        inside: &str,
+        surroundings: &Surroundings<'_>,
+        now: Timestamp,
+    ) -> Judged {
+        let Lesson { said, strikes } = &*self.lesson;
+        if let Some(verdict) = strikes.verdict(object, inside) {
+            return Judged { verdict: Some(verdict), ..Judged::default() };
+        }
+        let judged = match said {
+            Said::Checks { checks, state } => match self.are_valid(checks, state) {
+                Ok(true) => checks.judge(Origin::Cluster, object, surroundings, &|text| {
+                    self.read(text).map_err(|why| match why {
+                        Unread::Invalid(why) => why.to_string(),
+                        Unread::NotNow(why) => self.unasked(&why),
+                    })
+                }),
+                Ok(false) => Judged::default(),
+                Err(why) => Judged { verdict: Some(self.over(self.unasked(&why))), ..Judged::default() },
+            },
+            #[cfg(not(target_family = "wasm"))]
+            Said::Scripts(script) => script.judge_at_cost(object, surroundings, now),
+        };
+        #[cfg(target_family = "wasm")]
+        let _ = now;
+        if let Some(verdict) = judged.verdict.as_ref().filter(|_| judged.was_stopped) {
+            strikes.add(object, inside, verdict);
+        }
+        judged
+    }
+
+    fn unasked(&self, why: &str) -> String {
+        format!("not judged: the expressions of {} were not read: {why}", self.called)
+    }
+
+    /// The verdict of what cost too much.
+    fn over(&self, message: String) -> Verdict {
+        Verdict::new(Status::Unknown, message, format!("{}/budget", self.origin().as_str()))
+    }
 }
 
 impl Script for Heard<'_> {
     fn origin(&self) -> Origin {
-        self.lesson.script.origin()
+        Origin::Cluster
     }
 
     fn kinds(&self) -> Vec<ScriptKind> {
-        self.lesson.script.kinds()
+        match &self.lesson.said {
+            Said::Checks { checks, .. } => checks.kinds(),
+            #[cfg(not(target_family = "wasm"))]
+            Said::Scripts(script) => script.kinds(),
+        }
     }
 
     fn is_about(&self, object: &Object<'_>) -> bool {
-        self.lesson.script.is_about(object)
+        match &self.lesson.said {
+            Said::Checks { checks, .. } => checks.are_about(object),
+            #[cfg(not(target_family = "wasm"))]
+            Said::Scripts(script) => script.is_about(object),
+        }
     }
 
     fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
@@ -263,15 +414,10 @@ impl Script for Heard<'_> {
                 Payer::Claimant => format!("apps of namespace {namespace}"),
                 Payer::Object | Payer::Teacher => "what is in its namespace".to_owned(),
             };
-            let message = format!(
+            return Some(self.over(format!(
                 "not judged: the scripts of {} have computed for too long in this look for {of}",
                 self.called
-            );
-            return Some(Verdict::new(
-                Status::Unknown,
-                message,
-                format!("{}/budget", self.origin().as_str()),
-            ));
+            )));
         }
         let inside = match payer {
             // One tenant's object may be such that an honest script does not end.
@@ -280,7 +426,7 @@ impl Script for Heard<'_> {
             // No namespace has such a name, and what is known of the objects there stays as it is.
             Payer::Claimant => format!("by {namespace}").into(),
         };
-        let judged = self.lesson.judge(object, &inside, surroundings, now);
+        let judged = self.judge_at(object, &inside, surroundings, now);
         self.look.charge(&teaching, object, judged.took);
         judged.verdict
     }

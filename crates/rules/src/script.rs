@@ -92,3 +92,8 @@ pub fn computed() -> Option<Duration> {
 pub fn computed() -> Option<Duration> {
     None
 }
+
+/// How long this thread has computed since it had computed so much.
+pub(crate) fn computed_since(began: Option<Duration>) -> Duration {
+    computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began))
+}

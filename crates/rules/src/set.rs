@@ -220,8 +220,15 @@ impl Rules for RuleSet {
         &self.trust
     }
 
-    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        self.school.as_ref()?.unmet_by(object, dependency)
+    fn unmet_by(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        let school = self.school.as_ref();
+        school.map(|school| school.unmet_by(object, dependencies, look, goes_on)).unwrap_or_default()
     }
 }
 
@@ -257,8 +264,14 @@ impl Rules for Taught<'_> {
         &self.rules.trust
     }
 
-    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        self.rules.unmet_by(object, dependency)
+    fn unmet_by(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        self.rules.unmet_by(object, dependencies, look, goes_on)
     }
 }
 

@@ -46,11 +46,18 @@ pub trait Rules: Send + Sync {
         Trust::NONE
     }
 
-    /// What `object` itself asks of `dependency` before it goes on, and does not find (`readyExpr` of Flux), as a sentence about the
-    /// dependency. `None`: nothing, or nothing that these rules understand.
-    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        let _ = (object, dependency);
-        None
+    /// What `object` itself asks of its dependencies before it goes on, and does not find (`readyExpr` of Flux), as sentences about
+    /// them; empty where it asks nothing, or nothing that these rules understand. What that costs is taken down in `look`; before
+    /// each that is asked, `goes_on` tells if there is time for it.
+    fn unmet_by(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        let _ = (object, dependencies, look, goes_on);
+        Vec::new()
     }
 
     /// How long the objects of a cluster may be judged by them, where somebody waits for it.
@@ -101,8 +108,14 @@ macro_rules! forward {
             (**self).trust()
         }
 
-        fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-            (**self).unmet_by(object, dependency)
+        fn unmet_by(
+            &self,
+            object: &Object<'_>,
+            dependencies: &[Object<'_>],
+            look: &Look,
+            goes_on: &dyn Fn() -> bool,
+        ) -> Vec<String> {
+            (**self).unmet_by(object, dependencies, look, goes_on)
         }
 
         fn patience(&self) -> Option<&Patience> {
@@ -157,8 +170,14 @@ impl<R: Rules> Rules for Choosing<R> {
         self.rules.trust()
     }
 
-    fn unmet_by(&self, object: &Object<'_>, dependency: &Object<'_>) -> Option<String> {
-        self.rules.unmet_by(object, dependency)
+    fn unmet_by(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        self.rules.unmet_by(object, dependencies, look, goes_on)
     }
 
     fn patience(&self) -> Option<&Patience> {

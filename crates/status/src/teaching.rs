@@ -125,9 +125,29 @@ impl Spent {
 #[derive(Debug, Default)]
 pub struct Look {
     spent: Mutex<HashMap<Account, Spent>>,
+    /// The time that it took to read what namespaces have written, by home and namespace.
+    read: Mutex<HashMap<(String, String), Duration>>,
 }
 
 impl Look {
+    /// Time that it may take in one look to read what is written in one namespace: some thousand expressions. No object adds to
+    /// it, as each expression is read once however many objects it is asked of.
+    pub const READING: Duration = Duration::from_millis(500);
+
+    /// Whether there is time left to read what is written in a namespace of a cluster.
+    pub fn may_read(&self, home: &str, namespace: &str) -> bool {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = read.get(&(home.to_owned(), namespace.to_owned()));
+        took.is_none_or(|took| *took < Look::READING)
+    }
+
+    /// Takes down what it has cost to read something of a namespace.
+    pub fn charge_reading(&self, home: &str, namespace: &str, time: Duration) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = read.entry((home.to_owned(), namespace.to_owned())).or_default();
+        *took = took.saturating_add(time);
+    }
+
     fn accounts(teacher: &Teaching<'_>, object: &Object<'_>) -> Vec<(Account, Duration)> {
         let Teaching { home, namespace, target, payer } = teacher;
         let place = object.namespace();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use taffrail_apps::wait;
-use taffrail_rules::cel::{Answer, Ask, InvalidExpression, Names, Program, STACK, check_size};
+use taffrail_rules::cel::{Answer, Ask, InvalidExpression, Names, Program, Reading, STACK, check_size};
 use taffrail_rules::computed;
 
 /// How long reading an expression, or evaluating it once, may take. Either takes milliseconds at most; a machine that is busy may
@@ -35,14 +35,29 @@ impl Expression {
     /// # Errors
     /// When it is none, or too large.
     pub(crate) fn read(text: &str, names: Names) -> Result<Expression, InvalidExpression> {
-        check_size(text)?;
+        Expression::read_at_cost(text, names).0
+    }
+
+    /// As [`Expression::read`], with the time that the interpreter has computed.
+    fn read_at_cost(text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
+        if let Err(why) = check_size(text) {
+            return (Err(why), Duration::ZERO);
+        }
         let own = text.to_owned();
-        let program = match interpret(move || Program::read(&own, names)) {
-            Ok(program) => Arc::new(program?),
-            Err(Lost::TooSlow) => return Err(InvalidExpression::TooSlow(LIMIT)),
-            Err(Lost::Broken(why)) => return Err(InvalidExpression::Broken(why)),
-        };
-        Ok(Expression { text: text.to_owned(), program })
+        match interpret(move || at_cost(|| Program::read(&own, names))) {
+            Ok((program, took)) => {
+                let read = |program| Expression { text: text.to_owned(), program: Arc::new(program) };
+                (program.map(read), took)
+            }
+            Err(Lost::TooSlow) => (Err(InvalidExpression::TooSlow(LIMIT)), LIMIT),
+            Err(Lost::Broken(why)) => (Err(InvalidExpression::Broken(why)), Duration::ZERO),
+        }
+    }
+
+    /// Reads an expression of a cluster.
+    pub(crate) fn reading(text: &str, names: Names) -> Reading {
+        let (expression, took) = Expression::read_at_cost(text, names);
+        Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Ask>), took }
     }
 
     /// As [`Expression::read`], for whom it does not matter what it is that answers.
@@ -65,10 +80,10 @@ impl Ask for Expression {
             variables.iter().map(|(name, tree)| ((*name).to_owned(), (*tree).clone())).collect();
         let program = Arc::clone(&self.program);
         let answer = interpret(move || {
-            let began = computed();
-            let variables: Vec<_> = variables.iter().map(|(name, tree)| (name.as_str(), tree)).collect();
-            let answer = program.ask(&variables);
-            (answer, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
+            at_cost(|| {
+                let variables: Vec<_> = variables.iter().map(|(name, tree)| (name.as_str(), tree)).collect();
+                program.ask(&variables)
+            })
         });
         match answer {
             Ok(answer) => answer,
@@ -78,6 +93,13 @@ impl Ask for Expression {
             Err(Lost::Broken(why)) => (Answer::Fault(why), Duration::ZERO),
         }
     }
+}
+
+/// Does something, and tells how long this thread has computed for it.
+fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let began = computed();
+    let done = work();
+    (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
 /// Why there is no result.

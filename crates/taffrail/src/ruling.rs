@@ -43,7 +43,7 @@ pub(crate) fn trusted() -> &'static Trust {
 
 /// The rules that come with the program, which hear what clusters say.
 fn shipped() -> RuleSet {
-    RuleSet::shipped().teachable(Expression::reader).trusting(trusted().clone())
+    RuleSet::shipped().teachable(Expression::reading).trusting(trusted().clone())
 }
 
 /// Who judges, with choices where people differ, and for how long.

@@ -188,8 +188,8 @@ fn weight(value: &dyn Val) -> u64 {
     inside + 1
 }
 
-/// The same expression, counted.
-pub(super) fn counted(expression: &IdedExpr) -> IdedExpr {
+/// The expression, counted. It is taken apart and not copied: copies at each level would cost the square of its length.
+pub(super) fn counted(expression: IdedExpr) -> IdedExpr {
     let expression = inside(expression);
     match &expression.expr {
         Expr::Call(_) => call(RESULT, expression),
@@ -203,19 +203,23 @@ fn call(function: &str, argument: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// The same expression with all that is in it counted.
-fn inside(expression: &IdedExpr) -> IdedExpr {
-    let mut expression = expression.clone();
+/// Puts what `change` makes of an expression in its place.
+fn replace(place: &mut IdedExpr, change: impl FnOnce(IdedExpr) -> IdedExpr) {
+    *place = change(std::mem::take(place));
+}
+
+/// The expression with all that is in it counted.
+fn inside(mut expression: IdedExpr) -> IdedExpr {
     let entry = |entry: &mut EntryExpr| match entry {
-        EntryExpr::StructField(field) => field.value = counted(&field.value),
+        EntryExpr::StructField(field) => replace(&mut field.value, counted),
         EntryExpr::MapEntry(entry) => {
-            entry.key = counted(&entry.key);
-            entry.value = counted(&entry.value);
+            replace(&mut entry.key, counted);
+            replace(&mut entry.value, counted);
         }
     };
     match &mut expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
-        Expr::Select(select) => *select.operand = counted(&select.operand),
+        Expr::Select(select) => replace(&mut select.operand, counted),
         Expr::Call(call) => {
             let looks = match call.func_name.as_str() {
                 it if COMPARING.contains(&it) => Some(WHOLE),
@@ -223,9 +227,9 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
                 _ => Some(TEXT),
             };
             for argument in call.target.as_deref_mut().into_iter().chain(&mut call.args) {
-                *argument = counted(argument);
+                replace(argument, counted);
                 if let Some(looks) = looks {
-                    *argument = self::call(looks, argument.clone());
+                    replace(argument, |argument| self::call(looks, argument));
                 }
             }
             if call.func_name == "matches" {
@@ -235,33 +239,33 @@ fn inside(expression: &IdedExpr) -> IdedExpr {
                 }
             }
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(|element| *element = counted(element)),
+        Expr::List(list) => list.elements.iter_mut().for_each(|element| replace(element, counted)),
         Expr::Map(map) => map.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Struct(it) => it.entries.iter_mut().for_each(|it| entry(&mut it.expr)),
         Expr::Comprehension(it) => {
-            it.iter_range = call(RANGE, counted(&it.iter_range));
-            it.accu_init = counted(&it.accu_init);
+            replace(&mut it.iter_range, |range| call(RANGE, counted(range)));
+            replace(&mut it.accu_init, counted);
             // The interpreter knows the steps of macros by their shape.
-            it.loop_step = step(&it.loop_step, &it.accu_var);
-            it.result = inside(&it.result);
+            replace(&mut it.loop_step, |written| step(written, &it.accu_var));
+            replace(&mut it.result, inside);
         }
     }
     expression
 }
 
 /// A step with what people wrote of it counted; what the macro added is left as it is.
-fn step(expression: &IdedExpr, accumulated: &str) -> IdedExpr {
-    let mut expression = expression.clone();
+fn step(mut expression: IdedExpr, accumulated: &str) -> IdedExpr {
     let is_accumulated = |it: &IdedExpr| matches!(&it.expr, Expr::Ident(name) if name == accumulated);
     match &mut expression.expr {
         Expr::Call(call) if call.args.iter().any(is_accumulated) => {
             let is_choice = call.func_name == operators::CONDITIONAL;
             for (at, argument) in call.args.iter_mut().enumerate() {
                 // `x ? @result + [x] : @result`
-                *argument = if is_choice && at > 0 { step(argument, accumulated) } else { counted(argument) };
+                let is_result = is_choice && at > 0;
+                replace(argument, |it| if is_result { step(it, accumulated) } else { counted(it) });
             }
             expression
         }
-        _ => counted(&expression),
+        _ => counted(expression),
     }
 }

@@ -9,8 +9,11 @@ mod program;
 
 use std::time::Duration;
 
+pub(crate) use flux::Checks;
 pub use flux::{HealthCheckError, HealthCheckProblem, HealthChecks, ReadyExpr};
-pub use program::{Answer, InvalidExpression, LONGEST, Names, OPENINGS, Program, STACK, check_size};
+pub use program::{
+    Answer, InvalidExpression, LONGEST, Names, OPENINGS, OPERATORS, Program, STACK, check_size,
+};
 
 /// An expression that somebody evaluates, in bounded time.
 pub trait Ask: std::fmt::Debug + Send + Sync {
@@ -20,7 +23,7 @@ pub trait Ask: std::fmt::Debug + Send + Sync {
     /// What it says of these, by the names by which it speaks of them.
     fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer;
 
-    /// As [`Ask::answer`], with the time that it has computed, as far as that is known.
+    /// As [`Ask::answer`], with the time that it has computed on other threads than that of the caller, as far as that is known.
     fn answer_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (Answer, Duration) {
         (self.answer(variables), Duration::ZERO)
     }
@@ -29,5 +32,14 @@ pub trait Ask: std::fmt::Debug + Send + Sync {
 /// Who reads expressions.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;
 
-/// One who reads expressions and needs nothing for it.
-pub type ReadExpression = fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;
+/// One who reads expressions of clusters, and tells what that has cost.
+pub type ReadExpression = fn(&str, Names) -> Reading;
+
+/// What came of reading an expression.
+#[derive(Debug)]
+pub struct Reading {
+    /// The expression.
+    pub expression: Result<Box<dyn Ask>, InvalidExpression>,
+    /// So long it has computed on other threads than that of the caller.
+    pub took: Duration,
+}

@@ -4,7 +4,7 @@
 //! and what an evaluation may cost by [`budget`]; that it has a deep stack is up to the caller.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::objects::{Key, Map};
@@ -17,6 +17,9 @@ pub const LONGEST: usize = 2048;
 
 /// Nor are those with more of what may open another level: brackets, and the question mark of `a ? b : c`.
 pub const OPENINGS: usize = 64;
+
+/// Nor are those with more operators than this, such as `+` and `&&`: each is a level too.
+pub const OPERATORS: usize = 256;
 
 /// The stack that the deepest expression needs that the bounds let through, in bytes; what is not used costs nothing.
 pub const STACK: usize = 64 << 20;
@@ -53,6 +56,9 @@ pub enum InvalidExpression {
     /// Too deep to be read.
     #[error("it has more than {OPENINGS} brackets and question marks")]
     TooDeep,
+    /// Too much to be read.
+    #[error("it has more than {OPERATORS} operators")]
+    TooManyOperators,
     /// No CEL.
     #[error("{message} (line {line}, column {column})")]
     Syntax {
@@ -93,7 +99,7 @@ pub enum Answer {
 }
 
 /// By which names an expression may speak of what it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Names {
     /// `object`
     Object,
@@ -146,16 +152,15 @@ impl Program {
     /// When it is none, or too large.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
-        let mut env = Env::stdlib();
-        budget::declare(&mut env).map_err(|error| InvalidExpression::Broken(error.to_string()))?;
+        let env = environment().map_err(InvalidExpression::Broken)?;
         let program = env.compile(text).map_err(|errors| syntax(&errors))?;
         let mut looked = Used::new(names);
         looked.look(program.expression(), &mut Vec::new());
         if let Some(name) = looked.unknown {
             return Err(InvalidExpression::UnknownName { known: names.known(&name), name });
         }
-        let expression = budget::counted(program.expression());
-        Ok(Program { expression, env: Arc::new(env), names, asks_for_metadata_only: !looked.asks_for_more })
+        let expression = budget::counted(program.expression().clone());
+        Ok(Program { expression, env, names, asks_for_metadata_only: !looked.asks_for_more })
     }
 
     /// Whether it asks for nothing but apiVersion, kind and metadata of `object`.
@@ -197,6 +202,32 @@ impl Program {
     }
 }
 
+/// The language with the functions that count, the same for all expressions; the error in words where there is none.
+fn environment() -> Result<Arc<Env>, String> {
+    static ENVIRONMENT: OnceLock<Result<Arc<Env>, String>> = OnceLock::new();
+    let make = || {
+        let mut env = Env::stdlib();
+        budget::declare(&mut env).map_err(|error| error.to_string())?;
+        Ok(Arc::new(env))
+    };
+    ENVIRONMENT.get_or_init(make).clone()
+}
+
+/// Counts the operators that stand between values or before them; one of two characters is one.
+fn operators(text: &str) -> usize {
+    let mut characters = text.chars().peekable();
+    let mut count = 0;
+    while let Some(one) = characters.next() {
+        if matches!(one, '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=' | '!' | '&' | '|') {
+            count += 1;
+            // `!!` and `--` are two.
+            let second = if matches!(one, '&' | '|') { one } else { '=' };
+            characters.next_if_eq(&second);
+        }
+    }
+    count
+}
+
 /// Whether a text is small enough to be read.
 ///
 /// # Errors
@@ -208,6 +239,9 @@ pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
     // Those inside of strings count as well: who would tell them apart had to read the expression.
     if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > OPENINGS {
         return Err(InvalidExpression::TooDeep);
+    }
+    if operators(text) > OPERATORS {
+        return Err(InvalidExpression::TooManyOperators);
     }
     Ok(())
 }

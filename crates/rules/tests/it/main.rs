@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod actions;
+mod expressions;
 mod form;
 mod hostile;
 mod incidents;

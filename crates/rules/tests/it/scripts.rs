@@ -1,8 +1,10 @@
 //! Flux' health checks and kapp's wait rules.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_rules::cel::{Answer, Ask, HealthChecks, InvalidExpression, Names, Program, ReadyExpr};
+use taffrail_rules::cel::{Answer, Ask, HealthChecks, InvalidExpression, Names, Program, Reading, ReadyExpr};
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{Object, Rules, Status, Verdict};
@@ -23,6 +25,10 @@ impl Ask for Here {
 
 pub(crate) fn read(text: &str, names: Names) -> Result<Box<dyn Ask>, InvalidExpression> {
     Ok(Box::new(Here(text.to_owned(), Program::read(text, names)?)))
+}
+
+pub(crate) fn reading(text: &str, names: Names) -> Reading {
+    Reading { expression: read(text, names), took: Duration::ZERO }
 }
 
 fn judge(rules: &RuleSet, object: &Value) -> Verdict {

@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::assess::costs::{Account, Bill};
+use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::{references, selects};
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::json::Value;
 use crate::object::Object;
 use crate::rules::{Rules, Surroundings};
+use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
@@ -509,6 +510,13 @@ impl<'e> Case<'e> {
             .take_while(|_| self.bill.charge(1))
             .filter_map(|name| self.get(name).found().or_else(|| self.get_in_cluster(name).found()));
         there.collect()
+    }
+
+    /// What an object asks of its dependencies and does not find, in sentences; the namespace of the object pays.
+    pub(super) fn unmet_by(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
+        let own = Look::default();
+        let look = self.evidence.costs().map_or(&own, Costs::scripts);
+        self.rules.unmet_by(object, dependencies, look, &|| self.bill.charge_long())
     }
 
     /// Examines the objects of those names that are there.

@@ -145,6 +145,11 @@ impl Costs {
         verdict
     }
 
+    /// Returns the accounts of scripts and expressions that are asked on the way.
+    pub(super) fn scripts(&self) -> &Look {
+        &self.scripts
+    }
+
     /// The objects that were not judged, by the namespace that pays; empty for those that have none.
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()
@@ -222,6 +227,11 @@ impl<'c> Bill<'c> {
             Some(patience) if taken / LOOK > before / LOOK => self.look_at_clock((patience.clock)()),
             _ => true,
         }
+    }
+
+    /// Takes the steps of something long, and looks at the clock; returns if the object may go on to be judged.
+    pub(super) fn charge_long(&self) -> bool {
+        self.charge(usize::try_from(LOOK).unwrap_or(usize::MAX))
     }
 
     /// Returns the namespace whose author lists the objects without their agreement, if one does.

@@ -35,10 +35,9 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
             finding.lacks(&case.called(&reference.to), &reference.to.name);
         }
     }
-    for dependency in case.named(awaited.iter().map(|reference| &reference.to)) {
-        if let Some(unmet) = case.rules.unmet_by(object, &dependency) {
-            finding.add(&unmet);
-        }
+    let dependencies = case.named(awaited.iter().map(|reference| &reference.to));
+    for unmet in case.unmet_by(object, &dependencies) {
+        finding.add(&unmet);
     }
     finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));
     finding.says_what_it_awaits = true;

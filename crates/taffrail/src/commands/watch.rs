@@ -157,7 +157,8 @@ fn redraw(
         written(screen.draw(&lines))?;
         let begun = Instant::now();
         let drawn = frame(&mut source, run);
-        let pause = TICK.max(begun.elapsed() * REST);
+        let took = begun.elapsed();
+        let pause = TICK.max(took * REST);
         shown = match drawn {
             Ok((_, frame)) => frame,
             // The app that was shown is gone, say: it may come back.
@@ -166,7 +167,8 @@ fn redraw(
             }
         };
         if let Some(follow) = &mut source.follow {
-            follow.next(pause);
+            follow.rest(took);
+            follow.next(pause.saturating_sub(took));
         }
     }
 }
@@ -220,9 +222,11 @@ fn append(
             }
         }
         // Some verdicts are a matter of time.
-        let pause = TICK.max(begun.elapsed() * REST);
+        let took = begun.elapsed();
+        let pause = TICK.max(took * REST);
         if let Some(follow) = &mut source.follow {
-            follow.next(pause);
+            follow.rest(took);
+            follow.next(pause.saturating_sub(took));
         }
     }
 }

@@ -347,6 +347,7 @@ impl<'a> Doing<'a> {
                 follow.next(TICK);
             }
             follow.settle(more);
+            let looked = Instant::now();
             let fleet = follow.fleet();
             let list = fleet.apps(&[]);
             let mut first = None;
@@ -370,7 +371,9 @@ impl<'a> Doing<'a> {
                 let line = Progress::start("waiting:".to_owned(), vec![why.clone()]);
                 waiting = Some((why, line));
             }
-            follow.next(TICK.min(self.arguments.deadline.saturating_sub(begun.elapsed())));
+            let left = || self.arguments.deadline.saturating_sub(begun.elapsed());
+            follow.rest(looked.elapsed().min(left()));
+            follow.next(TICK.min(left()));
         }
     }
 

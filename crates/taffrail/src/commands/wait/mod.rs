@@ -121,6 +121,7 @@ impl Question {
         let apps = self.asked.apps.clone();
         let mut wait = Wait::new(self.until, self.options, apps, self.labels);
         loop {
+            let looked = Instant::now();
             let target = |(at, name): (usize, &String)| {
                 self.asked.targets(name, follow.discovery(at), follow.namespace(at))
             };
@@ -159,7 +160,9 @@ impl Question {
                 return Ok(Exit::Yes);
             }
             let pause = if follow.is_restless() { RESTLESS } else { TICK };
-            follow.soon(pause.min(wait.next_moment().saturating_sub(begun.elapsed())));
+            let left = |wait: &Wait| wait.next_moment().saturating_sub(begun.elapsed());
+            follow.rest(looked.elapsed().min(left(&wait)));
+            follow.soon(pause.min(left(&wait)));
         }
     }
 }

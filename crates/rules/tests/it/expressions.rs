@@ -1,0 +1,226 @@
+//! What expressions of clusters may cost: to read them and to ask them, by the namespace that wrote them.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_rules::RuleSet;
+use taffrail_rules::cel::{
+    Answer, Ask, InvalidExpression, LONGEST, Names, OPERATORS, Program, Reading, check_size,
+};
+use taffrail_status::{Look, Object, Rules, Status, Teacher, Verdict};
+
+use crate::scripts::{read, reading};
+
+/// What reading costs, and asking, where they are slow.
+const COST: Duration = Duration::from_millis(10);
+
+/// So many may be read in one look.
+const MAY_READ: usize = 50;
+
+thread_local! {
+    static WERE_READ: Cell<usize> = const { Cell::new(0) };
+}
+
+fn slow(text: &str, names: Names) -> Reading {
+    WERE_READ.set(WERE_READ.get() + 1);
+    Reading { took: COST, ..reading(text, names) }
+}
+
+#[derive(Debug)]
+struct Costly(Box<dyn Ask>);
+
+impl Ask for Costly {
+    fn written(&self) -> &str {
+        self.0.written()
+    }
+
+    fn answer(&self, variables: &[(&str, &Value)]) -> Answer {
+        self.0.answer(variables)
+    }
+
+    fn answer_at_cost(&self, variables: &[(&str, &Value)]) -> (Answer, Duration) {
+        (self.answer(variables), COST * 10)
+    }
+}
+
+fn costly(text: &str, names: Names) -> Reading {
+    let expression = read(text, names).map(|expression| Box::new(Costly(expression)) as Box<dyn Ask>);
+    Reading { expression, took: Duration::ZERO }
+}
+
+fn pool() -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Pool", "metadata": {"name": "a", "namespace": "shop"},
+        "status": {"phase": "Whatever"}})
+}
+
+/// A Kustomization with these expressions, each about another kind; the first about a Pool.
+fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>) -> Value {
+    let check = |(at, text): (usize, String)| {
+        let kind = if at == 0 { "Pool".to_owned() } else { format!("Other{at}") };
+        json!({"apiVersion": "example.com/v1", "kind": kind, "current": text})
+    };
+    let checks: Vec<Value> = expressions.into_iter().enumerate().map(check).collect();
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "apps", "namespace": namespace}, "spec": {"healthCheckExprs": checks}})
+}
+
+/// What the expressions of `teacher` say of `object`.
+fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &Look) -> Verdict {
+    let teacher = Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap());
+    let taught = rules.taught_by(&[teacher], look).unwrap();
+    taught.judge(&Object::new(object.into()).unwrap(), Timestamp::UNIX_EPOCH).unwrap()
+}
+
+fn numbered(number: usize) -> String {
+    format!("status.phase == 'Whatever' && {number} >= 0")
+}
+
+#[test]
+fn reading_is_bounded_in_each_look_for_the_namespace_that_wrote_it() {
+    let rules = RuleSet::bare().teachable(slow);
+    let look = Look::default();
+    let judge = |look: &Look, namespace: &str, number| {
+        said(&rules, &kustomization(namespace, [numbered(number)]), &pool(), look)
+    };
+    let all: Vec<Verdict> = (0..200).map(|number| judge(&look, "tenant", number)).collect();
+    let heard = all.iter().filter(|verdict| verdict.status == Status::Current).count();
+    assert!((1..=MAY_READ).contains(&heard), "{heard}");
+    let last = all.last().unwrap();
+    assert_eq!((last.status, &*last.rule), (Status::Unknown, "cluster/budget"));
+    assert!(
+        last.message.contains("the expressions of Kustomization tenant/apps were not read")
+            && last.message.contains("namespace tenant took more than 500ms"),
+        "{}",
+        last.message
+    );
+    assert!(WERE_READ.get() <= MAY_READ, "{}", WERE_READ.get());
+    // Another namespace has time of its own, and another look has, too; what was read is known.
+    assert_eq!(judge(&look, "shop", 1_000).status, Status::Current);
+    assert_eq!(judge(&look, "tenant", 0).status, Status::Current);
+    assert_eq!(judge(&Look::default(), "tenant", 199).status, Status::Current);
+}
+
+#[test]
+fn the_expressions_of_one_object_are_read_within_the_same_bound() {
+    let rules = RuleSet::bare().teachable(slow);
+    let many = kustomization("tenant", (0..120).map(numbered));
+    // Flux refuses all if one is wrong, so all are read; what was read is known in the next look.
+    for expected in [Status::Unknown, Status::Unknown, Status::Current] {
+        let before = WERE_READ.get();
+        assert_eq!(said(&rules, &many, &pool(), &Look::default()).status, expected);
+        assert!(WERE_READ.get() - before <= MAY_READ);
+    }
+}
+
+#[test]
+fn an_expression_is_read_once_and_only_for_an_object_of_its_kind() {
+    let rules = RuleSet::bare().teachable(slow);
+    let other = json!({"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}});
+    for number in 0..10 {
+        said(&rules, &kustomization("tenant", [numbered(number)]), &other, &Look::default());
+    }
+    assert_eq!(WERE_READ.get(), 0);
+    for namespace in ["shop", "tenant", "shop"] {
+        let said = said(&rules, &kustomization(namespace, [numbered(0)]), &pool(), &Look::default());
+        assert_eq!(said.status, Status::Current);
+    }
+    assert_eq!(WERE_READ.get(), 1);
+    // Another text is another expression.
+    said(&rules, &kustomization("shop", [numbered(1)]), &pool(), &Look::default());
+    assert_eq!(WERE_READ.get(), 2);
+}
+
+fn of_flux(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": name, "namespace": "tenant"}, "spec": spec})
+}
+
+/// What a Kustomization of tenant asks of so many others and does not find, each with a text of its own.
+fn unmet(
+    rules: &RuleSet,
+    count: usize,
+    text: &dyn Fn(usize) -> String,
+    look: &Look,
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<String> {
+    let entry = |at: usize| json!({"name": format!("d{at}"), "readyExpr": text(at)});
+    let entries: Vec<Value> = (0..count).map(entry).collect();
+    let object = of_flux("apps", json!({ "dependsOn": entries }));
+    let trees: Vec<Value> = (0..count).map(|at| of_flux(&format!("d{at}"), json!({}))).collect();
+    let dependencies: Vec<_> = trees.iter().map(|tree| Object::new(tree.into()).unwrap()).collect();
+    rules.unmet_by(&Object::new((&object).into()).unwrap(), &dependencies, look, goes_on)
+}
+
+#[test]
+fn few_of_many_dependencies_are_asked() {
+    let rules = RuleSet::bare().teachable(slow);
+    let asked = Cell::new(0);
+    let goes_on = || asked.replace(asked.get() + 1) < 1_000;
+    let said = unmet(&rules, 1_000, &|_| "false".to_owned(), &Look::default(), &goes_on);
+    assert_eq!((said.len(), asked.get(), WERE_READ.get()), (21, 20, 1));
+    assert_eq!(said.last().unwrap(), "readyExpr was not asked of 980 more");
+    assert!(said[0].starts_with("readyExpr does not hold of Kustomization tenant/d0"), "{}", said[0]);
+}
+
+#[test]
+fn no_dependency_is_asked_when_time_is_over() {
+    let rules = RuleSet::bare().teachable(reading);
+    let said = unmet(&rules, 3, &|_| "false".to_owned(), &Look::default(), &|| false);
+    assert_eq!(said, ["readyExpr was not asked of 3 more"]);
+}
+
+#[test]
+fn reading_and_asking_of_dependencies_is_bounded_in_each_look() {
+    let look = Look::default();
+    let rules = RuleSet::bare().teachable(slow);
+    let texts = |round: usize| move |at: usize| format!("{round} * 100 + {at} < 0");
+    let rounds: Vec<_> = (0..5).map(|round| unmet(&rules, 20, &texts(round), &look, &|| true)).collect();
+    assert!(WERE_READ.get() <= MAY_READ, "{}", WERE_READ.get());
+    assert!(rounds[0].iter().all(|said| said.contains("does not hold")), "{:?}", rounds[0]);
+    let last = rounds.last().unwrap();
+    assert!(last[0].contains("to read the expressions of namespace tenant took more than 500ms"), "{last:?}");
+    assert_eq!(last[1], "readyExpr was not asked of 19 more");
+
+    let look = Look::default();
+    let rules = RuleSet::bare().teachable(costly);
+    let said = unmet(&rules, 20, &|_| "false".to_owned(), &look, &|| true);
+    assert!(said.iter().any(|said| said.contains("have computed for too long in this look")), "{said:?}");
+    assert!(said.len() < 12, "{said:?}");
+    // Another look has time again.
+    assert!(unmet(&rules, 1, &|_| "true".to_owned(), &Look::default(), &|| true).is_empty());
+}
+
+#[test]
+fn an_expression_of_many_operators_is_not_read() {
+    let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
+    assert_eq!(check_size(&sum(OPERATORS)), Ok(()));
+    assert_eq!(check_size(&sum(OPERATORS + 1)), Err(InvalidExpression::TooManyOperators));
+    for unit in ["==1", "!", "-", "&&a", "||a", "<=1", "/1", "%1", "!=1"] {
+        let many = format!("a{}", unit.repeat(OPERATORS + 1));
+        assert_eq!(check_size(&many), Err(InvalidExpression::TooManyOperators), "{unit}");
+        let few = format!("a{}", unit.repeat(OPERATORS));
+        assert_eq!(check_size(&few), Ok(()), "{unit}");
+    }
+}
+
+/// Copies of what is inside at each level cost the square of the length.
+#[test]
+fn to_read_an_expression_costs_in_proportion_to_its_length() {
+    let chain = |length: usize| format!("a{}", ".b()".repeat(length / 4).replace("()", ""));
+    let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
+    let took = |text: &str| {
+        let one = || {
+            let began = taffrail_rules::computed();
+            Program::read(text, Names::Fields).unwrap();
+            taffrail_rules::computed().zip(began).map_or(Duration::ZERO, |(now, began)| now - began)
+        };
+        (0..10).map(|_| one()).min().unwrap()
+    };
+    for [long, short] in [[sum(256), sum(32)], [chain(LONGEST), chain(LONGEST / 8)]] {
+        let (long, short) = (took(&long), took(&short));
+        // Eight times as much, and not 64 times.
+        assert!(long < short * 24 + Duration::from_micros(200), "{long:?} for eight times {short:?}");
+    }
+}
