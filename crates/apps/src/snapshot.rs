@@ -1,6 +1,8 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 mod aside;
+mod errors;
+mod followed;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,6 +23,7 @@ use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
 
 pub use aside::Aside;
+use errors::Errors;
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
@@ -120,6 +123,18 @@ impl Stored {
         length(&self.document)
     }
 
+    /// Returns no more of it than its metadata.
+    fn metadata(&self) -> Option<Stored> {
+        let root = self.document.root();
+        let members = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|name| {
+            let text = root.get(name)?.text()?;
+            Some([b"\"", name.as_bytes(), b"\":", text].concat())
+        });
+        let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
+        let document = OwnedDocument::parse(text).ok()?;
+        Some(Stored { document, body: Body::Metadata, is_repeated: self.is_repeated })
+    }
+
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
         Some(Observed { key, object, body: self.body })
@@ -158,7 +173,7 @@ pub struct Snapshot {
     unread: HashMap<ObjectKey, Option<String>>,
     rest: Rest,
     lost: Option<String>,
-    errors: Vec<ScopeError>,
+    errors: Errors,
     repeated: Vec<ObjectKey>,
     /// Made when a question needs it: a cluster in which all is well costs nothing.
     pointers: OnceLock<Pointers>,
@@ -185,7 +200,7 @@ impl Snapshot {
             unread: HashMap::new(),
             rest,
             lost: None,
-            errors: Vec::new(),
+            errors: Errors::default(),
             repeated: Vec::new(),
             pointers: OnceLock::new(),
         }
@@ -410,7 +425,7 @@ impl Snapshot {
 
     /// Takes back what was reported of a scope: it is known better now.
     pub fn retract(&mut self, scope: &Scope) {
-        self.errors.retain(|error| error.scope != *scope);
+        self.errors.retract(scope);
     }
 
     /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.
