@@ -665,10 +665,15 @@ impl<'p> Plan<'p> {
                 reads.push(Read { target, ..read });
             }
         };
-        for namespace in &namespaces {
+        // Of many namespaces one list tells as much.
+        let places: Vec<Option<&str>> = match self.namespace.is_none() && namespaces.len() > FEW {
+            true => vec![None],
+            false => namespaces.iter().map(|namespace| Some(namespace.as_str())).collect(),
+        };
+        for namespace in places {
             for workload in teachers::WORKLOADS {
                 let labels = Some(teachers::CONTROLLERS.to_owned());
-                list(workload, Some(namespace), Target::List { labels, fields: None });
+                list(workload, namespace, Target::List { labels, fields: None });
             }
         }
         if !namespaces.is_empty() {

@@ -1,6 +1,8 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 mod aside;
+mod errors;
+mod followed;
 mod marks;
 
 use std::collections::btree_map::Entry;
@@ -24,6 +26,7 @@ use crate::teachers;
 use marks::{ByBody, KindMarks, Mark};
 
 pub use aside::Aside;
+use errors::Errors;
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
@@ -102,6 +105,18 @@ impl Stored {
         length(&self.document)
     }
 
+    /// Returns no more of it than its metadata.
+    fn metadata(&self) -> Option<Stored> {
+        let root = self.document.root();
+        let members = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|name| {
+            let text = root.get(name)?.text()?;
+            Some([b"\"", name.as_bytes(), b"\":", text].concat())
+        });
+        let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
+        let document = OwnedDocument::parse(text).ok()?;
+        Some(Stored { document, body: Body::Metadata, is_repeated: self.is_repeated })
+    }
+
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
         Some(Observed { key, object, body: self.body })
@@ -141,7 +156,7 @@ pub struct Snapshot {
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
-    errors: Vec<ScopeError>,
+    errors: Errors,
     repeated: Vec<ObjectKey>,
     /// Made when a question needs it: a cluster in which all is well costs nothing.
     pointers: OnceLock<Pointers>,
@@ -168,7 +183,7 @@ impl Snapshot {
             unread: HashMap::new(),
             rest,
             lost: None,
-            errors: Vec::new(),
+            errors: Errors::default(),
             repeated: Vec::new(),
             pointers: OnceLock::new(),
         }
@@ -415,7 +430,7 @@ impl Snapshot {
 
     /// Takes back what was reported of a scope: it is known better now.
     pub fn retract(&mut self, scope: &Scope) {
-        self.errors.retain(|error| error.scope != *scope);
+        self.errors.retract(scope, None);
     }
 
     /// Takes back what was reported of what a read is of, but why the same read with the other body fails: that is as it was.
@@ -428,7 +443,7 @@ impl Snapshot {
                 marks.and_then(|marks| marks.failure_beside(read))
             }
         };
-        self.errors.retain(|error| error.scope != scope || Some(&*error.message) == beside);
+        self.errors.retract(&scope, beside);
     }
 
     /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.

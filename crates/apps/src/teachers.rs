@@ -15,7 +15,7 @@ use taffrail_status::{Object, Payer, Rules, Teacher, Trust, Voice};
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::{Delivery, GroupKind, ObjectKey};
-use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 
 /// The label of the workload that applies what Applications declare, and its value.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
@@ -44,6 +44,50 @@ pub(crate) const SETTINGS: &str = "argocd-cm";
 
 /// The ConfigMap that says which namespaces an Argo CD serves beside its own.
 pub(crate) const PARAMETERS: &str = "argocd-cmd-params-cm";
+
+/// The most namespaces of a cluster that are looked into for an Argo CD because Applications are there. Each costs reads, and
+/// streams for as long as the cluster is followed.
+pub(crate) const MOST_NAMESPACES: usize = 500;
+
+/// The namespaces of a cluster with Applications.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Namespaces {
+    /// Those that are looked into for an Argo CD.
+    pub(crate) looked_into: BTreeSet<String>,
+    /// How many are not.
+    pub(crate) left_out: usize,
+}
+
+impl Namespaces {
+    /// Finds those of a cluster: of many, the ones that the user names come first, then that of the installer, then those with most
+    /// Applications.
+    pub(crate) fn of(objects: &dyn Objects, trust: &Trust) -> Namespaces {
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        for application in objects.of_kind(argo::GROUP, "Application") {
+            *numbers.entry(&application.key.namespace).or_default() += 1;
+        }
+        let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();
+        let left_out = all.len().saturating_sub(MOST_NAMESPACES);
+        if left_out > 0 {
+            all.sort_by_cached_key(|(name, number)| {
+                let is_named = trust.names_argocd(objects.name(), name);
+                (!is_named, *name != INSTALLED, std::cmp::Reverse(*number), *name)
+            });
+        }
+        let looked_into = all.into_iter().take(MOST_NAMESPACES).map(|(name, _)| name.to_owned()).collect();
+        Namespaces { looked_into, left_out }
+    }
+
+    /// Returns what is reported of those that are left out.
+    pub(crate) fn error(&self) -> Option<ScopeError> {
+        let all = self.looked_into.len() + self.left_out;
+        let message = format!(
+            "Applications are in {all} namespaces: in {MOST_NAMESPACES} of them the settings of an Argo CD are looked for"
+        );
+        let scope = Scope::Input(format!("ConfigMaps {SETTINGS}"));
+        (self.left_out > 0).then(|| ScopeError { scope, reason: "OverLimit".to_owned(), message })
+    }
+}
 
 /// How sure it is that a namespace is that of an Argo CD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -318,22 +362,23 @@ pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
 /// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the
 /// scripts there, or be named by bare names.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
+    let looked_into = Namespaces::of(objects, trust).looked_into;
     let mut namespaces = BTreeSet::new();
     // Beside an Argo CD bare names in marks count, which is taken for granted only where its installer puts it.
-    let mut homes = BTreeSet::new();
+    let mut homes: BTreeSet<&str> = BTreeSet::new();
     for application in objects.of_kind(argo::GROUP, "Application") {
-        let own = application.object.namespace().into_owned();
+        let own = application.key.namespace.as_str();
         let controller = argo::controller(&application.object);
-        if controller.is_none() && own != INSTALLED {
-            homes.insert(own.clone());
+        if controller.is_none() && own != INSTALLED && looked_into.contains(own) {
+            homes.insert(own);
         }
-        namespaces.insert(own);
         namespaces.extend(controller);
     }
+    namespaces.extend(looked_into.iter().cloned());
     namespaces.retain(|namespace| {
         let key = ObjectKey::new("", "ConfigMap", &**namespace, SETTINGS);
         !trust.names_argocd(objects.name(), namespace)
-            && (homes.contains(namespace)
+            && (homes.contains(&**namespace)
                 || whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object)))
     });
     namespaces

@@ -14,7 +14,7 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery, ObjectKey};
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::{Body, Lookup, Objects, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
@@ -64,6 +64,8 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
 pub(crate) struct Homes {
     /// Each with the label by which it tracks objects that carry no tracking id.
     namespaces: BTreeMap<String, String>,
+    /// Those with Applications.
+    all: teachers::Namespaces,
     /// Whether the people of all clusters are trusted by the user as those of this one.
     is_trusted: bool,
 }
@@ -72,9 +74,8 @@ impl Homes {
     /// Finds those that are known, or else the one of the installer: people of the cluster make that, and tenants do not.
     pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
         let objects = fleet.objects(home);
-        let applications = objects.of_kind(GROUP, "Application");
-        let mut namespaces: BTreeSet<String> =
-            applications.map(|observed| observed.key.namespace.clone()).collect();
+        let all = teachers::Namespaces::of(objects, trust);
+        let mut namespaces = all.looked_into.clone();
         namespaces.retain(|namespace| argo_standing(objects, namespace, trust) == Standing::Known);
         if namespaces.is_empty() {
             namespaces.insert(INSTALLED.to_owned());
@@ -84,17 +85,18 @@ impl Homes {
             (namespace, label)
         };
         let namespaces = namespaces.into_iter().map(with_label).collect();
-        Homes { namespaces, is_trusted: fleet.trusts(home, trust) }
+        Homes { namespaces, all, is_trusted: fleet.trusts(home, trust) }
     }
 }
 
 /// Reads the Applications of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
     let objects = fleet.objects(home);
-    let mut maps = BTreeSet::new();
+    let settings = |namespace: &String| ObjectKey::new("", "ConfigMap", &**namespace, teachers::SETTINGS);
+    let mut maps: BTreeSet<ObjectKey> = homes.all.looked_into.iter().map(settings).collect();
+    homes.all.error().into_iter().for_each(|error| found.report(home, error));
     let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, "Application") {
-        maps.insert(ObjectKey::new("", "ConfigMap", observed.object.namespace(), teachers::SETTINGS));
         if let Some(controller) = controller(&observed.object) {
             let named = controllers.entry(observed.key.namespace.clone()).or_default();
             *named.entry(controller).or_default() += 1;
@@ -106,8 +108,13 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
         let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
         maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
     }
-    let unread = maps.into_iter().filter(|key| matches!(objects.get(key), Lookup::Unobserved(_)));
-    found.lacking.extend(unread.map(|key| (home, key)));
+    // That a list told of its metadata says nothing of what is set.
+    let is_unread = |key: &ObjectKey| match objects.get(key) {
+        Lookup::Found(observed) => observed.body != Body::Whole,
+        Lookup::Absent => false,
+        Lookup::Unobserved(_) => true,
+    };
+    found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
 }
 
 /// The namespaces of controllers to look at, of those that the Applications of each namespace name so many times.
@@ -216,7 +223,8 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     let marks = Mark::all(&key, object, &[&label]);
     let fleet = Fleet::new(&[objects]);
     let mut found = Declarations::default();
-    let homes = Homes { namespaces: BTreeMap::from([(argo.to_owned(), label.clone())]), is_trusted: false };
+    let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
+    let homes = Homes { namespaces, all: teachers::Namespaces::default(), is_trusted: false };
     objects.of_kind(GROUP, "Application").any(|observed| {
         let ObjectKey { namespace, name, .. } = observed.key;
         let application = &observed.object;

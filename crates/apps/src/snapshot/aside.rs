@@ -22,14 +22,27 @@ impl Aside {
 }
 
 impl Snapshot {
-    /// Makes the snapshot not know objects that were read one by one, so that a plan tells which of them it wants.
-    pub fn set_aside(&mut self, keys: impl IntoIterator<Item = ObjectKey>) -> Aside {
+    /// Makes the snapshot not know objects that were read one by one, so that a plan tells which of them it wants. What a list
+    /// brings of them besides, their metadata, stays known.
+    pub fn set_aside(
+        &mut self,
+        keys: impl IntoIterator<Item = ObjectKey>,
+        is_listed: impl Fn(&ObjectKey) -> bool,
+    ) -> Aside {
         let mut aside = Aside { keys: keys.into_iter().collect(), ..Aside::default() };
         for key in &aside.keys {
-            aside.objects.extend(self.objects.remove_entry(key));
+            if let Some((key, stored)) = self.objects.remove_entry(key) {
+                self.size = self.size.saturating_sub(stored.size());
+                if is_listed(&key)
+                    && let Some(metadata) = stored.metadata()
+                {
+                    self.size += metadata.size();
+                    self.objects.insert(key.clone(), metadata);
+                }
+                aside.objects.insert(key, stored);
+            }
             aside.unread.extend(self.unread.remove_entry(key));
         }
-        self.size = self.size.saturating_sub(aside.objects.values().map(Stored::size).sum());
         self.pointers.take();
         aside
     }
@@ -43,7 +56,8 @@ impl Snapshot {
         for key in &back {
             if let Some((key, stored)) = objects.remove_entry(key) {
                 self.size += stored.size();
-                self.objects.insert(key, stored);
+                let metadata = self.objects.insert(key, stored);
+                self.size = self.size.saturating_sub(metadata.map_or(0, |it| it.size()));
             }
             self.unread.extend(unread.remove_entry(key));
         }

@@ -6,10 +6,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, Objects, SyncState, apps, view::AppDetailList};
+use taffrail_apps::{App, Asked, Objects, Read, SyncState, apps, view::AppDetailList};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding};
+use super::reads::object;
+use super::server::Server;
 
 const OLD: &str = "1111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222";
@@ -298,4 +300,30 @@ fn an_application_is_where_its_destination_is() {
         assert!(row.message.contains(message), "{destination}: {}", row.message);
         assert_eq!((row.sync.state, row.counts.total()), (SyncState::Synced, 1));
     }
+}
+
+/// Each namespace with an Application costs a read of what its Argo CD would be set to, and is looked into for one.
+#[test]
+fn of_many_namespaces_with_applications_some_are_looked_into_and_the_rest_is_told() {
+    let named = |namespace: &str, name: &str| {
+        let mut app = object("argoproj.io/v1alpha1", "Application", namespace, name);
+        (app["spec"], app["status"]) = (json!({}), json!({}));
+        app
+    };
+    let mut objects: Vec<Value> = (0..2000).map(|at| named(&format!("n{at}"), "a")).collect();
+    objects.extend([named("zz", "a"), named("zz", "b"), named("argocd", "a")]);
+    objects.extend([object("v1", "ConfigMap", "zz", "x"), object("apps/v1", "StatefulSet", "zz", "x")]);
+    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    let settings: Vec<String> =
+        log.all().map(Read::path).filter(|path| path.ends_with("/argocd-cm")).collect();
+    assert_eq!(settings.len(), 500);
+    for own in ["argocd", "zz"] {
+        assert!(settings.contains(&format!("/api/v1/namespaces/{own}/configmaps/argocd-cm")), "{own}");
+    }
+    let workloads = log.all().filter(|read| read.kind == "StatefulSet").count();
+    assert!(workloads <= 3, "{workloads}");
+    let list = apps(&[&live], &Taffrail, NOW);
+    let told: Vec<_> = list.errors.iter().filter(|it| it.error.reason == "OverLimit").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].error.message.contains("in 2002 namespaces: in 500 of them"), "{told:?}");
 }

@@ -36,6 +36,50 @@ fn of_equal_keys_the_last_counts_but_metadata_replaces_nothing() {
     assert_eq!(value(&snapshot), ("two".to_owned(), Body::Whole));
 }
 
+fn of_version(value: &str, version: &str) -> serde_json::Value {
+    let mut map = config_map(value);
+    map["metadata"]["resourceVersion"] = json!(version);
+    map
+}
+
+/// Who follows a list of metadata hears of a change that the whole copy of an object, which nothing brings any more, does not tell.
+#[test]
+fn newer_metadata_that_is_followed_takes_the_place_of_a_whole_copy() {
+    let everything = Target::List { labels: None, fields: None };
+    let list = read("ConfigMap", None, everything, Body::Metadata);
+    let told = |version: &str, brings_body: bool| {
+        let mut snapshot = Snapshot::live("prod", NOW);
+        let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Body::Whole);
+        snapshot.answer(&one, Answer::Objects(vec![document(&of_version("one", "90"))]));
+        let metadata = document(&of_version("", version));
+        snapshot.insert_followed(&list, &key(), metadata, brings_body).unwrap();
+        value(&snapshot)
+    };
+    let old = ("one".to_owned(), Body::Whole);
+    assert_eq!(told("100", false), (String::new(), Body::Metadata), "numbers are compared as such");
+    assert_eq!(told("100", true), old, "what follows it whole says what it is");
+    assert_eq!(told("90", false), old);
+    assert_eq!(told("9", false), old);
+    assert_eq!(told("other", false), (String::new(), Body::Metadata));
+}
+
+#[test]
+fn what_is_set_aside_is_known_as_a_list_knows_it() {
+    let mut snapshot = Snapshot::live("prod", NOW);
+    let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Body::Whole);
+    snapshot.answer(&one, Answer::Objects(vec![document(&config_map("one"))]));
+    let whole = snapshot.size();
+    for (is_listed, is_wanted) in [(true, true), (false, true), (true, false)] {
+        let mut aside = snapshot.set_aside([key()], |_| is_listed);
+        assert_eq!(matches!(snapshot.get(&key()), Lookup::Found(_)), is_listed);
+        assert!(snapshot.size() < whole);
+        assert_eq!(snapshot.put_back(&mut aside, |_| is_wanted), is_wanted);
+        let body = if is_wanted { Body::Whole } else { Body::Metadata };
+        assert_eq!(value(&snapshot).1, body);
+        assert_eq!(snapshot.size() == whole, is_wanted);
+    }
+}
+
 #[test]
 fn objects_without_kind_or_name_are_refused() {
     let mut snapshot = Snapshot::dump("prod", NOW);

@@ -1,0 +1,50 @@
+//! What was reported of a snapshot.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+
+use crate::objects::{Scope, ScopeError};
+
+/// Errors, and of which scopes there may be some: what is known better now is asked after far more often than there are any.
+#[derive(Debug, Default)]
+pub(super) struct Errors {
+    list: Vec<ScopeError>,
+    /// The scopes of all of them, and perhaps of some that are gone.
+    scopes: HashSet<Scope>,
+}
+
+impl Errors {
+    pub(super) fn push(&mut self, error: ScopeError) {
+        if !self.scopes.contains(&error.scope) {
+            self.scopes.insert(error.scope.clone());
+        }
+        self.list.push(error);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.scopes.clear();
+    }
+
+    pub(super) fn retain(&mut self, is_kept: impl FnMut(&ScopeError) -> bool) {
+        self.list.retain(is_kept);
+    }
+
+    /// Takes away those of a scope, but those with the message `kept`; where there are none that costs nothing.
+    pub(super) fn retract(&mut self, scope: &Scope, kept: Option<&str>) {
+        if self.scopes.contains(scope) {
+            self.list.retain(|error| error.scope != *scope || Some(&*error.message) == kept);
+            if kept.is_none() {
+                self.scopes.remove(scope);
+            }
+        }
+    }
+}
+
+impl Deref for Errors {
+    type Target = [ScopeError];
+
+    fn deref(&self) -> &[ScopeError] {
+        &self.list
+    }
+}

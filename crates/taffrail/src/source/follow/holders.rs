@@ -1,0 +1,76 @@
+//! The scopes that hold an object, found without looking at all of them.
+
+use std::collections::HashMap;
+
+use taffrail_apps::{Body, ObjectKey, Read, Target};
+
+use super::Followed;
+
+/// Scopes, by what they may hold.
+pub(super) struct Holders<'f> {
+    singles: HashMap<&'f ObjectKey, &'f Followed>,
+    lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
+}
+
+impl<'f> Holders<'f> {
+    /// Sorts the scopes.
+    pub(super) fn of(scopes: impl IntoIterator<Item = &'f Followed>) -> Holders<'f> {
+        let mut holders = Holders { singles: HashMap::new(), lists: HashMap::new() };
+        for followed in scopes {
+            match &followed.key {
+                Some(key) => {
+                    let known = holders.singles.entry(key).or_insert(followed);
+                    if followed.read.body == Body::Whole {
+                        *known = followed;
+                    }
+                }
+                None => {
+                    let Read { group, kind, namespace, .. } = &followed.read;
+                    holders.lists.entry((group, kind, namespace.as_deref())).or_default().push(followed);
+                }
+            }
+        }
+        holders
+    }
+
+    /// The lists that hold an object.
+    fn lists(&self, key: &ObjectKey) -> impl Iterator<Item = &'f Followed> {
+        let places = [None, Some(key.namespace.as_str())];
+        let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
+        all.flatten().copied().filter(|followed| followed.keys.contains(key))
+    }
+
+    /// Returns true if a scope holds an object, be it of its metadata only.
+    pub(super) fn hold(&self, key: &ObjectKey) -> bool {
+        self.singles.get(key).is_some_and(|followed| followed.keys.contains(key)) || self.is_listed(key)
+    }
+
+    /// Returns true if a list holds an object.
+    pub(super) fn is_listed(&self, key: &ObjectKey) -> bool {
+        self.lists(key).next().is_some()
+    }
+
+    /// Returns true if a list holds an object with at least as much of it.
+    pub(super) fn list(&self, key: &ObjectKey, body: Body) -> bool {
+        self.lists(key).any(|followed| covers(followed, body))
+    }
+
+    /// Returns true if a list of all objects of the kind, or of all in a namespace, holds an object with at least as much of it and
+    /// was answered.
+    pub(super) fn list_as_whole(&self, key: &ObjectKey, body: Body) -> bool {
+        let is_whole = |followed: &Followed| {
+            matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
+        };
+        self.lists(key).any(|followed| is_whole(followed) && covers(followed, body))
+    }
+
+    /// Returns true if a scope says all of an object whenever it changes.
+    pub(super) fn bring_body(&self, key: &ObjectKey) -> bool {
+        self.singles.get(key).is_some_and(|followed| covers(followed, Body::Whole))
+            || self.list(key, Body::Whole)
+    }
+}
+
+fn covers(followed: &Followed, wanted: Body) -> bool {
+    followed.read.body == Body::Whole || wanted == Body::Metadata
+}

@@ -1,0 +1,57 @@
+//! The time that one cluster takes from others when it is found out what to ask of it.
+
+use std::time::{Duration, Instant};
+
+use super::TURN;
+
+/// The longest rest.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How dear it was to plan something last, and until when it rests for that: others have their turn meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// How long it took.
+    pub(super) cost: Duration,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    /// Takes note of a plan that began and has ended. One that took longer than a turn rests for so many times as long.
+    pub(super) fn took(&mut self, began: Instant, ended: Instant, times: u32) {
+        self.cost = ended.saturating_duration_since(began);
+        let rest = (self.cost * times).min(LONGEST);
+        self.until = (self.cost > TURN).then(|| ended + rest);
+    }
+
+    /// How long it goes on to rest; `None` where its turn has come.
+    pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
+        let left = self.until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dear_to_plan_rests_for_longer_than_it_took() {
+        let began = Instant::now();
+        let mut pace = Pace::default();
+        assert_eq!(pace.rest(began), None);
+        // Who takes less than a turn keeps no one waiting.
+        pace.took(began, began + TURN, 3);
+        assert_eq!(pace.rest(began + TURN), None);
+        let (took, ended) = (Duration::from_millis(400), began + Duration::from_millis(400));
+        pace.took(began, ended, 3);
+        assert_eq!(pace.rest(ended), Some(3 * took));
+        assert_eq!(pace.rest(ended + 2 * took), Some(took));
+        assert_eq!(pace.rest(ended + 3 * took), None);
+        let ended = began + Duration::from_secs(60);
+        pace.took(began, ended, 3);
+        assert_eq!(pace.rest(ended), Some(LONGEST));
+        // What became cheap has no rest.
+        pace.took(ended, ended + TURN / 2, 3);
+        assert_eq!(pace.rest(ended + TURN), None);
+    }
+}
