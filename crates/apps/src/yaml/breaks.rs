@@ -59,11 +59,16 @@ impl<'t> Original<'t> {
         if !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal) {
             return None;
         }
-        let written = self.between(span.0, span.1).filter(|written| written.contains(is_old))?;
-        match style {
-            ScalarStyle::SingleQuoted => in_single_quotes(written),
-            _ => in_block(written, read),
+        let written = self.between(span.0, span.1)?;
+        if style == ScalarStyle::SingleQuoted {
+            return in_single_quotes(written);
         }
+        // The parser takes a block for begun where its first line has letters.
+        let before = self.text.get(..self.bytes)?;
+        let gap = &before[before.trim_end_matches(is_gap).len()..];
+        // The first break ends the line of the mark.
+        let mut breaks = breaks(gap).chain(breaks(written)).skip(1);
+        Some(read.chars().map(|it| if it == '\n' { breaks.next().unwrap_or(it) } else { it }).collect())
     }
 }
 
@@ -86,15 +91,11 @@ fn breaks(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-fn in_block(written: &str, read: &str) -> Option<String> {
-    let body = written.strip_prefix('|')?;
-    // The first break ends the line of the mark.
-    let mut breaks = breaks(body).skip(1);
-    Some(read.chars().map(|it| if it == '\n' { breaks.next().unwrap_or(it) } else { it }).collect())
+fn is_gap(character: char) -> bool {
+    matches!(character, ' ' | '\t') || is_break(character)
 }
 
 fn in_single_quotes(written: &str) -> Option<String> {
-    let is_gap = |character: char| matches!(character, ' ' | '\t') || is_break(character);
     let mut rest = written.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut text = String::with_capacity(rest.len());
     loop {
