@@ -50,12 +50,7 @@ impl<'t> Original<'t> {
     }
 
     /// The text of a scalar with the breaks that stand in it, where Go's library prints such: in single quotes and in blocks.
-    pub(super) fn scalar(
-        &mut self,
-        style: ScalarStyle,
-        span: (usize, usize),
-        read: &str,
-    ) -> Option<String> {
+    pub(super) fn scalar(&mut self, style: ScalarStyle, span: (usize, usize), read: &str) -> Option<String> {
         if !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal) {
             return None;
         }
