@@ -178,8 +178,8 @@ fn row(member: &Member<'_>, list: &AppList) -> ClusterRow {
 
     let mut status = worst.map_or(Status::Current, |(app, _)| app.effective());
     let mut message = match worst {
-        Some((app, problem)) if app.effective() == Status::Current => problem.message.clone(),
-        Some((app, _)) => app.message.clone(),
+        Some((app, problem)) if app.effective() == Status::Current => problem.message.to_string(),
+        Some((app, _)) => app.message.to_string(),
         None => String::new(),
     };
     let mut speaker = worst.map(|(app, _)| AppName::from(&app.app));

@@ -8,6 +8,7 @@ use taffrail_status::rollup;
 use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{App, AppList, Resource};
 use crate::identity::ObjectKey;
+use crate::words::Words;
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,7 +56,7 @@ pub struct ResourceRow {
     /// What may be said of its status now.
     pub status: &'static str,
     /// Why, in one line.
-    pub message: String,
+    pub message: Words,
     /// The rule that decided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,

@@ -10,6 +10,7 @@ mod bounds;
 mod budgets;
 mod changes;
 mod claims;
+mod copies;
 mod costs;
 mod detail;
 mod dump;

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -102,7 +103,7 @@ fn is_before(when: Timestamp, turn: Timestamp) -> bool {
 ///
 /// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
 /// transitions of conditions.
-pub fn changes(chain: &[Link], turn: Timestamp, evidence: &dyn Evidence) -> Vec<Change> {
+pub fn changes(chain: &[Arc<Link>], turn: Timestamp, evidence: &dyn Evidence) -> Vec<Change> {
     let there =
         |name: &ObjectName| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
     let mut objects: Vec<Object<'_>> = chain.iter().filter_map(|link| there(&link.object)).collect();
@@ -129,7 +130,7 @@ pub fn changes(chain: &[Link], turn: Timestamp, evidence: &dyn Evidence) -> Vec<
             _ => {}
         }
     }
-    found.extend(chain.iter().filter_map(node));
+    found.extend(chain.iter().filter_map(|link| node(link)));
     found.extend(chain.last().and_then(|cause| quota(cause, turn, evidence)));
     nearest(found, turn)
 }
