@@ -1,13 +1,17 @@
 //! What is said of one object and shown in many places is kept once, and told in full in few.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_apps::view::{self, Explanation, ExplanationList, explained_together, told_in_few};
-use taffrail_apps::{AppList, Resource};
-use taffrail_status::MAX_MESSAGE;
+use taffrail_apps::view::{
+    self, Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few,
+};
+use taffrail_apps::wait::{Options, Seen, Target, Wait};
+use taffrail_apps::{AppLabels, AppList, ObjectKey, Resource};
+use taffrail_status::{MAX_MESSAGE, Taffrail};
 
-use super::dump::{apps_of, holding};
+use super::dump::{NOW, apps_of, holding};
 
 /// How many apps show the same.
 const MANY: usize = 200;
@@ -158,4 +162,35 @@ fn some_apps_that_share_a_cause_each_tell_all_of_it() {
         assert_eq!(links, known.map(|link| (&*link.message, &link.facts)).collect::<Vec<_>>());
         assert!(links.len() >= LONG);
     }
+}
+
+#[test]
+fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
+    let mut kept = Kept::default();
+    let mut objects = many_objects();
+    let ids = (0..MANY).map(|at| json!({"id": format!("aaa_own{at}_example.org_Custom"), "v": "v1"}));
+    let mut all = lists("all", "c0");
+    all["status"]["inventory"]["entries"] = ids.collect();
+    objects.push(all);
+    let cluster = holding("cluster", &objects);
+    let key = ObjectKey::new("kustomize.toolkit.fluxcd.io", "Kustomization", "aaa", "all");
+    let targets = [Target::Inventory(key)];
+    let deadline = Duration::from_secs(9);
+    let options = Options { stable_for: Duration::ZERO, fail_fast: false, deadline };
+    let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new(), AppLabels::default());
+    wait.learn(0, &cluster, &targets);
+    let seen = Seen { snapshot: &cluster, targets: &targets, is_settled: true, is_lost: false };
+    wait.look(&[seen], &Taffrail, NOW, deadline);
+    let end = wait.end(deadline).unwrap();
+    for row in wait.rows() {
+        kept.text(&row.judgement.message);
+        row.judgement.chain.iter().for_each(|link| kept.text(&link.message));
+    }
+    assert!(kept.size() < 3 * size(&objects), "{} of {}", kept.size(), size(&objects));
+    let items: Vec<_> = wait.rows().map(|row| WaitChange::new(row, NOW, None)).collect();
+    assert!(items.len() >= MANY);
+    let summary = WaitSummary::new(wait.until(), end, deadline, items, NOW);
+    let answer = serde_json::to_string(&summary).unwrap();
+    let most = 20 * size(&chain()) + summary.targets * (MAX_MESSAGE + 4_000);
+    assert!(answer.len() < most, "{} of {most}", answer.len());
 }
