@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, UNJUDGED, Unjudged, assess_for};
@@ -20,6 +21,7 @@ use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 use crate::view::is_plain;
+use crate::words::{Said, Words};
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -44,7 +46,7 @@ pub struct Resource {
     /// Its status, with what stands behind it.
     pub status: Status,
     /// Why: where it is not well, in the words of the cause.
-    pub message: String,
+    pub message: Words,
     /// The rule that decided; empty where no object was there to judge.
     pub rule: String,
     /// Since when it is not well, where that is known.
@@ -52,7 +54,7 @@ pub struct Resource {
     /// What is switched off on purpose.
     pub flags: Flags,
     /// From the object to the cause; empty where it is well.
-    pub chain: Vec<Link>,
+    pub chain: Vec<Arc<Link>>,
     /// Whether it is there and does not say that it is this app's.
     pub unconfirmed: bool,
 }
@@ -72,11 +74,11 @@ impl Resource {
         Resource {
             key: key.clone(),
             status,
-            message,
+            message: message.into(),
             rule: String::new(),
             since: None,
             flags: Flags::default(),
-            chain: vec![link],
+            chain: vec![Arc::new(link)],
             unconfirmed: false,
         }
     }
@@ -95,9 +97,11 @@ impl Resource {
         Resource::unjudged(key, Status::Unknown, message).because(OUT_OF_REACH)
     }
 
-    fn because(self, reason: &str) -> Resource {
-        let chain = self.chain.into_iter().map(|link| Link { reason: reason.to_owned(), ..link });
-        Resource { chain: chain.collect(), ..self }
+    fn because(mut self, reason: &str) -> Resource {
+        for link in &mut self.chain {
+            Arc::make_mut(link).reason = reason.to_owned();
+        }
+        self
     }
 
     /// The same object, with another status for a reason that no other object stands behind.
@@ -133,7 +137,7 @@ pub struct App {
     /// The status of its objects and its declaring object, rolled up, when they were last observed.
     pub health: Status,
     /// Why, in one line; of an app that is well, what its delivery says.
-    pub message: String,
+    pub message: Words,
     /// What its delivery itself says, however the objects are.
     pub said: String,
     /// The object that speaks when the app is not well.
@@ -239,8 +243,8 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
-    let (taught, large) = (RefCell::default(), LargeMarks::default());
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught, large };
+    let (taught, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught, said, large };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -303,6 +307,8 @@ struct Judge<'f, 'a> {
     /// What was said of objects by the scripts of an Argo CD, by the cluster of the objects, the scripts, and who pays for that
     /// beside the objects' namespace.
     taught: RefCell<HashMap<Taught, HashMap<ObjectKey, Resource>>>,
+    /// What was said of all of them.
+    said: RefCell<Said>,
     large: LargeMarks,
 }
 
@@ -391,12 +397,15 @@ impl Judge<'_, '_> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
-        let problems = problem::of(&app, not_well, &resources, &unsynced, self.fleet, self.now);
+        let mut problems = problem::of(&app, not_well, &resources, &unsynced, self.fleet, self.now);
+        for problem in &mut problems {
+            problem.message = self.said.borrow_mut().words(std::mem::take(&mut problem.message));
+        }
         let said = match (&app.trouble, app.sync.state) {
             (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => trouble.clone(),
             _ => app.message,
         };
-        let message = not_well.map_or_else(|| said.clone(), |speaker| speaker.message.clone());
+        let message = not_well.map_or_else(|| Words::from(&*said), |speaker| speaker.message.clone());
         let row = App {
             app: name,
             key: app.key,
@@ -533,6 +542,12 @@ impl Judge<'_, '_> {
     }
 
     fn judge(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
+        let resource = self.judge_apart(place, rules);
+        let mut said = self.said.borrow_mut();
+        Resource { message: said.words(resource.message), chain: said.chain(resource.chain), ..resource }
+    }
+
+    fn judge_apart(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
         let Place { cluster, key, found, claimant } = place;
         let observed = match found {
             Lookup::Found(observed) => observed,
@@ -561,7 +576,7 @@ impl Judge<'_, '_> {
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,
-            message: assessment.message,
+            message: assessment.message.into(),
             rule: assessment.verdict.rule.into_owned(),
             since: assessment.since,
             flags: assessment.flags,

@@ -56,6 +56,7 @@ mod teachers;
 pub mod verbs;
 pub mod view;
 pub mod wait;
+mod words;
 pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared, declared_each};
@@ -81,3 +82,4 @@ pub use reads::{
 pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};
+pub use words::Words;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::{Status, cut};
+use taffrail_status::{MAX_MESSAGE, Status, cut};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm, late};
@@ -13,6 +13,7 @@ use crate::identity::{Delivery, ObjectKey};
 use crate::objects::{Objects, Observed, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
+use crate::words::Words;
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
@@ -76,18 +77,20 @@ pub struct Problem {
     /// The time since which it stands, where that is known.
     pub since: Option<Timestamp>,
     /// The reason, for people.
-    pub message: String,
+    pub message: Words,
     /// The object that it is about.
     pub object: Option<ObjectKey>,
 }
 
 impl Problem {
     pub(crate) fn new(axis: Axis, state: impl Into<String>, severity: ProblemSeverity) -> Problem {
-        Problem { axis, state: state.into(), severity, since: None, message: String::new(), object: None }
+        Problem { axis, state: state.into(), severity, since: None, message: Words::default(), object: None }
     }
 
-    pub(crate) fn says(self, message: impl Into<String>) -> Problem {
-        Problem { message: cut(message.into()).into_owned(), ..self }
+    pub(crate) fn says(self, message: impl Into<Words>) -> Problem {
+        let message = message.into();
+        let message = if message.len() > MAX_MESSAGE { cut(&*message).into() } else { message };
+        Problem { message, ..self }
     }
 
     pub(crate) fn since(self, since: Option<Timestamp>) -> Problem {
@@ -293,7 +296,7 @@ fn health(worst: &Resource) -> Problem {
     };
     let since = worst.since.or_else(|| worst.chain.iter().find_map(|link| link.since));
     let problem = Problem::new(Axis::Health, worst.status.as_str(), severity);
-    problem.since(since).says(&*worst.message).about(&worst.key)
+    problem.since(since).says(worst.message.clone()).about(&worst.key)
 }
 
 /// Returns what the delivery tool, its sources and its controllers say.

@@ -313,7 +313,7 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
 pub fn settled(app: &App) -> Progress {
     match (app.effective(), app.sync.state) {
         (_, SyncState::Failed) => Progress::Failed(app.said.clone()),
-        (Status::Failed, _) => Progress::Failed(app.message.clone()),
+        (Status::Failed, _) => Progress::Failed(app.message.to_string()),
         (Status::Current, SyncState::Syncing) => Progress::Waiting("it is being synced".to_owned()),
         (Status::Current, _) => Progress::Done,
         (status, _) if app.message.is_empty() => Progress::Waiting(format!("it is {}", status.word())),

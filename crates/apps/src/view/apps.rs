@@ -6,6 +6,7 @@ use super::{API_VERSION, Counts, ErrorRow, FreshnessView, ObjectName, time};
 use crate::apps::{self, App};
 use crate::problem::Problem;
 use crate::sync::{ObjectSync, Source, Sync};
+use crate::words::Words;
 
 /// The apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,7 +57,7 @@ pub struct AppRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
     /// Why, in one line; of an app that is well, what its delivery says.
-    pub message: String,
+    pub message: Words,
     /// The object that speaks when the app is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectName>,
@@ -122,7 +123,7 @@ pub struct ProblemView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The reason, for people.
-    pub message: String,
+    pub message: Words,
     /// The object that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectName>,

@@ -189,8 +189,8 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
 
     let mut status = worst.map_or(Status::Current, |(app, _)| app.effective());
     let mut message = match worst {
-        Some((app, problem)) if app.effective() == Status::Current => problem.message.clone(),
-        Some((app, _)) => app.message.clone(),
+        Some((app, problem)) if app.effective() == Status::Current => problem.message.to_string(),
+        Some((app, _)) => app.message.to_string(),
         None => String::new(),
     };
     let mut speaker = worst.map(|(app, _)| AppName::from(&app.app));

@@ -7,8 +7,8 @@ use taffrail_status::assess::{Change, Link};
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
 use super::{
-    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, ObjectName, ProblemView, Severity,
-    TrustReport, UnsyncedView, time,
+    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, LinkRow, ObjectName, ProblemView,
+    Severity, TrustReport, UnsyncedView, time,
 };
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
@@ -17,6 +17,7 @@ use crate::freshness::FreshnessState;
 use crate::identity::{Delivery, ObjectKey};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
+use crate::words::Words;
 
 /// Why an app is as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -60,7 +61,7 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
     /// Why, in the words of the cause.
-    pub message: String,
+    pub message: Words,
     /// From the object to the cause, which is the last; empty where all is well.
     pub chain: Vec<LinkRow>,
     /// What changed shortly before the object turned red, the nearest first, as far as can be known; three at most.
@@ -92,43 +93,6 @@ impl Flagged {
         let flags = [(resource.flags.suspended, "suspended"), (resource.flags.paused, "paused")];
         let flags: Vec<_> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect();
         (!flags.is_empty()).then(|| Flagged { object: ObjectName::from(&resource.key), flags })
-    }
-}
-
-/// An object on the way to the cause.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LinkRow {
-    /// Which object.
-    pub object: ObjectName,
-    /// How it is; `Current` for one that is well, but in the way of another.
-    pub status: &'static str,
-    /// One word in CamelCase; may be empty.
-    pub reason: String,
-    /// Its own words.
-    pub message: String,
-    /// Since when it is not well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// The rule that decided.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub rule: String,
-    /// What else is known: containers, events, missing objects.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<String>,
-}
-
-impl From<&Link> for LinkRow {
-    fn from(link: &Link) -> LinkRow {
-        LinkRow {
-            object: ObjectName::from(&link.object),
-            status: link.status.as_str(),
-            reason: link.reason.clone(),
-            message: link.message.clone(),
-            since: link.since.map(time),
-            rule: link.rule.clone(),
-            facts: link.facts.clone(),
-        }
     }
 }
 
@@ -199,7 +163,7 @@ impl Explanation {
     /// Explains an app. Where `context` is given, it goes into the commands.
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
         let speaker = app.speaker.as_ref();
-        let chain: &[Link] = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
+        let chain = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
         let sync = trouble(app);
         let next = match chain.last() {
             Some(cause) => next(app, cause, context),
@@ -222,7 +186,7 @@ impl Explanation {
             unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
             flagged: app.resources.iter().filter_map(Flagged::of).collect(),
             message: app.message.clone(),
-            chain: chain.iter().map(LinkRow::from).collect(),
+            chain: chain.iter().cloned().map(LinkRow).collect(),
             changed: Vec::new(),
             last_changed: Vec::new(),
             doubts: Vec::new(),

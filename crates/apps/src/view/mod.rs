@@ -4,6 +4,7 @@
 
 mod actions;
 mod apps;
+mod chain;
 mod clusters;
 mod command;
 pub use command::{is_plain, quoted};
@@ -24,10 +25,11 @@ use taffrail_status::{assess, rollup};
 
 pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppList, AppRow, ProblemView, SourceView, SyncView, UnsyncedView};
+pub use chain::{LinkRow, told_in_few};
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged, LinkRow};
+pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};

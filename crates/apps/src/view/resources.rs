@@ -9,6 +9,7 @@ use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{App, AppList, Resource};
 use crate::identity::ObjectKey;
 use crate::sync::ObjectSync;
+use crate::words::Words;
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +61,7 @@ pub struct ResourceRow {
     /// What may be said of its status now.
     pub status: &'static str,
     /// Why, in one line.
-    pub message: String,
+    pub message: Words,
     /// The rule that decided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,

@@ -4,13 +4,17 @@
 //! and UIDs. So no cluster can make what another one says vanish: all that say it are named, and who says something
 //! else has an entry of its own.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ops::Deref;
+use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::{Explanation, ObjectName};
+use super::{Explanation, LinkRow, ObjectName};
 use crate::apps::App;
+use crate::words::{Place, Words};
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
@@ -150,15 +154,26 @@ pub(super) fn likeness(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// An explanation as far as it is the same in other clusters, and the objects besides that are not ready.
-type Alike = (Explanation, Vec<(ObjectName, Status, String)>);
+/// An explanation as far as it is the same in other clusters, and the objects besides that are not ready. What stands behind it
+/// is told by numbers, see [`Alikes`]: texts and links that are alike have the same.
+#[derive(PartialEq, Eq, Hash)]
+struct Alike {
+    own: Explanation,
+    message: usize,
+    problems: Vec<usize>,
+    chain: Vec<usize>,
+    others: Vec<(ObjectName, Status, usize)>,
+}
 
 /// Lets explanations of the same cause of the same app share one, which is that of the cluster where it began first.
 ///
 /// Each comes with its place in `explained`.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
     let items: Vec<_> = explained.into_iter().enumerate().collect();
-    let groups = grouped(items, |(_, (app, own))| (own.place.first().to_owned(), alike(app, own)));
+    let alikes = RefCell::new(Alikes::default());
+    let groups = grouped(items, |(_, (app, own))| {
+        (own.place.first().to_owned(), Rc::new(alikes.borrow_mut().of(app, own)))
+    });
     let told = groups.into_iter().filter_map(|mut group| {
         group.sort_by_cached_key(|(_, (_, own))| {
             let began = began(own);
@@ -173,52 +188,125 @@ pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Ex
 
 /// When an app stopped being well.
 fn began(own: &Explanation) -> Option<jiff::Timestamp> {
-    let of_chain = own.chain.iter().filter_map(|link| link.since.as_deref());
-    let of_problems = own.problems.iter().filter_map(|problem| problem.since.as_deref());
-    of_chain.chain(of_problems).filter_map(instant).min()
+    let of_chain = own.chain.iter().filter_map(|link| link.since);
+    let of_problems = own.problems.iter().filter_map(|problem| instant(problem.since.as_deref()?));
+    of_chain.chain(of_problems).min()
 }
 
-fn alike(app: &App, own: &Explanation) -> Alike {
-    let chain = app.speaker.as_ref().map(|speaker| &*speaker.chain).unwrap_or_default();
-    let names = Generated::of(chain);
-    let mut own = own.clone();
-    own.place = InClusters::one("");
-    own.next = Vec::new();
-    own.last_changed = Vec::new();
-    own.message = names.without(&own.message);
-    for problem in &mut own.problems {
-        problem.since = None;
-        problem.message = names.without(&problem.message);
-        names.rename(problem.object.iter_mut());
+/// What was found to be alike so far. What many explanations share is looked at once, and no copy of it is kept for each.
+#[derive(Default)]
+struct Alikes {
+    /// A number for each text that differs.
+    texts: HashMap<String, usize>,
+    /// A number for each link that differs, its texts by their numbers.
+    links: HashMap<AlikeLink, usize>,
+    /// A number for the made-up names that a text is told without.
+    names: HashMap<Generated, usize>,
+    /// The numbers of texts and links, by where they are kept and the names that they are told without.
+    known_texts: HashMap<(Place<str>, usize), usize>,
+    known_links: HashMap<(Place<Link>, usize), usize>,
+}
+
+/// A link as far as it is the same in other clusters.
+#[derive(PartialEq, Eq, Hash)]
+struct AlikeLink {
+    object: ObjectName,
+    status: Status,
+    reason: String,
+    message: usize,
+    rule: String,
+    facts: Vec<usize>,
+}
+
+impl Alikes {
+    fn of(&mut self, app: &App, own: &Explanation) -> Alike {
+        let names = Generated::of(&own.chain);
+        let place = number(&mut self.names, names.clone());
+        let message = self.words(&own.message, &names, place);
+        let problems =
+            own.problems.iter().map(|problem| self.words(&problem.message, &names, place)).collect();
+        let chain = own.chain.iter().map(|link| self.link(link, &names, place)).collect();
+        let others = app.resources.iter().filter(|other| other.status != Status::Current);
+        let others = others.map(|other| {
+            let names = Generated::of(&other.chain);
+            let place = number(&mut self.names, names.clone());
+            (ObjectName::from(&other.key), other.status, self.words(&other.message, &names, place))
+        });
+        let others = others.collect();
+        let mut own = Explanation {
+            place: InClusters::one(""),
+            next: Vec::new(),
+            last_changed: Vec::new(),
+            message: Words::default(),
+            chain: Vec::new(),
+            ..own.clone()
+        };
+        for problem in &mut own.problems {
+            problem.since = None;
+            problem.message = Words::default();
+            names.rename(problem.object.iter_mut());
+        }
+        names.rename(own.object.iter_mut());
+        for change in &mut own.changed {
+            change.when = String::new();
+            names.rename([&mut change.object].into_iter());
+        }
+        Alike { own, message, problems, chain, others }
     }
-    for link in &mut own.chain {
-        link.since = None;
-        link.message = names.without(&link.message);
-        link.facts.iter_mut().for_each(|fact| *fact = names.without(fact));
+
+    fn words(&mut self, words: &Words, names: &Generated, place: usize) -> usize {
+        let Some(shared) = words.shared() else { return self.text(words, names) };
+        let key = (Place(shared.clone()), place);
+        if let Some(known) = self.known_texts.get(&key) {
+            return *known;
+        }
+        let text = self.text(words, names);
+        self.known_texts.insert(key, text);
+        text
     }
-    names.rename(own.object.iter_mut().chain(own.chain.iter_mut().map(|link| &mut link.object)));
-    for change in &mut own.changed {
-        change.when = String::new();
-        names.rename([&mut change.object].into_iter());
+
+    fn text(&mut self, text: &str, names: &Generated) -> usize {
+        number(&mut self.texts, names.without(text))
     }
-    let others = app.resources.iter().filter(|other| other.status != Status::Current);
-    let others = others.map(|other| {
-        let message = Generated::of(&other.chain).without(&other.message);
-        (ObjectName::from(&other.key), other.status, message)
-    });
-    (own, others.collect())
+
+    fn link(&mut self, link: &LinkRow, names: &Generated, place: usize) -> usize {
+        let key = (Place(link.0.clone()), place);
+        if let Some(known) = self.known_links.get(&key) {
+            return *known;
+        }
+        let mut object = ObjectName::from(&link.object);
+        names.rename([&mut object].into_iter());
+        let alike = AlikeLink {
+            object,
+            status: link.status,
+            reason: link.reason.clone(),
+            message: self.text(&link.message, names),
+            rule: link.rule.clone(),
+            facts: link.facts.iter().map(|fact| self.text(fact, names)).collect(),
+        };
+        let link = number(&mut self.links, alike);
+        self.known_links.insert(key, link);
+        link
+    }
+}
+
+/// Returns the number of something: that of its first equal.
+fn number<T: Eq + Hash>(known: &mut HashMap<T, usize>, own: T) -> usize {
+    let next = known.len();
+    *known.entry(own).or_insert(next)
 }
 
 /// The kinds whose names controllers make up.
 const MADE_UP: [(&str, &str); 3] = [("", "Pod"), ("apps", "ReplicaSet"), ("batch", "Job")];
 
 /// The names on the way to a cause that controllers made up, each with what they are made of: `web-7d9f-x2k` with `web-*`.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Generated {
     names: Vec<(ObjectName, String)>,
 }
 
 impl Generated {
-    fn of(chain: &[Link]) -> Generated {
+    fn of(chain: &[impl Deref<Target = Link>]) -> Generated {
         let mut names: Vec<(ObjectName, String)> = Vec::new();
         for pair in chain.windows(2) {
             let [above, link] = pair else { continue };

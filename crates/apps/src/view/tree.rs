@@ -17,6 +17,7 @@ use crate::objects::{Lookup, Objects, Observed, suffices};
 use crate::owners::dependents;
 use crate::problem::{self, SUSPENDED};
 use crate::sync::ObjectSync;
+use crate::words::Words;
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.
@@ -99,8 +100,8 @@ pub struct TreeNode {
     /// What may be said of its status now.
     pub status: &'static str,
     /// Why, in one line.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub message: Words,
     /// What there is to look at in the app; absent of an app that is well, and of objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
@@ -168,7 +169,7 @@ impl TreeNode {
             app: None,
             object: None,
             status: Status::Unknown.as_str(),
-            message: String::new(),
+            message: Words::default(),
             problem: None,
             sync: None,
             since: None,
@@ -435,9 +436,9 @@ impl<'a> Below<'_, 'a> {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
             let assessment = assess_dependent(&observed.object, evidence, rules, now, &rules.options());
-            (assessment.verdict.status, assessment.message, assessment.since)
+            (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {
-            (Status::Unknown, "only its metadata was read".to_owned(), None)
+            (Status::Unknown, "only its metadata was read".into(), None)
         };
         let key = observed.key;
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());

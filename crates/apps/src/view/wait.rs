@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_status::Status;
 
+use super::chain::awaited_in_few;
 use super::command::{explain, taffrail};
 use super::{API_VERSION, AppName, LinkRow, ObjectName, time};
 use crate::wait::{End, Row, Subject, Until, Verdict};
+use crate::words::Words;
 
 /// What is said of one target since now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,8 +41,8 @@ pub struct WaitChange {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Why, in the words of the cause.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub message: Words,
     /// Since when it is not well, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -74,7 +76,7 @@ impl WaitChange {
             reason: judgement.reason.clone(),
             message: judgement.message.clone(),
             since: judgement.since.map(time),
-            chain: judgement.chain.iter().map(LinkRow::from).collect(),
+            chain: judgement.chain.iter().cloned().map(LinkRow).collect(),
             next: next(row, context).into_iter().collect(),
         }
     }
@@ -133,9 +135,10 @@ impl WaitSummary {
         until: &Until,
         end: End,
         took: Duration,
-        items: Vec<WaitChange>,
+        mut items: Vec<WaitChange>,
         now: Timestamp,
     ) -> WaitSummary {
+        awaited_in_few(&mut items);
         WaitSummary {
             api_version: API_VERSION,
             kind: "WaitSummary",

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use taffrail_status::assess::Link;
 use taffrail_status::json::Value;
 use taffrail_status::{Object, Rules, Status};
 
@@ -22,6 +21,7 @@ use crate::problem::{Axis, Problem, RULES_UNREAD};
 use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
+use crate::words::Words;
 
 /// The reason of what is not there.
 const NOT_FOUND: &str = "NotFound";
@@ -37,25 +37,25 @@ struct Opinion {
     verdict: Verdict,
     /// One word, where there is one.
     reason: String,
-    why: String,
+    why: Words,
     /// Whether what stands behind the object says more.
     with_cause: bool,
 }
 
 impl Opinion {
-    fn met(why: impl Into<String>) -> Opinion {
+    fn met(why: impl Into<Words>) -> Opinion {
         Opinion { verdict: Verdict::Met, reason: String::new(), why: why.into(), with_cause: false }
     }
 
-    fn waiting(why: impl Into<String>) -> Opinion {
+    fn waiting(why: impl Into<Words>) -> Opinion {
         Opinion { verdict: Verdict::Waiting, reason: String::new(), why: why.into(), with_cause: true }
     }
 
-    fn hopeless(why: impl Into<String>) -> Opinion {
+    fn hopeless(why: impl Into<Words>) -> Opinion {
         Opinion { verdict: Verdict::Hopeless, ..Opinion::waiting(why) }
     }
 
-    fn unobserved(why: impl Into<String>) -> Opinion {
+    fn unobserved(why: impl Into<Words>) -> Opinion {
         Opinion { verdict: Verdict::Unobserved, with_cause: false, ..Opinion::waiting(why) }
     }
 
@@ -257,7 +257,7 @@ impl Bench<'_> {
         let object = &observed.object;
         let with_cause = |opinion: Opinion| match opinion.with_cause && resource.status != Status::Current {
             true if opinion.why.is_empty() => Opinion { why: resource.message.clone(), ..opinion },
-            true => Opinion { why: format!("{}; {}", opinion.why, resource.message), ..opinion },
+            true => Opinion { why: format!("{}; {}", opinion.why, resource.message).into(), ..opinion },
             false => opinion,
         };
         let of_tree = |look: &dyn Fn(&serde_json::Value) -> Opinion| {
@@ -285,11 +285,11 @@ impl Bench<'_> {
             Until::Current => match resource.status {
                 Status::Current => Opinion::met(""),
                 Status::Failed => with_cause(Opinion::hopeless("")).because(reason),
-                Status::Unknown if resource.rule.is_empty() => Opinion::unobserved(&*resource.message),
+                Status::Unknown if resource.rule.is_empty() => Opinion::unobserved(resource.message.clone()),
                 _ => with_cause(Opinion::waiting("")).because(reason),
             },
             Until::Failed => match (resource.status, finished(object)) {
-                (Status::Failed, _) => Opinion::met(&*resource.message).because(reason),
+                (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
                 (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
                 (_, Some(Ended { well: false, how })) => Opinion::met(how),
                 (Status::Current, None) => Opinion::waiting("it is well"),
@@ -361,7 +361,7 @@ impl Bench<'_> {
                 }
             },
             Until::Failed => match (app.health, app.sync.state) {
-                (Status::Failed, _) => Opinion::met(&*app.message),
+                (Status::Failed, _) => Opinion::met(app.message.clone()),
                 (_, SyncState::Failed) => Opinion::met(&*app.said),
                 _ => Opinion::waiting("it has not failed so far"),
             },
@@ -384,8 +384,7 @@ impl Bench<'_> {
                 && judgement.verdict != Verdict::Met
                 && judgement.message == app.message
             {
-                judgement.reason =
-                    speaker.chain.last().map(|link: &Link| link.reason.clone()).unwrap_or_default();
+                judgement.reason = speaker.chain.last().map(|link| link.reason.clone()).unwrap_or_default();
             }
         }
         judgement
@@ -403,13 +402,13 @@ fn of_health(app: &App) -> Option<Opinion> {
         Status::Current => {
             let is_unread = |it: &&Problem| it.axis == Axis::Health && it.state == RULES_UNREAD;
             let problem = app.problems.iter().find(is_unread)?;
-            Opinion::unobserved(&*problem.message).because(RULES_UNREAD)
+            Opinion::unobserved(problem.message.clone()).because(RULES_UNREAD)
         }
-        Status::Failed => Opinion::hopeless(&*app.message),
+        Status::Failed => Opinion::hopeless(app.message.clone()),
         Status::Unknown if app.speaker.as_ref().is_none_or(|speaker| speaker.rule.is_empty()) => {
-            Opinion::unobserved(&*app.message)
+            Opinion::unobserved(app.message.clone())
         }
-        _ => Opinion::waiting(&*app.message),
+        _ => Opinion::waiting(app.message.clone()),
     })
 }
 
@@ -429,14 +428,14 @@ fn of_sync(app: &App) -> Opinion {
             // Of one revision that differs the problem says what differs.
             let told = app.problems.iter().find(|it| it.axis == Axis::Sync && !it.message.is_empty());
             let why = match told {
-                Some(problem) if app.sync.desired == app.sync.applied => &problem.message,
+                Some(problem) if app.sync.desired == app.sync.applied => problem.message.as_str(),
                 _ => &revisions,
             };
             Opinion::waiting(format!("it is out of sync: {why}")).because("OutOfSync")
         }
         SyncState::Syncing => Opinion::waiting(format!("it is being synced: {revisions}")).because("Syncing"),
         SyncState::Synced | SyncState::Suspended | SyncState::Unknown => {
-            of_problem(app).unwrap_or_else(|| Opinion::met(&*app.message))
+            of_problem(app).unwrap_or_else(|| Opinion::met(app.message.clone()))
         }
     }
 }
@@ -447,8 +446,8 @@ fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
         // What its home does not say now may have changed.
-        Axis::Freshness => Opinion::unobserved(&*problem.message),
-        Axis::Health | Axis::Sync | Axis::Source => Opinion::waiting(&*problem.message),
+        Axis::Freshness => Opinion::unobserved(problem.message.clone()),
+        Axis::Health | Axis::Sync | Axis::Source => Opinion::waiting(problem.message.clone()),
     };
     Some(opinion.because(&problem.state))
 }

@@ -17,6 +17,7 @@ mod until;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -29,6 +30,7 @@ use crate::find::AppQuery;
 use crate::identity::{AppRef, GroupKind, ObjectKey};
 use crate::objects::{Lookup, Objects};
 use crate::snapshot::Snapshot;
+use crate::words::Words;
 
 pub use expression::{Answer, Expression, Question};
 pub use jsonpath::JsonPath;
@@ -148,11 +150,11 @@ pub struct Judgement {
     /// One word in CamelCase; may be empty.
     pub reason: String,
     /// Why, in the words of the cause.
-    pub message: String,
+    pub message: Words,
     /// Since when it is not well, where that is known.
     pub since: Option<Timestamp>,
     /// From the object to the cause; empty where it is well.
-    pub chain: Vec<Link>,
+    pub chain: Vec<Arc<Link>>,
     /// Which of the objects that had this name it is.
     pub(crate) uid: Option<String>,
 }
@@ -309,7 +311,7 @@ impl Wait {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
                         judgement.verdict = Verdict::Unobserved;
-                        judgement.message = "what stands behind it is being read".to_owned();
+                        judgement.message = "what stands behind it is being read".into();
                         judgement.status = None;
                         judgement.chain.clear();
                     }
@@ -322,7 +324,7 @@ impl Wait {
                 has_gone |= is_other || judgement.verdict == Verdict::Met;
                 if has_gone && judgement.verdict == Verdict::Waiting {
                     judgement.verdict = Verdict::Met;
-                    judgement.message = "it was deleted, and there is another of its name".to_owned();
+                    judgement.message = "it was deleted, and there is another of its name".into();
                     judgement.chain.clear();
                 }
             }

@@ -99,7 +99,7 @@ fn honest(snapshot: &Snapshot) -> App {
 
 fn verdict(snapshot: &Snapshot) -> (Status, String) {
     let app = honest(snapshot);
-    (app.health, app.message)
+    (app.health, app.message.to_string())
 }
 
 const KINDS: [(&str, &str); 6] = [

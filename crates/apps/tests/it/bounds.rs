@@ -125,10 +125,10 @@ fn what_delivery_tools_say_is_cut() {
     let list = apps(&[&cluster], &Taffrail, NOW);
     assert_eq!(list.apps.len(), 3);
     for app in &list.apps {
-        let problems = app.problems.iter().map(|it| &it.message);
-        let objects = app.resources.iter().map(|it| &it.message);
-        let unsynced = app.unsynced.iter().map(|it| &it.message);
-        let all = problems.chain(objects).chain(unsynced).chain([&app.message, &app.said]);
+        let problems = app.problems.iter().map(|it| &*it.message);
+        let objects = app.resources.iter().map(|it| &*it.message);
+        let unsynced = app.unsynced.iter().map(|it| &*it.message);
+        let all = problems.chain(objects).chain(unsynced).chain([&*app.message, &*app.said]);
         for text in all {
             assert!(text.len() <= MAX_MESSAGE, "{} bytes of {}", text.len(), app.app.name);
         }
@@ -159,7 +159,7 @@ fn of_shop(objects: &[Value]) -> (Status, String) {
     let snapshot = holding("cluster", objects);
     let list = apps(&[&snapshot as &dyn Objects], &Taffrail, NOW);
     let row = list.apps.into_iter().find(|row| row.app.namespace == "flux-system").unwrap();
-    (row.health, row.message)
+    (row.health, row.message.to_string())
 }
 
 #[test]

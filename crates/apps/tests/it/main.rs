@@ -11,6 +11,7 @@ mod bounds;
 mod budgets;
 mod changes;
 mod claims;
+mod copies;
 mod costs;
 mod detail;
 mod dump;

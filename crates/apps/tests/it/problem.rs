@@ -100,7 +100,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     assert_ne!(words, "Ready");
     let json = serde_json::to_value(view::AppList::from(&list)).unwrap();
     assert_eq!(json["items"][0]["problem"]["axis"], problem.axis.as_str());
-    assert_eq!(json["items"][0]["problem"]["message"], problem.message);
+    assert_eq!(json["items"][0]["problem"]["message"], *problem.message);
 
     let shown = |filter: Filter| {
         let mut list = list.clone();

@@ -109,7 +109,7 @@ fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
     };
     let message = |list: &AppList| {
         let shop = list.apps.iter().find(|app| app.app.name == "shop").unwrap();
-        shop.resources.iter().map(|resource| resource.message.clone()).collect::<Vec<_>>().join(", ")
+        shop.resources.iter().map(|resource| resource.message.to_string()).collect::<Vec<_>>().join(", ")
     };
     let (quiet, few) = follow(Server::new(objects()), |_, _| {});
     assert!(few <= 5 && !message(&quiet).contains("not read"), "{few} rounds: {}", message(&quiet));

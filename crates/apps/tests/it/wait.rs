@@ -205,7 +205,7 @@ fn as_reader(
     let end = look(&mut wait, &snapshot, &[], 0);
     let end = end.or_else(|| look(&mut wait, &snapshot, &[], 3));
     let judgement = &said(&wait)[0];
-    (format!("{:?}", judgement.verdict), judgement.message.clone(), end)
+    (format!("{:?}", judgement.verdict), judgement.message.to_string(), end)
 }
 
 /// The Application of a namespace that an Argo CD in another one serves.

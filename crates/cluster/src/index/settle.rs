@@ -483,7 +483,10 @@ impl Index {
         let rules = self.contents.rules();
         let assessment = assess(&object, evidence, &rules, now, &rules.options());
         let Assessment { object: name, verdict, since, chain, message, .. } = assessment;
-        let cause = chain.into_iter().rfind(|link| link.status != Status::Current).map(|link| link.object);
+        let cause = chain
+            .into_iter()
+            .rfind(|link| link.status != Status::Current)
+            .map(|link| Arc::unwrap_or_clone(link).object);
         let cause = cause.filter(|cause| *cause != name);
         let status = verdict.status;
         let verdict_is_open = verdict.rule == UNJUDGED;

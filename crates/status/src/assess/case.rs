@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -71,7 +71,7 @@ pub(super) struct Finding {
     pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
-    pub(super) below: Vec<Rc<Link>>,
+    pub(super) below: Vec<Arc<Link>>,
     /// Its own words name what it waits for, so they go before those of the cause.
     pub(super) says_what_it_awaits: bool,
 }
@@ -229,7 +229,7 @@ impl Finding {
         unwell.map_or(&self.text, |link| &link.message)
     }
 
-    fn into_links(self) -> Vec<Rc<Link>> {
+    fn into_links(self) -> Vec<Arc<Link>> {
         let link = Link {
             object: self.name,
             status: self.verdict.status,
@@ -239,7 +239,7 @@ impl Finding {
             rule: self.verdict.rule.into_owned(),
             facts: self.facts.into_texts(),
         };
-        let mut links = vec![Rc::new(link)];
+        let mut links = vec![Arc::new(link)];
         links.extend(self.below);
         links
     }
@@ -258,8 +258,7 @@ impl Finding {
             return Assessment { object: name, verdict, since, flags, chain: Vec::new(), message };
         }
         let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
-        let chain = self.into_links().into_iter().map(Rc::unwrap_or_clone).collect();
-        Assessment { object, verdict, since, flags, chain, message }
+        Assessment { object, verdict, since, flags, chain: self.into_links(), message }
     }
 }
 

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -159,7 +160,7 @@ impl<'e> History<'e> {
     ///
     /// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
     /// transitions of conditions.
-    pub fn before(&self, chain: &[Link], turn: Timestamp, most: usize) -> Vec<Change> {
+    pub fn before(&self, chain: &[Arc<Link>], turn: Timestamp, most: usize) -> Vec<Change> {
         let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // Who asks about a Pod wants to hear of its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
@@ -179,7 +180,7 @@ impl<'e> History<'e> {
             });
             found.extend(told.take(most).cloned());
         }
-        found.extend(chain.iter().filter_map(node));
+        found.extend(chain.iter().filter_map(|link| node(link)));
         found.extend(chain.last().and_then(|cause| self.quota(cause, turn)));
         nearest(found, turn)
     }

@@ -36,6 +36,7 @@ mod storage;
 mod workloads;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -89,7 +90,7 @@ impl Flags {
 }
 
 /// An object on the way from a symptom to its cause.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Which object.
     pub object: ObjectName,
@@ -120,7 +121,7 @@ pub struct Assessment {
     /// What is switched off on purpose.
     pub flags: Flags,
     /// From the object to the deepest one that is not well; empty for an object that is Current.
-    pub chain: Vec<Link>,
+    pub chain: Vec<Arc<Link>>,
     /// The cause's own words; where the object names what it waits for, after its own.
     pub message: String,
 }
@@ -149,7 +150,7 @@ impl Assessment {
             rule: verdict.rule.clone().into_owned(),
             facts: Vec::new(),
         };
-        let (object, flags, chain) = (object.clone(), Flags::default(), vec![link]);
+        let (object, flags, chain) = (object.clone(), Flags::default(), vec![Arc::new(link)]);
         Assessment { object, verdict, since: None, flags, chain, message }
     }
 }

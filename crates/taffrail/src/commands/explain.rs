@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use taffrail_apps::view::quoted;
 use taffrail_apps::view::{
     Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, TrustReport,
-    explained_together, text,
+    explained_together, text, told_in_few,
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
@@ -20,7 +20,7 @@ use taffrail_status::Status;
 use taffrail_status::assess::Change;
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::{ExplainArguments, ExplainOutput};
+use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
@@ -94,27 +94,26 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         all.map(|(subject, (changed, doubts))| explained(subject, changed, doubts)).collect();
     // What was asked for by its name is told of each cluster.
     let is_all = names.is_empty() && arguments.declared.is_empty();
-    let explanations: Vec<(&Subject<'_>, Explanation)> = match is_all && !arguments.per_cluster {
-        true => {
-            let apps = subjects.iter().map(|subject| &subject.app);
-            let told = explained_together(apps.zip(explanations).collect());
-            told.into_iter().filter_map(|(place, told)| Some((subjects.get(place)?, told))).collect()
-        }
-        false => subjects.iter().zip(explanations).collect(),
-    };
+    let (subjects_told, mut explanations): (Vec<&Subject<'_>>, Vec<Explanation>) =
+        match is_all && !arguments.per_cluster {
+            true => {
+                let apps = subjects.iter().map(|subject| &subject.app);
+                let told = explained_together(apps.zip(explanations).collect());
+                told.into_iter().filter_map(|(place, told)| Some((subjects.get(place)?, told))).unzip()
+            }
+            false => subjects.iter().zip(explanations).unzip(),
+        };
+    told_in_few(&mut explanations);
     written(match arguments.output {
         ExplainOutput::Table => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
             let is_hidden = errors.iter().any(named::hides_apps);
-            people(&explanations, fleet, &lost, is_hidden, missing.is_empty())
+            people(&subjects_told, &explanations, fleet, &lost, is_hidden, missing.is_empty())
         }
-        form => document(
-            form,
-            explanations.into_iter().map(|(_, it)| it).collect(),
-            errors.iter().map(ErrorRow::from).collect(),
-            &names,
-            arguments,
-        ),
+        form => {
+            let errors = errors.iter().map(ErrorRow::from).collect();
+            document(form, explanations, errors, &names, arguments)
+        }
     })?;
 
     let mut exit = Exit::Yes;
@@ -396,20 +395,13 @@ fn document(
 ) -> io::Result<()> {
     // Who asks for one thing gets it as it is, unless there are several of it.
     let is_single = names.len() == 1 || !arguments.declared.is_empty();
-    let text = match (explanations.pop(), explanations.is_empty() && is_single) {
-        (Some(only), true) => serialized(form, &Answer::new(only, errors))?,
+    let form = if form == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
+    match (explanations.pop(), explanations.is_empty() && is_single) {
+        (Some(only), true) => get::document(form, &Answer::new(only, errors)),
         (last, _) => {
             explanations.extend(last);
-            serialized(form, &ExplanationList::new(explanations, errors))?
+            get::document(form, &ExplanationList::new(explanations, errors))
         }
-    };
-    answer::programs().write_all(text.as_bytes())
-}
-
-fn serialized(form: ExplainOutput, answer: &impl serde::Serialize) -> io::Result<String> {
-    match form {
-        ExplainOutput::Yaml => serde_saphyr::to_string(answer).map_err(io::Error::other),
-        _ => Ok(serde_json::to_string_pretty(answer)? + "\n"),
     }
 }
 
@@ -435,7 +427,8 @@ fn unread(found: &str, lost: &[&str]) -> String {
 }
 
 fn people(
-    explanations: &[(&Subject<'_>, Explanation)],
+    subjects: &[&Subject<'_>],
+    explanations: &[Explanation],
     fleet: &Fleet,
     lost: &[&str],
     is_hidden: bool,
@@ -462,7 +455,7 @@ fn people(
     }
     let several = fleet.snapshots.len() > 1;
     let mut out = answer::people();
-    for (place, (subject, explanation)) in explanations.iter().enumerate() {
+    for (place, (subject, explanation)) in subjects.iter().zip(explanations).enumerate() {
         if place > 0 {
             say!(out)?;
         }
@@ -522,7 +515,11 @@ fn explain(
     say!(out)?;
     say!(out, "{}Cause{:#}", bold, bold)?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
+    indented(
+        out,
+        "  ",
+        &format!("{}{reason}{}", object(&ObjectName::from(&cause.object)), since(cause, now)),
+    )?;
     indented(out, "  ", &explanation.message)?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
         indented(out, "  - ", fact)?;
@@ -538,9 +535,8 @@ fn explain(
         say!(out, "{}How it shows{:#}", bold, bold)?;
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
-            let status: Status = link.status.parse().unwrap_or(Status::Unknown);
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
-            line(out, &branch, &object(&link.object), status, message)?;
+            line(out, &branch, &object(&ObjectName::from(&link.object)), link.status, message)?;
         }
     }
     let others = others(app);
@@ -631,7 +627,7 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     say!(out)?;
     say!(out, "{}What changed before{:#}", bold, bold)?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
-    let turn = explanation.chain.iter().find_map(|link| time(link.since.as_deref()?));
+    let turn = explanation.chain.iter().find_map(|link| link.since);
     for change in &explanation.changed {
         let span = turn.zip(time(&change.when)).map(|(turn, when)| turn.as_second() - when.as_second());
         let before = match span {
@@ -772,7 +768,6 @@ fn object(name: &ObjectName) -> String {
 }
 
 fn since(link: &LinkRow, now: Timestamp) -> String {
-    let since: Option<Timestamp> = link.since.as_ref().and_then(|since| since.parse().ok());
-    let what = if link.status == Status::Terminating.as_str() { "being deleted" } else { "not ready" };
-    since.map(|since| format!(", {what} since {}", text::ago(since, now))).unwrap_or_default()
+    let what = if link.status == Status::Terminating { "being deleted" } else { "not ready" };
+    link.since.map(|since| format!(", {what} since {}", text::ago(since, now))).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! `taffrail get`: the lists of apps, clusters and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
@@ -396,11 +396,19 @@ impl Shown<'_> {
 
 /// The answer as a document for programs.
 pub(super) fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()> {
-    let text = match form {
-        ListOutput::Yaml => serde_saphyr::to_string(list).map_err(io::Error::other)?,
-        _ => serde_json::to_string_pretty(list)? + "\n",
-    };
-    answer::programs().write_all(text.as_bytes())
+    // The whole text may be many times as long as what it is made of.
+    let mut out = BufWriter::new(answer::programs());
+    match form {
+        ListOutput::Yaml => serde_saphyr::to_io_writer(&mut out, list).map_err(|error| match error {
+            serde_saphyr::ser::Error::IO { error } => error,
+            error => io::Error::other(error),
+        })?,
+        _ => {
+            serde_json::to_writer_pretty(&mut out, list)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    out.flush()
 }
 
 fn noun(what: What) -> &'static str {
@@ -646,7 +654,7 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     let words = text::object_status(status, row.sync);
     // What is Ready and could not be synced says why in the words of its tool.
     let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
-    let message = if is_unsynced { &row.sync_message } else { &row.message };
+    let message = if is_unsynced { &*row.sync_message } else { &*row.message };
     BTreeMap::from([
         ("CLUSTER", Cell::new(&row.cluster)),
         ("NAMESPACE", Cell::new(&row.namespace)),

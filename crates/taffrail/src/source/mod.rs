@@ -14,6 +14,7 @@ mod sameness;
 mod stopwatch;
 mod timing;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -157,12 +158,12 @@ fn doubt_absence(app: &mut App, dump: &Snapshot) {
             continue;
         }
         if worst.as_ref() == Some(&resource.key) && *message == resource.message {
-            message.push_str(LEFT_OUT);
+            *message = format!("{message}{LEFT_OUT}").into();
         }
         if let Some(last) = resource.chain.last_mut() {
-            last.message.push_str(LEFT_OUT);
+            Arc::make_mut(last).message.push_str(LEFT_OUT);
         }
-        resource.message.push_str(LEFT_OUT);
+        resource.message = format!("{}{LEFT_OUT}", resource.message).into();
     }
 }
 
