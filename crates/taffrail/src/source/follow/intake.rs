@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
+    Answer, Body, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError,
+    Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
+use super::holders::Holders;
 use super::plan::get;
-use super::scopes::named;
-use super::{Connected, Event, Fetch, Follow};
+use super::{Connected, Event, Fetch, Follow, Followed};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -220,7 +221,7 @@ impl Follow {
                     followed.state = (state.clone(), Timestamp::now());
                 }
                 if let ScopeState::Forbidden { message } = &state
-                    && let Some(key) = named(&followed.read)
+                    && let Some(key) = followed.key.clone()
                     && (self.asked.objects.contains(&key)
                         || following.more.contains(&key)
                         || following.elsewhere.contains(&key))
@@ -261,8 +262,16 @@ impl Follow {
                 true
             }
             Delivery::Batch(batch) => {
-                let Some(followed) = following.scopes.get_mut(&batch.scope()) else { return false };
-                following.again.end(batch.scope());
+                let id = batch.scope();
+                // Beside it are the others, which may hold the same objects.
+                let Some(mut followed) = following.scopes.remove(&id) else { return false };
+                following.again.end(id);
+                let is_beside = |other: &&Followed| {
+                    followed.read.body == Body::Metadata
+                        && other.read.body == Body::Whole
+                        && other.kind == followed.kind
+                };
+                let beside = Holders::of(following.scopes.values().filter(is_beside));
                 let mut again: BTreeSet<Read> = BTreeSet::new();
                 let values = &mut following.values;
                 let (planned, fetching) = (&mut following.planned, &mut following.fetching);
@@ -289,7 +298,8 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        if let Err(error) = snapshot.insert_asked(read, document) {
+                        let brings_body = beside.bring_body(&key) || values.contains_key(&key);
+                        if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
                             changed |= followed.note(snapshot, error.to_string());
                         } else {
                             changed = true;
@@ -326,6 +336,7 @@ impl Follow {
                         changed = true;
                     }
                 });
+                following.scopes.insert(id, followed);
                 following.changed |= changed;
                 if let Err(over) = following.charge(snapshot) {
                     self.let_go(at, &over);

@@ -4,10 +4,13 @@
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 mod again;
+mod holders;
 mod intake;
 mod plan;
 mod scopes;
 mod share;
+mod singles;
+mod turns;
 mod unwanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -38,7 +41,9 @@ use crate::complaint::Complaint;
 use crate::ruling::Judging;
 use again::Again;
 use plan::has_failed;
-use scopes::is_whole_kind;
+use scopes::{is_whole_kind, named};
+use singles::Singles;
+use turns::Pace;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -89,6 +94,9 @@ type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 /// A scope that is followed.
 struct Followed {
     read: Read,
+    /// The object that it is of, where it is one.
+    key: Option<ObjectKey>,
+    kind: GroupKind,
     /// What it holds.
     keys: HashSet<ObjectKey>,
     /// What it held before a list that is under way.
@@ -112,6 +120,8 @@ struct Followed {
 impl Followed {
     fn new(read: Read, is_foreign: bool, is_loose: bool, patience: Instant) -> Followed {
         Followed {
+            key: named(&read),
+            kind: GroupKind::new(&*read.group, &*read.kind),
             read,
             keys: HashSet::new(),
             unseen: HashSet::new(),
@@ -173,6 +183,10 @@ struct Following {
     rounds: Rounds,
     /// So many objects that are followed one by one have it asked which are still wanted.
     most_singles: usize,
+    /// The objects that are followed one by one.
+    singles: Singles,
+    /// How dear it is to plan what to read of it.
+    pace: Pace,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
@@ -262,6 +276,9 @@ pub(crate) struct Follow {
     lists: Lists,
     /// Pairs of clusters that give one identity and were compared, or are being.
     compared: HashMap<Pair, Compared>,
+    /// How dear it is to find what apps have in other clusters, and whether something came since that may change it.
+    pace: Pace,
+    has_moved: bool,
     /// How many comparisons there were, and how many of those under way are the first of a pair.
     comparisons: u64,
     comparing: usize,
@@ -313,6 +330,8 @@ impl Follow {
             fetching: HashMap::new(),
             rounds: Rounds::default(),
             most_singles: unwanted::FEW,
+            singles: Singles::default(),
+            pace: Pace::default(),
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             homes: BTreeMap::new(),
@@ -341,6 +360,8 @@ impl Follow {
             timeout,
             lists: Lists::Measured,
             compared: HashMap::new(),
+            pace: Pace::default(),
+            has_moved: true,
             comparisons: 0,
             comparing: 0,
             judged_at: None,
@@ -403,6 +424,7 @@ impl Follow {
         let until = std::time::Instant::now() + patience;
         // With time other evidence may be wanted, though nothing came.
         self.clusters.iter_mut().for_each(|following| following.changed = true);
+        self.has_moved = true;
         loop {
             let waits = self.plan(more);
             let left = until.saturating_duration_since(std::time::Instant::now());
@@ -433,6 +455,7 @@ impl Follow {
     /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
     /// ends when that time is over.
     fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
+        let at_most = self.rest().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
         let mut pause = at_most;
         let mut changed = false;
@@ -448,6 +471,7 @@ impl Follow {
                 Came::Event(event) => self.take(event),
             };
             is_news |= self.turns(end);
+            self.has_moved |= is_news;
             if is_news && !changed {
                 changed = true;
                 end = std::time::Instant::now() + AT_MOST;
