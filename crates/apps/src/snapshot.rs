@@ -380,23 +380,6 @@ impl Snapshot {
         }
     }
 
-    /// Keeps of an object no more than its metadata: the rest is no longer told.
-    pub fn forget_body(&mut self, key: &ObjectKey) {
-        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.body == Body::Whole) else {
-            return;
-        };
-        let root = stored.document.root();
-        let members = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|name| {
-            let text = root.get(name)?.text()?;
-            Some([b"\"", name.as_bytes(), b"\":", text].concat())
-        });
-        let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
-        let Ok(document) = OwnedDocument::parse(text) else { return };
-        self.size = self.size.saturating_sub(stored.size()) + length(&document);
-        *stored = Stored { document, body: Body::Metadata, is_repeated: stored.is_repeated };
-        self.pointers.take();
-    }
-
     /// How long the texts of its objects are together, in bytes.
     pub fn size(&self) -> u64 {
         self.size

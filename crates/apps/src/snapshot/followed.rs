@@ -33,6 +33,17 @@ impl Snapshot {
         }
         self.insert_asked(read, document)
     }
+
+    /// Keeps of an object no more than its metadata: the rest is no longer told.
+    pub fn forget_body(&mut self, key: &ObjectKey) {
+        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.body == Body::Whole) else {
+            return;
+        };
+        let Some(metadata) = stored.metadata() else { return };
+        self.size = self.size.saturating_sub(stored.size()) + metadata.size();
+        *stored = metadata;
+        self.pointers.take();
+    }
 }
 
 /// Whether an object is of a later time than another of its name. What numbers them otherwise than API servers do may be.

@@ -2,14 +2,6 @@
 
 use taffrail_apps::{Body, ObjectKey, Snapshot};
 
-use super::Followed;
-
-/// How much of an object scopes hold.
-pub(super) fn held<'f>(key: &ObjectKey, scopes: impl Iterator<Item = &'f Followed>) -> Option<Body> {
-    let bodies = scopes.filter(|other| other.keys.contains(key)).map(|other| other.read.body);
-    bodies.reduce(|one, other| if one == Body::Whole { one } else { other })
-}
-
 /// Takes an object away that a scope of this body says to be gone, unless another one is to say so. They are not heard at the same
 /// time: one of its name may be there again already.
 pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Body, others: Option<Body>) {
@@ -79,7 +71,10 @@ mod tests {
     fn message(follow: &mut Follow) -> String {
         let list = follow.fleet().apps(&[]);
         let app = list.apps.iter().find(|app| app.app.name == "web");
-        app.filter(|app| app.health == Status::Failed).map(|app| app.message.clone()).unwrap_or_default()
+        app.filter(|app| app.health == Status::Failed)
+            .map(|app| app.message.clone())
+            .unwrap_or_default()
+            .to_string()
     }
 
     fn says(follow: &mut Follow, wanted: &str) {

@@ -34,15 +34,10 @@ impl<'f> Holders<'f> {
     }
 
     /// The lists that hold an object.
-    fn lists(&self, key: &ObjectKey) -> impl Iterator<Item = &'f Followed> {
+    fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
         all.flatten().copied().filter(|followed| followed.keys.contains(key))
-    }
-
-    /// Returns true if a scope holds an object, be it of its metadata only.
-    pub(super) fn hold(&self, key: &ObjectKey) -> bool {
-        self.singles.get(key).is_some_and(|followed| followed.keys.contains(key)) || self.is_listed(key)
     }
 
     /// Returns true if a list holds an object.
@@ -62,6 +57,13 @@ impl<'f> Holders<'f> {
             matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
         };
         self.lists(key).any(|followed| is_whole(followed) && covers(followed, body))
+    }
+
+    /// Returns how much of an object scopes hold.
+    pub(super) fn held(&self, key: &ObjectKey) -> Option<Body> {
+        let single = self.singles.get(key).copied().filter(|followed| followed.keys.contains(key));
+        let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.body);
+        bodies.reduce(|one, other| if one == Body::Whole { one } else { other })
     }
 
     /// Returns true if a scope says all of an object whenever it changes.

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
+    Answer, Body, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError,
+    Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
+use super::holders::Holders;
 use super::plan::get;
-use super::scopes::named;
-use super::{Connected, Event, Fetch, Follow, bodies};
+use super::{Connected, Event, Fetch, Follow, Followed, bodies};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -220,7 +221,7 @@ impl Follow {
                     followed.state = (state.clone(), Timestamp::now());
                 }
                 if let ScopeState::Forbidden { message } = &state
-                    && let Some(key) = named(&followed.read)
+                    && let Some(key) = followed.key.clone()
                     && (self.asked.objects.contains(&key)
                         || following.more.contains(&key)
                         || following.elsewhere.contains(&key))
@@ -265,14 +266,16 @@ impl Follow {
                 // Beside it are the others, which may hold the same objects.
                 let Some(mut followed) = following.scopes.remove(&id) else { return false };
                 following.again.end(id);
-                let (scopes, body) = (&following.scopes, followed.read.body);
+                let body = followed.read.body;
+                let is_beside = |other: &&Followed| other.kind == followed.kind;
+                let beside = Holders::of(following.scopes.values().filter(is_beside));
                 let mut again: BTreeSet<Read> = BTreeSet::new();
                 let values = &mut following.values;
                 let (planned, fetching) = (&mut following.planned, &mut following.fetching);
                 // Where one of its name comes again, that is another one.
                 let mut forget =
                     |snapshot: &mut Snapshot, values: &mut HashMap<ObjectKey, Read>, key: &ObjectKey| {
-                        bodies::remove(snapshot, key, body, bodies::held(key, scopes.values()));
+                        bodies::remove(snapshot, key, body, beside.held(key));
                         let Some(value) = values.remove(key) else { return };
                         planned.remove(&value);
                         snapshot.forget(key);
@@ -292,7 +295,9 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        if let Err(error) = snapshot.insert_asked(read, document) {
+                        let is_whole_beside = body == Body::Metadata && beside.bring_body(&key);
+                        let brings_body = is_whole_beside || values.contains_key(&key);
+                        if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
                             changed |= followed.note(snapshot, error.to_string());
                         } else {
                             changed = true;

@@ -5,10 +5,13 @@
 
 mod again;
 mod bodies;
+mod holders;
 mod intake;
 mod plan;
 mod scopes;
 mod share;
+mod singles;
+mod turns;
 mod unwanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -39,7 +42,9 @@ use crate::complaint::Complaint;
 use crate::ruling::Judging;
 use again::Again;
 use plan::has_failed;
-use scopes::is_whole_kind;
+use scopes::{is_whole_kind, named};
+use singles::Singles;
+use turns::Pace;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -90,6 +95,9 @@ type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 /// A scope that is followed.
 struct Followed {
     read: Read,
+    /// The object that it is of, where it is one.
+    key: Option<ObjectKey>,
+    kind: GroupKind,
     /// What it holds.
     keys: HashSet<ObjectKey>,
     /// What it held before a list that is under way.
@@ -113,6 +121,8 @@ struct Followed {
 impl Followed {
     fn new(read: Read, is_foreign: bool, is_loose: bool, patience: Instant) -> Followed {
         Followed {
+            key: named(&read),
+            kind: GroupKind::new(&*read.group, &*read.kind),
             read,
             keys: HashSet::new(),
             unseen: HashSet::new(),
@@ -174,6 +184,10 @@ struct Following {
     rounds: Rounds,
     /// So many objects that are followed one by one have it asked which are still wanted.
     most_singles: usize,
+    /// The objects that are followed one by one.
+    singles: Singles,
+    /// How dear it is to plan what to read of it.
+    pace: Pace,
     /// What is wanted besides what was asked.
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
@@ -263,6 +277,9 @@ pub(crate) struct Follow {
     lists: Lists,
     /// Pairs of clusters that give one identity and were compared, or are being.
     compared: HashMap<Pair, Compared>,
+    /// How dear it is to find what apps have in other clusters, and whether something came since that may change it.
+    pace: Pace,
+    has_moved: bool,
     /// How many comparisons there were, and how many of those under way are the first of a pair.
     comparisons: u64,
     comparing: usize,
@@ -314,6 +331,8 @@ impl Follow {
             fetching: HashMap::new(),
             rounds: Rounds::default(),
             most_singles: unwanted::FEW,
+            singles: Singles::default(),
+            pace: Pace::default(),
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             homes: BTreeMap::new(),
@@ -342,6 +361,8 @@ impl Follow {
             timeout,
             lists: Lists::Measured,
             compared: HashMap::new(),
+            pace: Pace::default(),
+            has_moved: true,
             comparisons: 0,
             comparing: 0,
             judged_at: None,
@@ -404,6 +425,7 @@ impl Follow {
         let until = std::time::Instant::now() + patience;
         // With time other evidence may be wanted, though nothing came.
         self.clusters.iter_mut().for_each(|following| following.changed = true);
+        self.has_moved = true;
         loop {
             let waits = self.plan(more);
             let left = until.saturating_duration_since(std::time::Instant::now());
@@ -447,6 +469,7 @@ impl Follow {
     /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
     /// ends when that time is over.
     fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
+        let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
         let mut pause = at_most;
         let mut changed = false;
@@ -462,6 +485,7 @@ impl Follow {
                 Came::Event(event) => self.take(event),
             };
             is_news |= self.turns(end);
+            self.has_moved |= is_news;
             if is_news && !changed {
                 changed = true;
                 end = std::time::Instant::now() + AT_MOST;

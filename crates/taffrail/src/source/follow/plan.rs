@@ -1,13 +1,13 @@
 //! What is to be asked of followed clusters.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope, ScopeError,
-    Snapshot, Target, elsewhere, plan_reads,
+    Answer, Asked, Body, Elsewhere, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope,
+    ScopeError, Snapshot, Target, elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use super::super::More;
 use super::super::live::{Failure, read_one};
 use super::super::sameness;
 use super::again::once_more;
+use super::holders::Holders;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
 use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies};
 
@@ -27,6 +28,12 @@ const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
 /// How many Secrets are read at once for which nothing waits.
 const LOOSE_AT_ONCE: usize = 100;
+
+/// For so many times as long as it took to plan a cluster it is not planned again.
+const RESTS: u32 = 3;
+
+/// The most objects that apps of one cluster have followed in another.
+const MOST_ELSEWHERE: usize = 20_000;
 
 /// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
 /// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
@@ -63,19 +70,43 @@ impl Follow {
         }));
     }
 
-    /// Plans what else to follow; true while something is waited for that was never answered.
+    /// Plans what else to follow; true while something is waited for that was never answered. Clusters of which that is found
+    /// quickly come first.
     pub(super) fn plan(&mut self, more: More<'_>) -> bool {
-        if self.asked.follow {
-            self.plan_elsewhere();
-        }
+        let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
-        let mut waits = self.comparing > 0;
-        for at in 0..self.clusters.len() {
+        let mut waits = self.comparing > 0 || !is_known;
+        let mut order: Vec<usize> = (0..self.clusters.len()).collect();
+        order.sort_by_key(|at| self.clusters[*at].pace.cost);
+        for at in order {
             let pending = self.plan_one(at, more);
-            self.clusters[at].is_settled = !pending;
+            self.clusters[at].is_settled = is_known && !pending;
             waits |= pending;
         }
         waits
+    }
+
+    /// Takes note of what apps want of other clusters, if anything came since that was done last; false where it has to wait.
+    fn plan_elsewhere_in_turn(&mut self) -> bool {
+        if !self.has_moved {
+            return true;
+        }
+        let began = std::time::Instant::now();
+        if self.pace.rest(began).is_some() {
+            return false;
+        }
+        self.has_moved = false;
+        self.plan_elsewhere();
+        self.pace.took(began, std::time::Instant::now(), 1);
+        true
+    }
+
+    /// How long it is until something is planned that rests now.
+    pub(super) fn until_planned(&self) -> Option<Duration> {
+        let now = std::time::Instant::now();
+        let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
+        let paces = clusters.map(|it| &it.pace).chain(Some(&self.pace).filter(|_| self.has_moved));
+        paces.filter_map(|pace| pace.rest(now)).min()
     }
 
     /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
@@ -115,11 +146,13 @@ impl Follow {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
         let mut all = elsewhere(&clusters, &self.asked.dependents, false);
+        let excess = bound(&mut all);
         // Feeds end within the runtime that they began in.
         let _inside = self.runtime.enter();
         for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
             let of_home = |left: &&LeftOut| left.home == snapshot.name();
-            let over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
+            let mut over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
+            over.extend(excess.iter().filter(|it| it.home == snapshot.name()).map(Beyond::error));
             if over != following.over {
                 following.over.iter().for_each(|error| snapshot.retract(&error.scope));
                 over.iter().for_each(|error| snapshot.report(error.clone()));
@@ -163,10 +196,10 @@ impl Follow {
                 following.changed = true;
             }
         }
-        let lacks_kind = following.scopes.values().any(|followed| {
-            let kind = taffrail_apps::GroupKind::new(&*followed.read.group, &*followed.read.kind);
-            snapshot.kinds().is_some_and(|kinds| !kinds.may_serve(&kind))
-        });
+        let lacks_kind = following
+            .scopes
+            .values()
+            .any(|followed| snapshot.kinds().is_some_and(|kinds| !kinds.may_serve(&followed.kind)));
         let coming = &mut following.coming;
         if coming.is_wanted
             && coming.scopes.is_empty()
@@ -201,6 +234,10 @@ impl Follow {
         if !following.changed || following.is_pending() {
             return following.is_pending();
         }
+        let began = std::time::Instant::now();
+        if following.pace.rest(began).is_some() {
+            return true;
+        }
         following.changed = false;
         let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
         following.more.extend(more(snapshot, &namespace));
@@ -214,10 +251,12 @@ impl Follow {
         // Where nothing comes of what a stage wants, it holds up no other.
         while self.begin_next(at, &asked, &without_others, now) {}
         let following = &mut self.clusters[at];
+        following.singles.tell(&mut self.fleet.snapshots[at]);
         let pending = following.is_pending();
         if !pending {
             following.rounds = Rounds::default();
         }
+        following.pace.took(began, std::time::Instant::now(), RESTS);
         pending
     }
 
@@ -227,7 +266,7 @@ impl Follow {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let before = following.rounds.clone();
-        let planned = &following.planned;
+        let (planned, singles) = (&following.planned, &following.singles);
         let excess: HashSet<&Read> =
             following.scopes.values().filter(|it| it.is_excess()).map(|followed| &followed.read).collect();
         let wanted = RefCell::new(BTreeSet::new());
@@ -235,7 +274,7 @@ impl Follow {
             if excess.contains(read) {
                 wanted.borrow_mut().insert(read.clone());
             }
-            !planned.contains(read)
+            !planned.contains(read) && !singles.leave_out(read)
         };
         let plan = |asked: &Asked, rounds: &mut Rounds| {
             plan_reads(snapshot, asked, &self.fleet.rules, rounds, &is_new)
@@ -251,19 +290,22 @@ impl Follow {
         for read in wanted.take() {
             following.adopt(snapshot, &read);
         }
+        let asked_for: HashSet<&ObjectKey> = match awaited.iter().chain(&loose).any(|it| named(it).is_some())
+        {
+            true => without_others.objects.iter().collect(),
+            false => HashSet::new(),
+        };
         let awaited = awaited.into_iter().map(|read| (read, false));
         for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
             let is_foreign =
                 following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
             let read = match is_foreign {
                 true => following.at_most(snapshot, read),
-                false => Some(read),
+                false if is_value(&read) => Some(read),
+                false => following.bound_single(snapshot, read, |key| asked_for.contains(key)),
             };
             // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
-            let value = read.as_ref().and_then(named).filter(|key| {
-                let is_whole = read.as_ref().is_some_and(|read| read.body == Body::Whole);
-                key.kind == "Secret" && key.group.is_empty() && is_whole
-            });
+            let value = read.as_ref().filter(|read| is_value(read)).and_then(named);
             if is_loose && value.is_some() && following.loose_fetches() >= LOOSE_AT_ONCE {
                 continue;
             }
@@ -376,7 +418,9 @@ impl Following {
     /// The names of the clusters whose apps name more objects of a kind than are followed one by one.
     pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
-        let of_kind = self.homes.iter().filter(|(key, _)| key.group_kind() == kind).map(|(_, homes)| homes);
+        let first = ObjectKey::new(&*kind.group, &*kind.kind, "", "");
+        let is_kind = |key: &ObjectKey| key.group == kind.group && key.kind == kind.kind;
+        let of_kind = self.homes.range(first..).take_while(|(key, _)| is_kind(key)).map(|(_, homes)| homes);
         let is_over = |home: &&String| {
             let Some(kinds) = self.foreign.get(*home) else { return false };
             kinds.values().sum::<usize>() >= FOREIGN
@@ -390,23 +434,84 @@ impl Following {
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
         let is_over = |followed: &Followed| {
             followed.is_foreign
-                && named(&followed.read)
-                    .is_some_and(|key| !self.elsewhere.contains(&key) && !self.more.contains(&key))
+                && followed
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| !self.elsewhere.contains(key) && !self.more.contains(key))
         };
         let over: Vec<ScopeId> =
             self.scopes.iter().filter(|(_, followed)| is_over(followed)).map(|(id, _)| *id).collect();
-        for id in over {
-            let Some(Followed { read, .. }) = self.scopes.remove(&id) else { continue };
-            if let Some(feeds) = &mut self.feeds {
-                feeds.end(id);
-            }
-            self.again.end(id);
-            self.planned.remove(&read);
-            let Some(key) = named(&read) else { continue };
+        let ended: Vec<Read> = over
+            .into_iter()
+            .filter_map(|id| {
+                let Followed { read, .. } = self.scopes.remove(&id)?;
+                if let Some(feeds) = &mut self.feeds {
+                    feeds.end(id);
+                }
+                self.again.end(id);
+                self.planned.remove(&read);
+                Some(read)
+            })
+            .collect();
+        if ended.is_empty() {
+            return;
+        }
+        let holders = Holders::of(self.scopes.values());
+        for (key, body) in ended.iter().filter_map(|read| Some((named(read)?, read.body))) {
             snapshot.forget(&key);
-            bodies::end(snapshot, &key, read.body, bodies::held(&key, self.scopes.values()));
+            bodies::end(snapshot, &key, body, holders.held(&key));
         }
     }
+}
+
+/// Apps of one cluster that name more objects in another than are followed there.
+struct Beyond {
+    home: String,
+    target: String,
+    count: usize,
+}
+
+impl Beyond {
+    fn error(&self) -> ScopeError {
+        let Beyond { target, count, .. } = self;
+        let message = format!(
+            "its apps name {count} objects in {target}, of which {MOST_ELSEWHERE} are followed there for it"
+        );
+        let scope = Scope::Input(format!("all objects in {target}"));
+        ScopeError { scope, reason: "OverLimit".to_owned(), message }
+    }
+}
+
+/// Takes away what apps of a cluster name in another one beyond what is followed for it there.
+fn bound(all: &mut Elsewhere) -> Vec<Beyond> {
+    let mut over = Vec::new();
+    for (target, keys) in &mut all.homes {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        if keys.len() <= MOST_ELSEWHERE {
+            continue;
+        }
+        keys.retain(|_, homes| {
+            homes.retain(|home| {
+                let count = counts.entry(home.clone()).or_default();
+                *count += 1;
+                *count <= MOST_ELSEWHERE
+            });
+            !homes.is_empty()
+        });
+        let beyond = counts.into_iter().filter(|(_, count)| *count > MOST_ELSEWHERE);
+        let before = over.len();
+        over.extend(beyond.map(|(home, count)| Beyond { home, target: target.clone(), count }));
+        if let Some(objects) = all.objects.get_mut(target).filter(|_| over.len() > before) {
+            objects.retain(|key| keys.contains_key(key));
+        }
+    }
+    over
+}
+
+/// Returns true if a read is of values of a Secret: it is made, and not followed.
+fn is_value(read: &Read) -> bool {
+    let is_secret = read.kind == "Secret" && read.group.is_empty();
+    is_secret && read.body == Body::Whole && matches!(read.target, Target::Object(_))
 }
 
 /// Whether a connection has failed already, so that nobody waits for it.
@@ -419,4 +524,28 @@ pub(super) fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future
         let outcome = read_one(&cluster, &read).await;
         Event::Got(at, Box::new(read), outcome)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_one_home_names_elsewhere_so_many_objects_are_followed_and_those_of_others_all() {
+        let key =
+            |namespace: &str, at: usize| ObjectKey::new("", "ConfigMap", namespace, format!("c{at:06}"));
+        let keys = (0..MOST_ELSEWHERE + 5).map(|at| (key("a", at), vec!["excess".to_owned()]));
+        let shared = (key("a", MOST_ELSEWHERE + 1), vec!["excess".to_owned(), "hub".to_owned()]);
+        let keys: BTreeMap<_, _> = keys.chain([shared, (key("b", 0), vec!["hub".to_owned()])]).collect();
+        let mut all = Elsewhere::default();
+        all.objects.insert("prod".to_owned(), keys.keys().cloned().collect());
+        all.homes.insert("prod".to_owned(), keys);
+        let over = bound(&mut all);
+        let [Beyond { home, target, count }] = &over[..] else { panic!("{}", over.len()) };
+        assert_eq!((&**home, &**target, *count), ("excess", "prod", MOST_ELSEWHERE + 5));
+        let kept = &all.objects["prod"];
+        assert_eq!(kept.len(), MOST_ELSEWHERE + 2);
+        assert_eq!(all.homes["prod"][&key("a", MOST_ELSEWHERE + 1)], ["hub"]);
+        assert!(kept.contains(&key("b", 0)) && !kept.contains(&key("a", MOST_ELSEWHERE)));
+    }
 }

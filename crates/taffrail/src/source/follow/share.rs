@@ -8,7 +8,7 @@ use taffrail_cluster::ReadError;
 
 use super::super::live::Failure;
 use super::again::Again;
-use super::{Coming, Follow, Followed, Following};
+use super::{Coming, Follow, Followed, Following, Singles};
 
 /// After how long a cluster that was let go of is followed again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
@@ -63,6 +63,7 @@ impl Follow {
         following.feeds = None;
         following.scopes.clear();
         following.planned.clear();
+        following.singles = Singles::default();
         following.values.clear();
         following.rounds = Rounds::default();
         following.again = Again::default();

@@ -1,11 +1,12 @@
 //! Objects that are followed one by one, and that no plan wants any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{Asked, GroupKind, ObjectKey, Read, ReadPlan, Rounds, Target, plan_reads};
+use taffrail_apps::{Asked, Body, ObjectKey, Read, ReadPlan, Rounds, Target, plan_reads};
 use taffrail_cluster::ScopeId;
 use tokio::time::Instant;
 
+use super::holders::Holders;
 use super::scopes::{named, scope_of};
 use super::{Follow, Followed};
 
@@ -20,61 +21,64 @@ impl Follow {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
-        let asked_for: BTreeSet<&ObjectKey> = asked.objects.iter().chain([&identity]).collect();
+        let count = following.scopes.values().filter(|it| it.key.is_some()).count();
+        if count < following.most_singles {
+            return;
+        }
+        let asked_for: HashSet<&ObjectKey> = asked.objects.iter().chain([&identity]).collect();
         let single = |followed: &Followed| {
-            let key = named(&followed.read).filter(|_| followed.answered && !followed.is_foreign)?;
-            (!asked_for.contains(&key)).then_some(key)
+            let key = followed.key.as_ref().filter(|_| followed.answered && !followed.is_foreign)?;
+            (!asked_for.contains(key)).then(|| (key.clone(), followed.read.body))
         };
-        let singles: Vec<(ScopeId, ObjectKey)> =
+        let singles: Vec<(ScopeId, (ObjectKey, Body))> =
             following.scopes.iter().filter_map(|(id, followed)| Some((*id, single(followed)?))).collect();
         if singles.len() < following.most_singles {
             return;
         }
-        // What a list brings too stays known with it.
-        let lists = || following.scopes.values().filter(|followed| named(&followed.read).is_none());
-        let is_listed = |key: &ObjectKey| lists().any(|followed| followed.keys.contains(key));
-        let keys: BTreeSet<ObjectKey> =
-            singles.iter().map(|(_, key)| key.clone()).filter(|key| !is_listed(key)).collect();
-        let mut aside = snapshot.set_aside(keys);
+        let holders = Holders::of(following.scopes.values());
+        // What a list brings too stays known with it, if it brings as much.
+        let keys: BTreeSet<ObjectKey> = singles
+            .iter()
+            .filter(|(_, (key, body))| !holders.list(key, *body))
+            .map(|(_, (key, _))| key.clone())
+            .collect();
+        let mut aside = snapshot.set_aside(keys, |key| holders.is_listed(key));
         let mut lists: BTreeSet<Read> = BTreeSet::new();
         loop {
             let ReadPlan { awaited, loose } =
                 plan_reads(snapshot, asked, &self.fleet.rules, &mut Rounds::spent(), &|_| true);
-            let is_wanted = |key: &ObjectKey| {
-                // Without what declares apps it is not known what is wanted.
-                !awaited.is_empty() || loose.iter().any(|read| brings(read, key))
-            };
-            lists.extend(loose.iter().filter(|read| named(read).is_none()).cloned());
-            if !snapshot.put_back(&mut aside, is_wanted) {
+            let wanted = Wanted::of(&loose);
+            // Without what declares apps it is not known what is wanted.
+            let is_wanted = |key: &ObjectKey| !awaited.is_empty() || wanted.brings(key);
+            let more = snapshot.put_back(&mut aside, is_wanted);
+            lists.extend(loose.into_iter().filter(|read| named(read).is_none()));
+            if !more {
                 break;
             }
         }
-        let over: BTreeSet<&ObjectKey> = aside.keys().iter().collect();
+        let over: HashSet<&ObjectKey> = aside.keys().iter().collect();
+        let mut ended: Vec<ScopeId> = Vec::new();
+        let mut kept: HashSet<&ObjectKey> = HashSet::new();
+        for (id, (key, body)) in &singles {
+            if !over.contains(key) && !holders.list_as_whole(key, *body) {
+                kept.insert(key);
+            } else {
+                ended.push(*id);
+            }
+        }
         let _inside = self.runtime.enter();
         let Some(feeds) = &mut following.feeds else { return };
-        let mut kept: Vec<&ObjectKey> = Vec::new();
-        for (id, key) in &singles {
-            let body = following.scopes.get(id).map(|followed| followed.read.body);
-            let is_whole = |read: &Read| matches!(read.target, Target::List { labels: None, fields: None });
-            let mut others = following.scopes.values();
-            // Of an object that is followed whole a list of metadata keeps nothing up to date but that.
-            let covers = |read: &Read| is_whole(read) && body.is_none_or(|body| read.body.covers(body));
-            let is_listed =
-                others.any(|other| other.answered && covers(&other.read) && other.keys.contains(key));
-            if !over.contains(key) && !is_listed {
-                kept.push(key);
-                continue;
-            }
+        for id in &ended {
             feeds.end(*id);
             following.again.end(*id);
-            if let Some(Followed { read, .. }) = following.scopes.remove(id) {
+            if let Some(Followed { read, key: Some(key), .. }) = following.scopes.remove(id) {
                 following.planned.remove(&read);
+                snapshot.forget(&key);
             }
-            snapshot.forget(key);
         }
         // Many of a kind that came one after the other are listed from now on.
-        let lists = lists.into_iter().filter(|read| kept.iter().any(|key| brings(read, key)));
-        for read in lists.collect::<Vec<_>>() {
+        let mut is_kept = lists_of(kept.iter().copied());
+        for read in lists.into_iter().filter(|read| is_kept(read)) {
             if following.planned.insert(read.clone()) {
                 let id = feeds.follow(scope_of(&read));
                 let followed = Followed::new(read, false, true, now + self.timeout);
@@ -82,28 +86,63 @@ impl Follow {
             }
         }
         following.most_singles = (2 * kept.len()).max(FEW);
+        if !ended.is_empty() {
+            following.singles.recount(following.scopes.values());
+        }
     }
 }
 
-/// Returns true if a read brings an object, whatever else it brings.
-fn brings(read: &Read, key: &ObjectKey) -> bool {
-    if GroupKind::new(&*read.group, &*read.kind) != key.group_kind() {
-        return false;
+/// A kind in a namespace, or in all: group, kind, namespace.
+type Place<'r> = (&'r str, &'r str, Option<&'r str>);
+
+/// What reads bring.
+struct Wanted<'r> {
+    places: HashSet<Place<'r>>,
+    objects: HashSet<(Place<'r>, &'r str)>,
+}
+
+impl<'r> Wanted<'r> {
+    fn of(reads: &'r [Read]) -> Wanted<'r> {
+        let mut wanted = Wanted { places: HashSet::new(), objects: HashSet::new() };
+        for read in reads {
+            let place = (&*read.group, &*read.kind, read.namespace.as_deref());
+            match &read.target {
+                Target::Object(name) => drop(wanted.objects.insert((place, name))),
+                Target::List { labels: None, fields: None } => drop(wanted.places.insert(place)),
+                Target::List { .. } => {}
+            }
+        }
+        wanted
     }
-    match &read.target {
-        Target::Object(name) => {
-            *name == key.name && read.namespace.as_deref().unwrap_or_default() == key.namespace
-        }
-        Target::List { labels: None, fields: None } => {
-            read.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
-        }
-        Target::List { .. } => false,
+
+    /// Returns true if one of the reads brings an object, whatever else it brings.
+    fn brings(&self, key: &ObjectKey) -> bool {
+        let places = places(key);
+        places.iter().any(|place| self.places.contains(place))
+            || places.iter().any(|place| {
+                place.2.unwrap_or_default() == key.namespace && self.objects.contains(&(*place, &key.name))
+            })
+    }
+}
+
+/// Where an object is listed.
+fn places(key: &ObjectKey) -> [Place<'_>; 2] {
+    [None, Some(key.namespace.as_str())].map(|namespace| (&*key.group, &*key.kind, namespace))
+}
+
+/// Says of whole lists whether they bring one of these objects.
+fn lists_of<'k>(keys: impl Iterator<Item = &'k ObjectKey>) -> impl FnMut(&Read) -> bool {
+    let places: HashSet<Place<'k>> = keys.flat_map(places).collect();
+    move |read| {
+        let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
+        is_whole && places.contains(&(&*read.group, &*read.kind, read.namespace.as_deref()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use taffrail_apps::Objects as _;
     use taffrail_cluster::Memory;
     use taffrail_sim::{Cluster, Fleet};
 
@@ -122,26 +161,29 @@ mod tests {
         cluster.apply(own).unwrap();
     }
 
+    /// A cluster with a definition of Applications.
+    async fn world() -> (Fleet, Cluster) {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        cluster
+            .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "applications.argoproj.io"},
+                "spec": {"group": "argoproj.io", "scope": "Namespaced",
+                    "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
+                    "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
+            .unwrap();
+        cluster
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+            .unwrap();
+        (fleet, cluster)
+    }
+
     #[test]
     fn objects_that_were_named_for_a_while_are_watched_no_more() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (fleet, cluster) = runtime.block_on(async {
-            let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-            let cluster = fleet.cluster("one").await.unwrap();
-            let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-            cluster
-                .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                    "metadata": {"name": "applications.argoproj.io"},
-                    "spec": {"group": "argoproj.io", "scope": "Namespaced",
-                        "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
-                        "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
-                .unwrap();
-            cluster
-                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-                .unwrap();
-            (fleet, cluster)
-        });
+        let (fleet, cluster) = runtime.block_on(world());
         application(&cluster, "argo-0");
         let memory = Memory::of(64 << 20);
         let mut follow = follow(std::slice::from_ref(&cluster), &memory);
@@ -167,6 +209,66 @@ mod tests {
         assert_eq!(follows(&follow, "argo-120"), 2);
         application(&cluster, "argo-0");
         until(&mut follow, |it| follows(it, "argo-0") == 2);
+        drop(fleet);
+    }
+
+    /// The settings of an Argo CD.
+    fn settings(value: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "argocd-cm"}, "data": {"a": value}})
+    }
+
+    /// Metadata does not say what changed in an object that is followed whole.
+    #[test]
+    fn what_is_followed_whole_stays_so_beside_a_list_of_metadata() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (fleet, cluster) = runtime.block_on(world());
+        cluster.apply(settings("first")).unwrap();
+        application(&cluster, "argo-0");
+        let memory = Memory::of(64 << 20);
+        let mut follow = follow(std::slice::from_ref(&cluster), &memory);
+        let key = ObjectKey::new("", "ConfigMap", "shop", "argocd-cm");
+        let says = |follow: &Follow| match follow.fleet.snapshots[0].get(&key) {
+            taffrail_apps::Lookup::Found(found) if found.body == Body::Whole => {
+                found.object.text(&["data", "a"]).into_owned()
+            }
+            _ => String::new(),
+        };
+        until(&mut follow, |it| says(it) == "first");
+        // Who declares a ConfigMap has all of them listed by metadata.
+        let mut declaring = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "shop", "name": "declaring"},
+            "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        });
+        declaring["status"] = json!({"resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "one"}]});
+        cluster.apply(declaring).unwrap();
+        let is_list = |it: &Followed| {
+            let everything = Target::List { labels: None, fields: None };
+            it.answered
+                && it.read.kind == "ConfigMap"
+                && it.read.target == everything
+                && it.keys.contains(&key)
+        };
+        until(&mut follow, |it| it.clusters[0].scopes.values().any(is_list));
+        // Labelled objects name others, a few at a time, each of which is then followed by its name.
+        for at in 0..120 {
+            let (name, owner) = (format!("own-{at}"), format!("o{at}"));
+            let by = json!([{"apiVersion": "v1", "kind": "Service", "name": owner, "uid": owner, "controller": true}]);
+            let metadata = json!({"namespace": "shop", "name": name, "ownerReferences": by,
+                "labels": {"app.kubernetes.io/instance": "x"}});
+            cluster.apply(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "shop", "name": owner},
+                "spec": {"ports": [{"port": 80}]}})).unwrap();
+            cluster.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap();
+            if at % 15 == 14 {
+                let last = ObjectKey::new("", "Service", "shop", format!("o{at}"));
+                until(&mut follow, |it| {
+                    it.clusters[0].scopes.values().any(|followed| followed.keys.contains(&last))
+                });
+            }
+        }
+        assert!(follow.clusters[0].most_singles > FEW, "it was asked which are still wanted");
+        cluster.apply(settings("second")).unwrap();
+        until(&mut follow, |it| says(it) == "second");
         drop(fleet);
     }
 }

@@ -1,0 +1,188 @@
+//! How many objects are followed one by one: each is a stream, and whoever names objects decides which they are.
+
+use std::collections::{HashMap, HashSet};
+
+use taffrail_apps::{GroupKind, ObjectKey, Read, Scope, ScopeError, Snapshot, Target};
+
+use super::scopes::named;
+use super::{Followed, Following};
+
+/// So many of one namespace are followed one by one; beyond that their kind is listed there.
+const MOST_OF_NAMESPACE: usize = 100;
+
+/// So many of a cluster are followed one by one. Beyond that only those of namespaces with few others are, up to twice as many.
+const MOST: usize = 1000;
+
+/// So few of a namespace have room for longer than those of others.
+const FEW_OF_NAMESPACE: usize = 10;
+
+/// The scopes of single objects of a cluster, and reads of such that are not followed as they are.
+#[derive(Debug, Default)]
+pub(super) struct Singles {
+    /// How many there are by namespace, and in all.
+    namespaces: HashMap<String, usize>,
+    all: usize,
+    /// Those that were planned and are not followed, because they are too many.
+    set_by: HashSet<Read>,
+    /// How many of those nothing else is followed for.
+    left_out: usize,
+    /// What was reported of that.
+    told: Option<ScopeError>,
+}
+
+impl Singles {
+    /// Returns true if a read is not to be followed, as things are.
+    pub(super) fn leave_out(&self, read: &Read) -> bool {
+        self.set_by.contains(read)
+    }
+
+    /// Counts the scopes anew. What was left out is asked for again.
+    pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f Followed>) {
+        (self.all, self.left_out) = (0, 0);
+        self.namespaces.clear();
+        self.set_by.clear();
+        for key in scopes.filter(|it| !it.is_foreign).filter_map(|it| it.key.as_ref()) {
+            *self.namespaces.entry(key.namespace.clone()).or_default() += 1;
+            self.all += 1;
+        }
+    }
+
+    /// The read to follow in place of one that is of a single object: itself where there is room, else the list of its kind in its
+    /// namespace, or nothing.
+    fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
+        let namespace = read.namespace.as_deref().unwrap_or_default();
+        let own = self.namespaces.get(namespace).copied().unwrap_or_default();
+        let most = if own < FEW_OF_NAMESPACE { 2 * MOST } else { MOST };
+        if own < MOST_OF_NAMESPACE && self.all < most {
+            *self.namespaces.entry(namespace.to_owned()).or_default() += 1;
+            self.all += 1;
+            return Some(read);
+        }
+        self.set_by.insert(read.clone());
+        let is_listable = || {
+            let kind = GroupKind::new(&*read.group, &*read.kind);
+            snapshot.kinds().and_then(|kinds| kinds.get(&kind)).is_some_and(|served| served.is_listable())
+        };
+        if own >= MOST_OF_NAMESPACE && is_listable() {
+            return Some(Read { target: Target::List { labels: None, fields: None }, ..read });
+        }
+        self.left_out += 1;
+        None
+    }
+
+    /// Reports how many are left out.
+    pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
+        let scope = Scope::Input("objects that are named one by one".to_owned());
+        let message = format!(
+            "{} of {} are followed: no more than {MOST} are, and {MOST} more of namespaces with fewer than {FEW_OF_NAMESPACE}",
+            self.all,
+            self.all + self.left_out
+        );
+        let error = ScopeError { scope, reason: "OverLimit".to_owned(), message };
+        let error = (self.left_out > 0).then_some(error);
+        if error == self.told {
+            return;
+        }
+        if let Some(told) = self.told.take() {
+            snapshot.retract(&told.scope);
+        }
+        error.iter().for_each(|error| snapshot.report(error.clone()));
+        self.told = error;
+    }
+}
+
+impl Following {
+    /// The read to follow in place of one that apps of this cluster want, where `is_asked` says whether a person asked for it.
+    pub(super) fn bound_single(
+        &mut self,
+        snapshot: &Snapshot,
+        read: Read,
+        is_asked: impl FnOnce(&ObjectKey) -> bool,
+    ) -> Option<Read> {
+        match named(&read) {
+            Some(key) if !is_asked(&key) => self.singles.at_most(snapshot, read),
+            _ => Some(read),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use taffrail_apps::{Body, KindCatalog, Objects as _, ServedKind};
+
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        let served = ServedKind {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+            namespaced: true,
+            verbs: vec!["get".to_owned(), "list".to_owned()],
+            has_status_subresource: false,
+        };
+        let mut snapshot = Snapshot::live("one", Timestamp::UNIX_EPOCH);
+        snapshot.set_kinds(KindCatalog::new([served], []));
+        snapshot
+    }
+
+    fn one(namespace: &str, name: &str) -> Read {
+        Read {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+            namespace: Some(namespace.to_owned()),
+            target: Target::Object(name.to_owned()),
+            body: Body::Whole,
+        }
+    }
+
+    #[test]
+    fn of_many_objects_of_a_namespace_the_kind_is_followed_there() {
+        let (snapshot, mut singles) = (snapshot(), Singles::default());
+        let followed = |singles: &mut Singles, at: usize| {
+            singles.at_most(&snapshot, one("shop", &format!("c{at}"))).map(|read| read.target)
+        };
+        for at in 0..MOST_OF_NAMESPACE {
+            assert_eq!(followed(&mut singles, at), Some(Target::Object(format!("c{at}"))));
+        }
+        let everything = Some(Target::List { labels: None, fields: None });
+        assert_eq!(followed(&mut singles, MOST_OF_NAMESPACE), everything);
+        // It is not asked for again, and nothing is left out.
+        assert!(singles.leave_out(&one("shop", &format!("c{MOST_OF_NAMESPACE}"))));
+        assert_eq!(singles.left_out, 0);
+    }
+
+    #[test]
+    fn of_many_objects_in_many_namespaces_some_are_followed_and_the_rest_is_told() {
+        let (mut snapshot, mut singles) = (snapshot(), Singles::default());
+        let reads: Vec<Read> = (0..3000).map(|at| one(&format!("n{at}"), "argocd-cm")).collect();
+        let followed = reads.iter().filter(|read| singles.at_most(&snapshot, (*read).clone()).is_some());
+        assert_eq!(followed.count(), 2 * MOST);
+        singles.tell(&mut snapshot);
+        singles.tell(&mut snapshot);
+        let told: Vec<_> = snapshot.errors().iter().map(|error| (&*error.reason, &*error.message)).collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].0, "OverLimit");
+        assert!(told[0].1.starts_with("2000 of 3000 are followed"), "{told:?}");
+        // Where some are let go of, the rest has its turn.
+        singles.recount(std::iter::empty());
+        assert!(reads.last().is_some_and(|read| singles.at_most(&snapshot, read.clone()).is_some()));
+        singles.tell(&mut snapshot);
+        assert_eq!(snapshot.errors(), []);
+    }
+
+    #[test]
+    fn who_names_many_takes_no_place_of_who_names_few() {
+        let (snapshot, mut singles) = (snapshot(), Singles::default());
+        for at in 0..20 * MOST_OF_NAMESPACE {
+            let namespace = format!("team-{}", at / MOST_OF_NAMESPACE);
+            singles.at_most(&snapshot, one(&namespace, &format!("c{at}")));
+        }
+        assert!(singles.all < 2 * MOST, "{}", singles.all);
+        assert!(singles.at_most(&snapshot, one("shop", "argocd-cm")).is_some());
+    }
+}
