@@ -106,10 +106,10 @@ fn folders_are_read_in_order_and_deeper_only_when_asked() {
     )
     .unwrap();
     let path = folder.path().to_str().unwrap();
-    assert_eq!(taffrail(&["status", "-f", path, "-o", "name"], "").stdout, "secret/a\nsecret/b\n");
+    assert_eq!(taffrail(&["status", "-f", path, "-o", "name"], "").stdout, "/Secret//a\n/Secret//b\n");
     assert_eq!(
         taffrail(&["status", "-f", path, "-R", "-o", "name"], "").stdout,
-        "secret/a\nsecret/b\nsecret/c\n"
+        "/Secret//a\n/Secret//b\n/Secret//c\n"
     );
     let empty = tempfile::tempdir().unwrap();
     let answer = taffrail(&["status", "-f", empty.path().to_str().unwrap()], "");

@@ -194,6 +194,7 @@ fn an_expression_that_is_no_question_ends_with_an_error() {
         ("status.readyReplicas == 2", "write object.status"),
         ("object.status.readyReplicas ==", "is no expression in CEL"),
         (&"(".repeat(300), "more than 64 brackets"),
+        (&format!("1{} > 0", "+1".repeat(300)), "more than 256 operators"),
     ] {
         let answer = served.wait(&["deploy/web", "-n", "shop", "--for", &format!("cel={expression}")]);
         assert_eq!(answer.code, 2, "{expression}: {}{}", answer.stdout, answer.stderr);

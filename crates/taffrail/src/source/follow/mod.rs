@@ -8,6 +8,7 @@ mod bodies;
 mod holders;
 mod intake;
 mod plan;
+mod rest;
 mod scopes;
 mod share;
 mod singles;
@@ -451,19 +452,6 @@ impl Follow {
     /// Waits for changes, for `at_most`; true when there were some.
     pub(crate) fn next(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, GATHERING)
-    }
-
-    /// Takes in what comes for so long, whatever comes: who has looked for a while looks again after as long a rest, so that what
-    /// always changes takes half of a processor at most.
-    pub(crate) fn rest(&mut self, rest: Duration) {
-        let end = std::time::Instant::now() + rest;
-        loop {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            self.receive(left, Duration::ZERO);
-        }
     }
 
     /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
