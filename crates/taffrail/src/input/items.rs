@@ -65,19 +65,26 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     // How far the items are indented, as soon as their beginning was found, and where they are over.
     let (mut is_inside, mut indent, mut is_over) = (false, None, false);
     let (mut at, mut line) = (0, 0);
+    let mut before = '\n';
     for row in text.split_inclusive(yaml::is_break) {
         let start = at;
         at += row.len();
         let number = line;
         line += u64::from(row.ends_with('\n'));
+        // Go's library does not indent what follows a break of YAML 1.1 inside of quotes, if it is a space or the quote at the end.
+        let follows_old = !matches!(before, '\n' | '\r');
+        before = row.chars().next_back().unwrap_or(before);
         let content = row.trim_end();
         let depth = content.len() - content.trim_start_matches(' ').len();
         let rest = &content[depth..];
         let is_item = rest == "-" || rest.starts_with("- ");
         let is_silent = rest.is_empty() || rest.starts_with('#');
         if is_inside && !is_over {
-            let begins = is_item && indent.is_none_or(|indent| indent == depth);
-            let goes_on = indent.is_some_and(|indent| depth > indent);
+            let begins =
+                is_item && indent.is_none_or(|indent| indent == depth) && (depth == 0 || !follows_old);
+            let is_of_list = depth == 0 && rest.starts_with(|first: char| first.is_ascii_alphabetic());
+            let goes_on = indent.is_some_and(|indent| depth > indent)
+                || (follows_old && !is_of_list && indent.is_some());
             if begins {
                 indent = Some(depth);
                 pieces.push((number, start, at));

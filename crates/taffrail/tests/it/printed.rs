@@ -58,5 +58,5 @@ fn what_cannot_be_read_of_a_tenant_is_told_and_is_not_the_fault_of_others() {
         "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: t\n    namespace: tenant\n  zzz: 'a\n";
     let (rows, code, told) = rows(&dump(tenant));
     assert_eq!((rows, code), (honest.0, 3), "{told}");
-    assert!(told.contains("prod.yaml:8: not YAML: item ConfigMap tenant/t: "), "{told}");
+    assert!(told.contains("prod.yaml:14: not YAML: item ConfigMap tenant/t: "), "{told}");
 }

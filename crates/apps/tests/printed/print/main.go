@@ -1,5 +1,5 @@
 // Prints lists of objects that try to break out of their YAML: as kubectl prints them (yaml 2), as yq and others do (yaml 3), and as
-// JSON, a list on each line. Run in the folder above: `go -C print run . .`
+// JSON, a list on each line. `go run . ..` here writes them into the folder above.
 package main
 
 import (
