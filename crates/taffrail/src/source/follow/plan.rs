@@ -78,11 +78,13 @@ impl Follow {
         let mut waits = self.comparing > 0 || !is_known;
         let mut order: Vec<usize> = (0..self.clusters.len()).collect();
         order.sort_by_key(|at| self.clusters[*at].pace.cost);
+        let mut others_wait = false;
         for at in order {
-            let pending = self.plan_one(at, more);
+            let pending = self.plan_one(at, more, others_wait);
             self.clusters[at].is_settled = is_known && !pending;
-            waits |= pending;
+            others_wait |= pending;
         }
+        waits |= others_wait;
         waits
     }
 
@@ -171,7 +173,8 @@ impl Follow {
         }
     }
 
-    fn plan_one(&mut self, at: usize, more: More<'_>) -> bool {
+    /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it rests between plans.
+    fn plan_one(&mut self, at: usize, more: More<'_>, others_wait: bool) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         if following.feeds.is_none() {
@@ -235,7 +238,7 @@ impl Follow {
             return following.is_pending();
         }
         let began = std::time::Instant::now();
-        if following.pace.rest(began).is_some() {
+        if others_wait && following.pace.rest(began).is_some() {
             return true;
         }
         following.changed = false;

@@ -153,6 +153,7 @@ pub(super) mod tests {
     }
 
     /// Takes changes in until `is_so`.
+    #[track_caller]
     pub(in super::super) fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
         let began = std::time::Instant::now();
         while !is_so(follow) {

@@ -240,7 +240,8 @@ mod tests {
             "metadata": {"namespace": "shop", "name": "declaring"},
             "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
         });
-        declaring["status"] = json!({"resources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "one"}]});
+        let map = |at: usize| json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": format!("c{at}")});
+        declaring["status"] = json!({"resources": (0..25).map(map).collect::<Vec<Value>>()});
         cluster.apply(declaring).unwrap();
         let is_list = |it: &Followed| {
             let everything = Target::List { labels: None, fields: None };
