@@ -1,12 +1,18 @@
 //! YAML as the API machinery reads it: the last of duplicate keys counts, `010` is octal.
 //!
-//! The one place that reads with the YAML library.
+//! The one place that reads with the YAML libraries.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::{Budget, Options, options::DuplicateKeyPolicy};
-use taffrail_status::json::MAX_DEPTH;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Budget, Options};
+
+mod breaks;
+mod scalars;
+mod tree;
+
+pub use breaks::is_break;
+pub use tree::Document;
 
 /// A text that is no YAML, or not the YAML that was expected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +53,7 @@ pub(crate) fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T
 }
 
 fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| told(&error))
+    serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| told(&error))
 }
 
 fn told(error: &serde_saphyr::Error) -> YamlError {
@@ -58,53 +64,18 @@ fn told(error: &serde_saphyr::Error) -> YamlError {
     YamlError { line, message }
 }
 
-/// Reads one document as a tree. What is nested deeper than a hundred levels is left out of it, so that one object of a list costs
-/// the others nothing: a server stores what is nested [`MAX_DEPTH`] deep.
+/// Reads one document as a tree, as Go's library reads what it printed: each text as it was, also one with line breaks of YAML 1.1.
+/// `<<` is a key unless its value is an alias, which no server prints. What is nested deeper than a hundred levels is left out of it, so
+/// that one object of a list costs the others nothing: a server stores what is nested deeper.
 ///
 /// # Errors
-/// As [`read`].
-pub fn read_tree(text: &str) -> Result<Value, YamlError> {
-    let mut plain = options(text.len(), MOST_REPLAYED);
-    if let Some(budget) = &mut plain.budget {
-        budget.max_depth = AT_FIRST;
-    }
-    let error = match serde_saphyr::from_str_with_options(text, plain) {
-        Ok(tree) => return Ok(tree),
-        Err(error) => error,
-    };
-    if !is_too_deep(&error) {
-        return Err(told(&error));
-    }
-    let deep = || {
-        let mut options = options(text.len(), MOST_REPLAYED);
-        if let Some(budget) = &mut options.budget {
-            budget.max_depth = MAX_DEPTH as usize;
-        }
-        let mut tree = read_by(text, options)?;
-        cut(&mut tree, SHALLOW);
-        Ok(tree)
-    };
-    // Each level takes its part of the stack, to read and to drop it.
-    std::thread::scope(|scope| {
-        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, deep) {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(told(&error))),
-            Err(_) => Err(told(&error)),
-        }
-    })
+/// When the text is no YAML, or an alias bomb.
+pub fn read_tree(text: &str) -> Result<Document, YamlError> {
+    tree::read(text)
 }
 
 /// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.
 const SHALLOW: usize = 100;
-
-/// As deep as is read on the stack of any thread; what is deeper has a stack of its own.
-const AT_FIRST: usize = 40;
-
-/// What [`MAX_DEPTH`] levels take at most, and what is not used is not taken.
-const STACK: usize = 1 << 30;
-
-fn is_too_deep(error: &serde_saphyr::Error) -> bool {
-    matches!(error.without_snippet(), serde_saphyr::Error::Budget { breach: BudgetBreach::Depth { .. }, .. })
-}
 
 /// Leaves out what is nested deeper than so many levels.
 fn cut(tree: &mut Value, levels: usize) {
@@ -137,6 +108,8 @@ fn options(size: usize, replayed: usize) -> Options {
         emit_comments: false,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
+        // To Go `1e999` is a text.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: replayed },
     }
 }
@@ -150,7 +123,7 @@ mod tests {
         for levels in [80, 250, 9_000] {
             let deep = "- ".repeat(levels);
             let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");
-            let tree = read_tree(&text).unwrap();
+            let tree = read_tree(&text).unwrap().tree;
             assert_eq!((&tree["items"][0]["a"], &tree["items"][2]["c"]), (&1.into(), &3.into()), "{levels}");
             assert_eq!(tree.to_string().contains('x'), levels < SHALLOW, "{levels}");
         }

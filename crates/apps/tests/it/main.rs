@@ -23,6 +23,7 @@ mod identity;
 mod inventory;
 mod patches;
 mod porch;
+mod printed;
 mod problem;
 mod reads;
 mod resource_groups;

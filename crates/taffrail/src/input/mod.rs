@@ -2,6 +2,7 @@
 
 mod chunks;
 mod files;
+mod items;
 mod parse;
 
 pub(crate) use chunks::{Chunk, Chunks, Shape};

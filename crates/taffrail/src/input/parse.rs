@@ -7,6 +7,7 @@ use taffrail_status::json::{self, Parser, Value};
 use taffrail_status::{Object, ObjectError};
 
 use super::chunks::{Chunk, Shape, count_lines};
+use super::items::{self, Items};
 
 /// Why a piece of input is no object.
 #[derive(Debug)]
@@ -14,11 +15,17 @@ pub(crate) enum Fault {
     Json(json::Error),
     Object(ObjectError),
     Yaml(String),
+    /// A list that says what no list says: text of an item, or of another list, that was taken for its own.
+    Torn(String),
     /// A list without its end.
     CutList,
     /// Not text at all; the offset of the first byte that tells.
     Binary(usize),
 }
+
+/// What a member that lists do not have means.
+const TORN: &str =
+    "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,6 +34,7 @@ impl fmt::Display for Fault {
             Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
             Fault::Object(error) => write!(f, "object {error}"),
             Fault::Yaml(message) => write!(f, "not YAML: {message}"),
+            Fault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
             Fault::CutList => f.write_str(
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
                  as it may be half of one",
@@ -152,27 +160,62 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         }
     };
     let is_blank = |row: &str| {
-        let row = row.trim();
-        row.is_empty() || row.starts_with('#') || row == "---" || row == "..."
+        let row = row.trim_start_matches('\u{feff}').trim();
+        // Directives stand before the line that begins their document, which is the next one here.
+        row.is_empty() || row.starts_with(['#', '%']) || row == "---" || row == "..."
     };
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
-    match yaml::read_tree(text) {
-        Ok(serde_json::Value::Null) => {}
-        Ok(tree) if is_cut_list(&tree) => {
-            let items = Value::from(&tree).get("items").and_then(Value::items).into_iter().flatten();
-            let items: Vec<Value<'_>> = items.collect();
-            for item in items.iter().rev().skip(1).rev() {
-                consume(Parsed::single(line + blank as u64, Object::new(*item).map_err(Fault::Object)));
+    let (read, mut faulty, more, has_last) = match yaml::read_tree(text) {
+        Ok(read) => (read, Vec::new(), 0, true),
+        Err(error) => match items::read(text) {
+            Some(Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
+            None => {
+                let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
+                return consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
             }
-            consume(Parsed::single(line + blank as u64, Err(Fault::CutList)));
+        },
+    };
+    let first = line + blank as u64;
+    match &read.tree {
+        serde_json::Value::Null => {}
+        tree if is_cut_list(tree) => {
+            let items = Value::from(tree).get("items").and_then(Value::items).into_iter().flatten();
+            let items: Vec<Value<'_>> = items.collect();
+            for item in items.iter().rev().skip(usize::from(has_last)).rev() {
+                consume(Parsed::single(first, Object::new(*item).map_err(Fault::Object)));
+            }
+            consume(Parsed::single(first, Err(Fault::CutList)));
+            if !has_last && more == 0 {
+                // That it is cut says what is wrong with the last.
+                faulty.pop();
+            }
         }
-        Ok(tree) => value(Value::from(&tree), line + blank as u64, consume),
-        Err(error) => {
-            let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
-            consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
+        tree => {
+            value(Value::from(tree), first, consume);
+            if let Some(member) = torn(&read) {
+                consume(Parsed::single(first, Err(Fault::Torn(member))));
+            }
         }
     }
+    for fault in faulty {
+        consume(Parsed::single(line + fault.line, Err(Fault::Yaml(fault.message))));
+    }
+    if more > 0 {
+        consume(Parsed::single(first, Err(Fault::Yaml(format!("{more} more items of the list")))));
+    }
 }
+
+/// What a list has that none has, or has twice.
+fn torn(read: &yaml::Document) -> Option<String> {
+    let is_list = Object::new(Value::from(&read.tree)).is_ok_and(|object| object.items().is_some());
+    let members = read.tree.as_object().filter(|_| is_list)?;
+    let strange = |key: &&String| !["apiVersion", "kind", "metadata", "items"].contains(&key.as_str());
+    let found = read.repeated.as_ref().or_else(|| members.keys().find(strange))?;
+    Some(found.chars().take(LONGEST).collect())
+}
+
+/// The longest key that is told.
+const LONGEST: usize = 100;
 
 /// Whether this is the beginning of a list: kubectl prints the fields in the order of the alphabet.
 fn is_cut_list(tree: &serde_json::Value) -> bool {
@@ -242,6 +285,87 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value as Tree;
+
+    const LISTS: &str = include_str!("../../../apps/tests/printed/lists.jsonl");
+
+    /// What is read of a text, and the faults that are told.
+    fn read(text: &str, shape: Shape) -> (Vec<Tree>, Vec<String>) {
+        let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
+        let (mut objects, mut faults) = (Vec::new(), Vec::new());
+        each(&chunk, &mut Parser::new(), |parsed| match parsed.object {
+            Ok(object) => objects.push(tree(&object).unwrap()),
+            Err(fault) => faults.push(fault.to_string()),
+        });
+        (objects, faults)
+    }
+
+    fn honest(objects: Vec<Tree>) -> Vec<Tree> {
+        objects.into_iter().filter(|object| object["metadata"]["namespace"] == "honest").collect()
+    }
+
+    #[test]
+    fn a_dump_of_hostile_objects_in_yaml_holds_what_it_holds_in_json() {
+        let (expected, faults) = read(LISTS, Shape::Lines { exact: false });
+        assert_eq!((faults.len(), expected.len() > 1000), (0, true));
+        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        assert!(read(printed, Shape::Yaml) == (expected.clone(), Vec::new()));
+        // What this library prints it cannot always read itself.
+        let printed = include_str!("../../../apps/tests/printed/lists-3.yaml");
+        let (objects, faults) = read(printed, Shape::Yaml);
+        assert!(
+            faults.iter().all(|fault| fault.contains("item ConfigMap tenant/t")
+                || fault.contains("item HelmRelease tenant/t")),
+            "{faults:?}"
+        );
+        // Where such an item ends in a break of YAML 1.1, the next may be words of it.
+        let lost: Vec<Tree> = honest(expected).into_iter().filter(|it| !objects.contains(it)).collect();
+        assert!(lost.len() < 5, "{lost:?}");
+        assert!(
+            lost.iter().all(|it| it["metadata"]["name"].as_str().unwrap().starts_with("after-")),
+            "{lost:?}"
+        );
+    }
+
+    #[test]
+    fn an_item_that_is_no_yaml_costs_no_other_item_of_any_list() {
+        let (expected, _) = read(LISTS, Shape::Lines { exact: false });
+        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        let faulty = printed
+            .replace("\nitems:\n", "\nitems:\n- kind: Pod\n  metadata:\n    name: x\n  spec: 'a\n")
+            .replace("\nkind: List", "\n- {a: [\nkind: List");
+        let (objects, faults) = read(&faulty, Shape::Yaml);
+        assert!(objects == expected);
+        assert_eq!(faults.len(), 2 * LISTS.lines().count());
+        assert!(faults[0].starts_with("not YAML: item Pod x: "), "{}", faults[0]);
+    }
+
+    #[test]
+    fn a_member_that_lists_do_not_have_is_told() {
+        let item = "- {kind: Secret, metadata: {name: a}}\n";
+        for member in ["q: x", "items: []", "kind: List"] {
+            let (_, faults) =
+                read(&format!("apiVersion: v1\nitems:\n{item}kind: List\n{member}\n"), Shape::Yaml);
+            assert_eq!(faults.len(), 1, "{member}");
+            assert!(faults[0].contains("what follows may be missing"), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn yaml_that_people_write_is_read_as_go_reads_it() {
+        let text = "\u{feff}%YAML 1.1\n---\nkind: A\nbase: &b {x: 1, y: 2}\nall:\n  <<: *b\n  x: 5\nboth: {<<: [*b, {z: 3}]}\nown: {<<: {a: 1}}\r\n\
+             flag: [yes, Off, y, ~]\nnumbers: [0x1F, 010, 0o17, 0b11, 1_000, +5, 1e3, 1.5, 08]\n\
+             texts: [.inf, -.INF, .nan, 1e999, 2001-01-01, 1:30, !foo 5, !!str 5, '5', 1.2.3]\nbytes: !!binary aGk=\nforced: [!!int '5', !!bool x]\n\
+             key: 1\nkey: 2\n010: a\n...\n";
+        let (objects, faults) = read(text, Shape::Yaml);
+        assert_eq!(faults, Vec::<String>::new());
+        let expected = serde_json::json!({"apiVersion": "", "kind": "A", "base": {"x": 1, "y": 2}, "all": {"x": 5, "y": 2},
+            "both": {"x": 1, "y": 2, "z": 3}, "own": {"<<": {"a": 1}}, "flag": [true, false, true, null],
+            "numbers": [31, 8, 15, 3, 1000, 5, 1000, 1.5, 8],
+            "texts": [".inf", "-.INF", ".nan", "1e999", "2001-01-01", "1:30", "5", "5", "5", "1.2.3"],
+            "bytes": "hi", "forced": [5, "x"], "key": 2, "010": "a"});
+        assert_eq!(objects, [expected]);
+    }
 
     #[test]
     fn an_item_of_a_typed_list_is_told_however_deep_it_is() {

@@ -22,6 +22,7 @@ mod manifests;
 mod newcomer;
 mod one_status;
 mod output_docs;
+mod printed;
 mod problem;
 mod rules;
 mod sameness;

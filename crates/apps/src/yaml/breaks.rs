@@ -1,0 +1,113 @@
+//! Line breaks of YAML 1.1. Go's library prints some texts with them, at the beginning of a line; to YAML 1.2 they are letters.
+
+use std::borrow::Cow;
+
+use granit_parser::ScalarStyle;
+
+/// Returns true of a character that ends a line for Go's library.
+#[must_use]
+pub fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r') || is_old(character)
+}
+
+fn is_old(character: char) -> bool {
+    matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// The text with line feeds in place of the breaks that YAML 1.2 does not know; each is one character still.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    match text.contains(is_old) {
+        true => Cow::Owned(text.replace(is_old, "\n")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// A text in which breaks were replaced.
+pub(super) struct Original<'t> {
+    text: &'t str,
+    /// How far it was read, in characters and in bytes.
+    characters: usize,
+    bytes: usize,
+}
+
+impl<'t> Original<'t> {
+    pub(super) fn new(text: &'t str) -> Original<'t> {
+        Original { text, characters: 0, bytes: 0 }
+    }
+
+    /// The line, from 1, at so many characters, as editors count them.
+    pub(super) fn line(&self, character: usize) -> u64 {
+        1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
+    }
+
+    /// What stands between two characters; those asked for before lie before it.
+    fn between(&mut self, start: usize, end: usize) -> Option<&'t str> {
+        let rest = self.text.get(self.bytes..)?;
+        self.bytes += length(rest, start.checked_sub(self.characters)?);
+        self.characters = start;
+        let rest = self.text.get(self.bytes..)?;
+        rest.get(..length(rest, end.checked_sub(start)?))
+    }
+
+    /// The text of a scalar with the breaks that stand in it, where Go's library prints such: in single quotes and in blocks.
+    pub(super) fn scalar(&mut self, style: ScalarStyle, span: (usize, usize), read: &str) -> Option<String> {
+        if !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal) {
+            return None;
+        }
+        let written = self.between(span.0, span.1)?;
+        if style == ScalarStyle::SingleQuoted {
+            return in_single_quotes(written);
+        }
+        // The parser takes a block for begun where its first line has letters.
+        let before = self.text.get(..self.bytes)?;
+        let gap = &before[before.trim_end_matches(is_gap).len()..];
+        // The first break ends the line of the mark.
+        let mut breaks = breaks(gap).chain(breaks(written)).skip(1);
+        Some(read.chars().map(|it| if it == '\n' { breaks.next().unwrap_or(it) } else { it }).collect())
+    }
+}
+
+/// The bytes of the first characters.
+fn length(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+}
+
+/// The breaks of a text as they are read: one of Windows counts once, and `U+0085` is a line feed.
+fn breaks(text: &str) -> impl Iterator<Item = char> {
+    let mut before = ' ';
+    text.chars().filter_map(move |character| {
+        let is_second = (before, character) == ('\r', '\n');
+        before = character;
+        match character {
+            '\n' if is_second => None,
+            '\n' | '\r' | '\u{85}' => Some('\n'),
+            _ => is_old(character).then_some(character),
+        }
+    })
+}
+
+fn is_gap(character: char) -> bool {
+    matches!(character, ' ' | '\t') || is_break(character)
+}
+
+fn in_single_quotes(written: &str) -> Option<String> {
+    let mut rest = written.strip_prefix('\'')?.strip_suffix('\'')?;
+    let mut text = String::with_capacity(rest.len());
+    loop {
+        let (words, more) = rest.split_at(rest.find(is_gap).unwrap_or(rest.len()));
+        text.push_str(&words.replace("''", "'"));
+        if more.is_empty() {
+            return Some(text);
+        }
+        let (gap, after) = more.split_at(more.find(|it| !is_gap(it)).unwrap_or(more.len()));
+        let mut breaks = breaks(gap).peekable();
+        // A line feed alone is a space, and the first of several says no more than that there are some.
+        match breaks.next() {
+            None => text.push_str(gap),
+            Some('\n') if breaks.peek().is_none() => text.push(' '),
+            Some('\n') => text.extend(breaks),
+            Some(first) => text.extend(std::iter::once(first).chain(breaks)),
+        }
+        rest = after;
+    }
+}

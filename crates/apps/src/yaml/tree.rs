@@ -1,0 +1,235 @@
+//! A document as a tree, as Go's library reads it for Kubernetes.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
+use serde_json::{Map, Value};
+use taffrail_status::json::MAX_DEPTH;
+
+use super::breaks::{self, Original};
+use super::{MOST_REPLAYED, SHALLOW, YamlError, scalars};
+
+/// A document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Null where there is nothing in it.
+    pub tree: Value,
+    /// A key that stands in its outermost mapping twice; the last one counts.
+    pub repeated: Option<String>,
+}
+
+pub(super) fn read(text: &str) -> Result<Document, YamlError> {
+    let plain = breaks::plain(text);
+    let is_changed = matches!(plain, Cow::Owned(_));
+    let told = |mark: &Marker, message: String| {
+        let line = if is_changed { Original::new(text).line(mark.index()) } else { mark.line() as u64 };
+        YamlError { line: Some(line), message }
+    };
+    let depth = MAX_DEPTH as usize;
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: depth,
+        block_nesting_limit: depth,
+    };
+    let mut parser = Parser::new_from_str_with_options(&plain, options);
+    let mut original = is_changed.then(|| Original::new(text));
+    let mut builder = Builder::default();
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.map_err(|error| told(error.marker(), explained(&error)))?;
+        let event = match (event, &mut original) {
+            (Event::Scalar(read, style, anchor, tag), Some(original)) => {
+                let span = (span.start.index(), span.end.index());
+                let exact = original.scalar(style, span, &read).map_or(read, Cow::Owned);
+                Event::Scalar(exact, style, anchor, tag)
+            }
+            (event, _) => event,
+        };
+        builder.take(event).map_err(|message| told(&span.start, message.to_owned()))?;
+    }
+    Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
+}
+
+fn explained(error: &ScanError) -> String {
+    error.info().lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+}
+
+#[derive(Default)]
+struct Builder {
+    documents: usize,
+    root: Option<Value>,
+    repeated: Option<String>,
+    open: Vec<Open>,
+    /// How many are open that are left out, as they are nested too deep.
+    too_deep: usize,
+    anchors: HashMap<usize, Value>,
+    /// How much aliases made.
+    replayed: usize,
+}
+
+/// A sequence or mapping of which the end was not read yet.
+struct Open {
+    anchor: usize,
+    has_alias: bool,
+    inside: Inside,
+}
+
+enum Inside {
+    Items(Vec<Value>),
+    Members { members: Map<String, Value>, key: Option<Key>, merged: Vec<Map<String, Value>> },
+}
+
+enum Key {
+    Text(String),
+    /// `<<`, which merges what people named elsewhere; servers print it as the key of a value.
+    Merge,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>) -> Result<(), &'static str> {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err("another document begins without a line ---");
+                }
+            }
+            Event::SequenceStart(_, anchor, _) => self.begin(anchor, Inside::Items(Vec::new())),
+            Event::MappingStart(_, anchor, _) => {
+                let inside = Inside::Members { members: Map::new(), key: None, merged: Vec::new() };
+                self.begin(anchor, inside);
+            }
+            Event::SequenceEnd | Event::MappingEnd => return self.end(),
+            _ if self.too_deep > 0 => {}
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = scalars::value(&text, style, tag.as_deref());
+                self.name(anchor, &value)?;
+                if let Some(key) = self.awaited_key() {
+                    let is_merge = &*text == "<<" && style == ScalarStyle::Plain;
+                    // A key is what is written there; bytes are none.
+                    let text = match value {
+                        Value::String(text) => text,
+                        _ => text.into_owned(),
+                    };
+                    *key = Some(if is_merge { Key::Merge } else { Key::Text(text) });
+                    return Ok(());
+                }
+                return self.put(value, false);
+            }
+            Event::Alias(anchor) => {
+                let Some(value) = self.anchors.get(&anchor) else {
+                    return Err("an alias of what is not there before it");
+                };
+                let mut value = value.clone();
+                charge(&mut self.replayed, &value)?;
+                super::cut(&mut value, SHALLOW.saturating_sub(self.open.len()));
+                if let (Some(key), Value::String(text)) = (self.awaited_key(), &value) {
+                    *key = Some(Key::Text(text.clone()));
+                    return Ok(());
+                }
+                return self.put(value, true);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, anchor: usize, inside: Inside) {
+        if self.too_deep > 0 || self.open.len() >= SHALLOW {
+            self.too_deep += 1;
+        } else {
+            self.open.push(Open { anchor, has_alias: false, inside });
+        }
+    }
+
+    fn end(&mut self) -> Result<(), &'static str> {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return if self.too_deep == 0 { self.put(Value::Null, false) } else { Ok(()) };
+        }
+        let Some(Open { anchor, has_alias, inside }) = self.open.pop() else { return Ok(()) };
+        let (value, has_alias) = match inside {
+            Inside::Items(items) => (Value::Array(items), has_alias),
+            Inside::Members { mut members, merged, .. } => {
+                for (key, value) in merged.into_iter().flatten() {
+                    members.entry(key).or_insert(value);
+                }
+                (Value::Object(members), false)
+            }
+        };
+        self.name(anchor, &value)?;
+        self.put(value, has_alias)
+    }
+
+    /// Keeps what has a name for its aliases.
+    fn name(&mut self, anchor: usize, value: &Value) -> Result<(), &'static str> {
+        if anchor > 0 {
+            charge(&mut self.replayed, value)?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(())
+    }
+
+    /// The place of the key, where a key comes next.
+    fn awaited_key(&mut self) -> Option<&mut Option<Key>> {
+        match &mut self.open.last_mut()?.inside {
+            Inside::Members { key, .. } if key.is_none() => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Puts a value where it belongs; `is_alias`: it is one, or a sequence of some.
+    fn put(&mut self, value: Value, is_alias: bool) -> Result<(), &'static str> {
+        let is_outermost = self.open.len() == 1;
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(value);
+            return Ok(());
+        };
+        match &mut open.inside {
+            Inside::Items(items) => {
+                open.has_alias |= is_alias;
+                items.push(value);
+            }
+            Inside::Members { members, key, merged } => match (key.take(), value) {
+                (None, _) => return Err("a key that is no text"),
+                (Some(Key::Merge), Value::Object(all)) if is_alias => merged.push(all),
+                (Some(Key::Merge), Value::Array(all)) if is_alias && all.iter().all(Value::is_object) => {
+                    merged.extend(all.into_iter().filter_map(|one| match one {
+                        Value::Object(one) => Some(one),
+                        _ => None,
+                    }));
+                }
+                (Some(key), value) => {
+                    let key = match key {
+                        Key::Text(text) => text,
+                        Key::Merge => "<<".to_owned(),
+                    };
+                    if is_outermost && members.contains_key(&key) {
+                        self.repeated = Some(key.clone());
+                    }
+                    members.insert(key, value);
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn charge(replayed: &mut usize, value: &Value) -> Result<(), &'static str> {
+    *replayed = replayed.saturating_add(weight(value));
+    if *replayed > MOST_REPLAYED { Err("aliases make too much of it") } else { Ok(()) }
+}
+
+/// About how much room a value takes.
+fn weight(value: &Value) -> usize {
+    let of_text = |text: &str| 1 + text.len() / 32;
+    match value {
+        Value::String(text) => of_text(text),
+        Value::Array(items) => items.iter().map(weight).fold(1, usize::saturating_add),
+        Value::Object(members) => {
+            let weights = members.iter().map(|(key, value)| of_text(key).saturating_add(weight(value)));
+            weights.fold(1, usize::saturating_add)
+        }
+        _ => 1,
+    }
+}

@@ -1,0 +1,197 @@
+//! A list in YAML that cannot be read as a whole: its items one by one, so that one costs the others nothing.
+
+use serde_json::Value;
+use taffrail_apps::yaml::{self, Document};
+
+/// How many faulty items are told.
+const MOST_TOLD: usize = 20;
+
+/// The longest name that is told.
+const LONGEST: usize = 100;
+
+/// An item that is no YAML.
+pub(super) struct Faulty {
+    /// On which line of the list, from 0.
+    pub(super) line: u64,
+    pub(super) message: String,
+}
+
+/// A list of which not all could be read.
+pub(super) struct Items {
+    /// The list with those items that were read.
+    pub(super) list: Document,
+    pub(super) faulty: Vec<Faulty>,
+    /// How many more are faulty.
+    pub(super) more: usize,
+    /// Whether the last item is one of those that were read.
+    pub(super) has_last: bool,
+}
+
+/// Reads the items of a list that stands in a block, as kubectl prints it; `None` of any other document, and of a list whose faults lie
+/// outside of its items.
+pub(super) fn read(text: &str) -> Option<Items> {
+    let (head, pieces) = split(text)?;
+    let mut list = yaml::read_tree(&head).ok()?;
+    let mut items = Vec::new();
+    let mut faulty = Vec::new();
+    let mut more = 0;
+    let mut has_last = false;
+    for piece in &pieces {
+        let read = yaml::read_tree(piece.text);
+        has_last = read.is_ok();
+        match read.map(|read| read.tree) {
+            Ok(Value::Array(read)) => items.extend(read),
+            Ok(_) => {}
+            Err(_) if faulty.len() == MOST_TOLD => more += 1,
+            Err(error) => {
+                let line = piece.line + error.line.map_or(0, |line| line.saturating_sub(1));
+                faulty.push(Faulty { line, message: format!("{}: {}", named(piece.text), error.message) });
+            }
+        }
+    }
+    *list.tree.as_object_mut()?.get_mut("items")? = Value::Array(items);
+    Some(Items { list, faulty, more, has_last })
+}
+
+struct Piece<'t> {
+    line: u64,
+    text: &'t str,
+}
+
+/// The list without its items, and those.
+fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
+    let mut head = String::new();
+    let mut pieces: Vec<(u64, usize, usize)> = Vec::new();
+    // How far the items are indented, as soon as their beginning was found, and where they are over.
+    let (mut is_inside, mut indent, mut is_over) = (false, None, false);
+    let (mut at, mut line) = (0, 0);
+    let mut before = '\n';
+    for row in text.split_inclusive(yaml::is_break) {
+        let start = at;
+        at += row.len();
+        let number = line;
+        line += u64::from(row.ends_with('\n'));
+        // Go's library does not indent what follows a break of YAML 1.1 inside of quotes, if it is a space or the quote at the end.
+        let follows_old = !matches!(before, '\n' | '\r');
+        before = row.chars().next_back().unwrap_or(before);
+        let content = row.trim_end();
+        let depth = content.len() - content.trim_start_matches(' ').len();
+        let rest = &content[depth..];
+        let is_item = rest == "-" || rest.starts_with("- ");
+        let is_silent = rest.is_empty() || rest.starts_with('#');
+        if is_inside && !is_over {
+            let begins =
+                is_item && indent.is_none_or(|indent| indent == depth) && (depth == 0 || !follows_old);
+            let is_of_list = depth == 0 && rest.starts_with(|first: char| first.is_ascii_alphabetic());
+            let goes_on = indent.is_some_and(|indent| depth > indent)
+                || (follows_old && !is_of_list && indent.is_some());
+            if begins {
+                indent = Some(depth);
+                pieces.push((number, start, at));
+                continue;
+            } else if goes_on || is_silent {
+                if let Some((.., end)) = pieces.last_mut() {
+                    *end = at;
+                }
+                continue;
+            }
+            is_over = true;
+        }
+        if content == "items:" && !is_inside {
+            is_inside = true;
+            head.push_str("items: []\n");
+        } else {
+            head.push_str(row);
+        }
+    }
+    let piece = |(line, start, end): (u64, usize, usize)| Some(Piece { line, text: text.get(start..end)? });
+    let pieces: Vec<Piece<'_>> = pieces.into_iter().filter_map(piece).collect();
+    (!pieces.is_empty()).then_some((head, pieces))
+}
+
+/// The item as people call it, as far as its lines tell.
+fn named(text: &str) -> String {
+    let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
+    let value = |row: &str, key: &str| {
+        let value = row.strip_prefix(key)?.strip_prefix(": ")?.trim().trim_matches(['"', '\'']);
+        Some(value.chars().take(LONGEST).collect::<String>())
+    };
+    let (mut kind, mut namespace, mut name) = (None, None, None);
+    // How far the fields of the metadata are indented, while they are read.
+    let mut metadata = None;
+    for row in text.split(yaml::is_break).filter_map(|row| row.get(indent..)) {
+        let depth = row.len() - row.trim_start_matches(' ').len();
+        let field = row[depth..].trim_end();
+        if field.is_empty() {
+            continue;
+        } else if depth == 0 {
+            kind = kind.or_else(|| value(field, "kind"));
+            metadata = (field == "metadata:").then_some(None);
+        } else if let Some(inside) = &mut metadata
+            && *inside.get_or_insert(depth) == depth
+        {
+            namespace = namespace.or_else(|| value(field, "namespace"));
+            name = name.or_else(|| value(field, "name"));
+        }
+    }
+    match (kind, namespace, name) {
+        (Some(kind), Some(namespace), Some(name)) => format!("item {kind} {namespace}/{name}"),
+        (Some(kind), None, Some(name)) => format!("item {kind} {name}"),
+        (Some(kind), ..) => format!("an item {kind}"),
+        _ => "an item".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_that_cannot_be_read_is_named_and_costs_the_others_nothing() {
+        for indent in ["", "  ", "    "] {
+            let item = |name: &str, more: &str| {
+                let text = format!(
+                    "- apiVersion: v1\n  data:\n    a: |\n      - x\n\u{2028}\u{2028}      q:\n  kind: ConfigMap\n  metadata:\n    name: {name}\n    namespace: a\n{more}"
+                );
+                text.split_inclusive(yaml::is_break)
+                    .map(|row| if row.len() > 3 { format!("{indent}{row}") } else { row.to_owned() })
+                    .collect::<String>()
+            };
+            let list = |bad: &str| {
+                format!(
+                    "apiVersion: v1\nitems:\n{}{}{}kind: List\nmetadata: {{}}\n",
+                    item("a", ""),
+                    item("b", bad),
+                    item("c", "\n# end\n")
+                )
+            };
+            assert!(yaml::read_tree(&list("")).is_ok());
+            for bad in [
+                "  zzz: |4\n     b\n    a\n",
+                "  zzz: 'x\n",
+                "  zzz: \"\\q\"\n",
+                "  x: *a\n",
+                "  ? {a: b}\n  : x\n",
+                "  q: r: s\n",
+            ] {
+                let text = list(bad);
+                assert!(yaml::read_tree(&text).is_err(), "{text}");
+                let Some(read) = read(&text) else { panic!("{text}") };
+                let names: Vec<_> = read.list.tree["items"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|item| &item["metadata"]["name"])
+                    .collect();
+                assert_eq!(names, ["a", "c"], "{text}");
+                assert_eq!((read.faulty.len(), read.more, read.has_last), (1, 0, true));
+                assert!(
+                    read.faulty[0].message.starts_with("item ConfigMap a/b: "),
+                    "{}",
+                    read.faulty[0].message
+                );
+                assert_eq!(read.list.tree["kind"], "List");
+            }
+        }
+    }
+}
