@@ -23,6 +23,10 @@ pub(crate) enum Fault {
     Binary(usize),
 }
 
+/// What a member that lists do not have means.
+const TORN: &str =
+    "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -30,11 +34,7 @@ impl fmt::Display for Fault {
             Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
             Fault::Object(error) => write!(f, "object {error}"),
             Fault::Yaml(message) => write!(f, "not YAML: {message}"),
-            Fault::Torn(member) => write!(
-                f,
-                "the list cannot be read as it is: {member:?}, which no list has there, may be a part of one of its items, and what \
-                 follows may be missing"
-            ),
+            Fault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
             Fault::CutList => f.write_str(
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
                  as it may be half of one",
@@ -165,7 +165,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         row.is_empty() || row.starts_with(['#', '%']) || row == "---" || row == "..."
     };
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
-    let (read, faulty, more, has_last) = match yaml::read_tree(text) {
+    let (read, mut faulty, more, has_last) = match yaml::read_tree(text) {
         Ok(read) => (read, Vec::new(), 0, true),
         Err(error) => match items::read(text) {
             Some(Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
@@ -185,6 +185,10 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
                 consume(Parsed::single(first, Object::new(*item).map_err(Fault::Object)));
             }
             consume(Parsed::single(first, Err(Fault::CutList)));
+            if !has_last && more == 0 {
+                // That it is cut says what is wrong with the last.
+                faulty.pop();
+            }
         }
         tree => {
             value(Value::from(tree), first, consume);

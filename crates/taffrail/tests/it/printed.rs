@@ -59,4 +59,14 @@ fn what_cannot_be_read_of_a_tenant_is_told_and_is_not_the_fault_of_others() {
     let (rows, code, told) = rows(&dump(tenant));
     assert_eq!((rows, code), (honest.0, 3), "{told}");
     assert!(told.contains("prod.yaml:14: not YAML: item ConfigMap tenant/t: "), "{told}");
+    // Of a list that is cut in a text in quotes the last item is told once.
+    let cut = dump(tenant);
+    let cut = &cut[..cut.find("  zzz: 'a\n").unwrap() + "  zzz: 'a\n".len()];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.yaml");
+    std::fs::write(&file, cut).unwrap();
+    let answer = taffrail(&["status", "-f", file.to_str().unwrap()], "");
+    assert_eq!(answer.stderr.lines().count(), 1, "{}", answer.stderr);
+    assert!(answer.stderr.contains("the list is cut"), "{}", answer.stderr);
+    assert!(answer.stdout.contains("flux-system"), "{}", answer.stdout);
 }
