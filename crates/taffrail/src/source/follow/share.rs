@@ -99,7 +99,7 @@ pub(super) mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn definition() -> Value {
+    pub(in super::super) fn definition() -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
@@ -111,7 +111,7 @@ pub(super) mod tests {
     }
 
     /// An app with a Deployment of so many bytes.
-    fn app(size: usize) -> [Value; 2] {
+    pub(in super::super) fn app(size: usize) -> [Value; 2] {
         let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
         [
             json!({
@@ -124,7 +124,7 @@ pub(super) mod tests {
         ]
     }
 
-    fn deployment(name: &str, size: usize) -> Value {
+    pub(in super::super) fn deployment(name: &str, size: usize) -> Value {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"namespace": "shop", "name": name, "generation": 1, "annotations": {"filler": "x".repeat(size)}},
