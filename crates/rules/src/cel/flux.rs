@@ -43,6 +43,9 @@ struct HealthCheck<E> {
     current: E,
 }
 
+/// Turns what is kept of an expression into one that can be asked, or says why it cannot.
+type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Ask>, String>;
+
 /// What is wrong with `healthCheckExprs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheckError {
@@ -172,13 +175,13 @@ impl<E> Checks<E> {
         self.find(object.group(), object.kind()).is_some()
     }
 
-    /// What they say of an object; `read` turns what is kept of an expression into one that can be asked, or says why it cannot.
+    /// What they say of an object.
     pub(crate) fn judge(
         &self,
         origin: Origin,
         object: &Object<'_>,
         surroundings: &Surroundings<'_>,
-        read: &dyn Fn(&E) -> Result<Arc<dyn Ask>, String>,
+        read: ReadKept<'_, E>,
     ) -> Judged {
         let Some(check) = self.find(object.group(), object.kind()) else { return Judged::default() };
         let number = |section: &str, key: &str| object.root().get(section)?.get(key).and_then(Value::as_i64);

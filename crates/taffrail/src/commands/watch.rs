@@ -166,8 +166,9 @@ fn redraw(
                 Frame { text: format!("{}\n", printable(&complaint.to_string())), told: Vec::new() }
             }
         };
-        if let Some(follow) = &mut source.follow {
-            follow.rest(took);
+        if let Some(follow) = &mut source.follow
+            && !follow.rest(took)
+        {
             follow.next(pause.saturating_sub(took));
         }
     }
@@ -224,8 +225,9 @@ fn append(
         // Some verdicts are a matter of time.
         let took = begun.elapsed();
         let pause = TICK.max(took * REST);
-        if let Some(follow) = &mut source.follow {
-            follow.rest(took);
+        if let Some(follow) = &mut source.follow
+            && !follow.rest(took)
+        {
             follow.next(pause.saturating_sub(took));
         }
     }

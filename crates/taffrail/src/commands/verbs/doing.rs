@@ -372,8 +372,9 @@ impl<'a> Doing<'a> {
                 waiting = Some((why, line));
             }
             let left = || self.arguments.deadline.saturating_sub(begun.elapsed());
-            follow.rest(looked.elapsed().min(left()));
-            follow.next(TICK.min(left()));
+            if !follow.rest(looked.elapsed().min(left())) {
+                follow.next(TICK.min(left()));
+            }
         }
     }
 

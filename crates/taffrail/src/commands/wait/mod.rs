@@ -161,8 +161,9 @@ impl Question {
             }
             let pause = if follow.is_restless() { RESTLESS } else { TICK };
             let left = |wait: &Wait| wait.next_moment().saturating_sub(begun.elapsed());
-            follow.rest(looked.elapsed().min(left(&wait)));
-            follow.soon(pause.min(left(&wait)));
+            if !follow.rest(looked.elapsed().min(left(&wait))) {
+                follow.soon(pause.min(left(&wait)));
+            }
         }
     }
 }

@@ -6,15 +6,16 @@ use super::Follow;
 
 impl Follow {
     /// Takes in what comes for so long, however much comes. Who rests as long as the last look took spends half of the time on
-    /// looking at most, though something changes all the time.
-    pub(crate) fn rest(&mut self, rest: Duration) {
+    /// looking at most, though something changes all the time. Returns true when something changed, so that it is looked at next.
+    pub(crate) fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
+        let mut changed = false;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                return changed;
             }
-            self.receive(left, Duration::ZERO);
+            changed |= self.receive(left, Duration::ZERO);
         }
     }
 }
@@ -27,7 +28,7 @@ mod tests {
     use taffrail_cluster::Memory;
     use taffrail_sim::Fleet;
 
-    use super::super::share::tests::follow;
+    use super::super::share::tests::{app, definition, deployment, follow};
     use super::*;
     use crate::source::NOTHING_MORE;
 
@@ -41,28 +42,30 @@ mod tests {
             let cluster = fleet.cluster("one").await.unwrap();
             (fleet, cluster)
         });
-        let namespace = |number: u32| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"n": number.to_string()}}});
-        cluster.apply(namespace(0)).unwrap();
+        cluster.apply(definition()).unwrap();
+        cluster
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+            .unwrap();
+        cluster.seed(app(10)).unwrap();
         let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20));
         follow.settle(NOTHING_MORE);
         let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut number = 1;
+                let mut size = 10;
                 while !ends.load(Ordering::Relaxed) {
-                    let config = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-                        "metadata": {"name": "web", "namespace": "shop", "labels": {"n": number.to_string()}}});
-                    cluster.apply(namespace(number)).unwrap();
-                    cluster.apply(config).unwrap();
-                    number += 1;
+                    size += 1;
+                    cluster.apply(deployment("web", size)).unwrap();
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });
+            // There is always something new.
+            let is_followed = follow.next(Duration::from_secs(60));
             let began = Instant::now();
-            follow.rest(REST);
+            let changed = follow.rest(REST);
             let took = began.elapsed();
             ends.store(true, Ordering::Relaxed);
-            assert!(took >= REST, "{took:?}");
+            assert!(is_followed && changed && took >= REST, "{took:?}");
         });
     }
 }

@@ -125,7 +125,7 @@ pub(super) mod tests {
         ]
     }
 
-    fn deployment(name: &str, size: usize) -> Value {
+    pub(in super::super) fn deployment(name: &str, size: usize) -> Value {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"namespace": "shop", "name": name, "generation": 1, "annotations": {"filler": "x".repeat(size)}},
