@@ -28,7 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked at what time alone changes.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The same while a server is about to say that it has a new kind.
+/// A look that takes no longer than this may follow upon another.
+const CHEAP: Duration = Duration::from_millis(20);
+
+/// The longest pause after a look that took longer.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// How often it is looked while a server is about to say that it has a new kind.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {
@@ -144,6 +150,7 @@ impl Question {
                 })
                 .collect();
             let at = begun.elapsed();
+            let looked = Instant::now();
             let changed = wait.look(&seen, &fleet.rules, fleet.now, at);
             let end = wait.end(at);
             let is_read = output.show(&wait, &changed, fleet.now, at, self.options)?;
@@ -158,8 +165,16 @@ impl Question {
             if !is_read {
                 return Ok(Exit::Yes);
             }
+            let cost = looked.elapsed();
             let pause = if follow.is_restless() { RESTLESS } else { TICK };
             follow.soon(pause.min(wait.next_moment().saturating_sub(begun.elapsed())));
+            // Where a look is dear, what there is to look at is found out meanwhile.
+            let rest = if cost > CHEAP { (2 * cost).min(LONGEST_REST) } else { Duration::ZERO };
+            let until = looked + cost + rest.min(wait.next_moment().saturating_sub(begun.elapsed()));
+            while Instant::now() < until {
+                follow.ask();
+                follow.soon(until.saturating_duration_since(Instant::now()));
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ impl Follow {
         }
         self.has_moved = false;
         self.plan_elsewhere();
-        self.pace.took(began, std::time::Instant::now(), 1);
+        self.pace.took(began, std::time::Instant::now(), 2);
         true
     }
 
