@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked at what time alone changes.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The same while a server is about to say that it has a new kind.
+/// How often it is looked while a server is about to say that it has a new kind.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Body, Freshness, FreshnessState, ObjectKey, Objects as _, Read, Sameness, Scope, ScopeError,
-    Snapshot,
+    Answer, Body, Freshness, FreshnessState, GroupKind, ObjectKey, Objects as _, Read, Sameness, Scope,
+    ScopeError, Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
 use tokio::time::Instant;
@@ -198,6 +198,7 @@ impl Follow {
                 false
             }
             Delivery::Contact(contact) => {
+                self.has_moved = true;
                 let now = Timestamp::now();
                 match contact {
                     Contact::Live => {
@@ -257,6 +258,7 @@ impl Follow {
                 followed.answered = true;
                 followed.broken = None;
                 following.changed = true;
+                self.has_moved |= may_declare(&followed.kind);
                 snapshot.retract_read(&followed.read);
                 snapshot.answer(&followed.read, answer);
                 true
@@ -334,10 +336,12 @@ impl Follow {
                         changed = true;
                     }
                 });
+                self.has_moved |= changed && may_declare(&followed.kind);
                 following.scopes.insert(id, followed);
                 following.changed |= changed;
                 if let Err(over) = following.charge(snapshot) {
                     self.let_go(at, &over);
+                    self.has_moved = true;
                     return true;
                 }
                 for read in again {
@@ -380,5 +384,18 @@ impl Follow {
         let fetch = Fetch { is_loose: true, ..Fetch::default() };
         following.fetching.insert(read.clone(), fetch);
         self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+    }
+}
+
+/// Whether objects of a kind may say what apps have in other clusters, and where those are: what declares apps, what it refers to,
+/// and what an Argo CD is known by.
+fn may_declare(kind: &GroupKind) -> bool {
+    let GroupKind { group, kind } = kind;
+    match &**group {
+        "" => matches!(&**kind, "Secret" | "ConfigMap" | "Namespace"),
+        "apps" => matches!(&**kind, "Deployment" | "StatefulSet"),
+        "batch" | "autoscaling" | "policy" | "extensions" => false,
+        "rbac.authorization.k8s.io" | "apiextensions.k8s.io" => true,
+        group => !group.ends_with(".k8s.io"),
     }
 }

@@ -470,10 +470,13 @@ impl Follow {
                     self.clusters[at].inbox = None;
                     false
                 }
-                Came::Event(event) => self.take(event),
+                Came::Event(event) => {
+                    let is_news = self.take(event);
+                    self.has_moved |= is_news;
+                    is_news
+                }
             };
             is_news |= self.turns(end);
-            self.has_moved |= is_news;
             if is_news && !changed {
                 changed = true;
                 end = std::time::Instant::now() + AT_MOST;

@@ -33,7 +33,7 @@ const LOOSE_AT_ONCE: usize = 100;
 const RESTS: u32 = 3;
 
 /// The most objects that apps of one cluster have followed in another.
-const MOST_ELSEWHERE: usize = 20_000;
+const MOST_ELSEWHERE: usize = 10_000;
 
 /// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
 /// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
@@ -99,7 +99,7 @@ impl Follow {
         }
         self.has_moved = false;
         self.plan_elsewhere();
-        self.pace.took(began, std::time::Instant::now(), 1);
+        self.pace.took(began, std::time::Instant::now(), 2);
         true
     }
 
