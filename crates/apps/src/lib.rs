@@ -76,8 +76,8 @@ pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
-    Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadPlan, Rounds, Target, Turns, elsewhere,
-    next_reads, plan_reads, still_wanted, wanted_elsewhere,
+    Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
+    elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
 pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};

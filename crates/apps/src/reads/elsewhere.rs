@@ -26,6 +26,21 @@ const MOST_SINGLES: usize = 200;
 /// The most namespaces of a cluster in each of which dependents are listed for the apps of another one.
 const MOST_NAMESPACES: usize = 100;
 
+/// The most objects that are followed in a cluster for the apps of another one. Each is looked for whenever it is planned what to
+/// read there.
+const MOST_FOLLOWED: usize = 10_000;
+
+/// How clusters are read for apps of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadMode {
+    /// Once; each kind by one list.
+    Once,
+    /// Once; each namespace of a kind by a list of its own.
+    OnceByNamespace,
+    /// They are followed; kinds of which apps have many objects as a whole.
+    Followed,
+}
+
 /// The objects that apps of all clusters have in others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
@@ -64,6 +79,8 @@ pub enum Excess {
     Singles,
     /// The namespaces where their dependents are wanted.
     Namespaces,
+    /// The objects, where they are followed.
+    Objects,
 }
 
 impl LeftOut {
@@ -85,6 +102,9 @@ impl LeftOut {
             Excess::Namespaces => format!(
                 "its apps have objects in {count} namespaces of {target}, in {MOST_NAMESPACES} of which it is read for \
                  it what became of them; without -n it is read in all"
+            ),
+            Excess::Objects => format!(
+                "its apps name {count} objects in {target}, of which {MOST_FOLLOWED} are followed there for it"
             ),
         };
         let scope = Scope::Input(format!("objects in {target}"));
@@ -112,8 +132,9 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
 }
 
 /// Collects what apps have in other clusters than their own, up to so much for each pair of clusters: who names little is served
-/// before who names much. Where lists are made `by_namespace`, each namespace of a kind counts.
-pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, by_namespace: bool) -> Elsewhere {
+/// before who names much.
+pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadMode) -> Elsewhere {
+    let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);
     // What labels hold together is in one cluster.
     let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
@@ -131,8 +152,11 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, by_namespac
         let mut kinds = Share::of(MOST_KINDS);
         let mut places = Share::of(MOST_PLACES);
         let mut singles = Share::of(MOST_SINGLES);
-        let mut keys: BTreeSet<&ObjectKey> = BTreeSet::new();
+        let mut objects = Share::of(if mode == ReadMode::Followed { MOST_FOLLOWED } else { usize::MAX });
         for key in apps.iter().flat_map(|app| &app.objects) {
+            if !objects.has_room(key) {
+                continue;
+            }
             let kind = (&*key.group, &*key.kind);
             let place = (kind, &*key.namespace);
             let is_single = is_single(key);
@@ -148,7 +172,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, by_namespac
             kinds.granted.insert(kind);
             places.granted.extend(is_place.then_some(place));
             singles.granted.extend(is_single.then_some(key));
-            keys.insert(key);
+            objects.granted.insert(key);
         }
         let namespaces =
             namespaces(dependents, &apps, if by_namespace { MOST_NAMESPACES } else { usize::MAX });
@@ -157,6 +181,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, by_namespac
             (Excess::Places, places.wanted.len(), MOST_PLACES),
             (Excess::Singles, singles.wanted.len(), MOST_SINGLES),
             (Excess::Namespaces, namespaces.wanted.len(), namespaces.most),
+            (Excess::Objects, objects.wanted.len(), objects.most),
         ];
         let over = counts.into_iter().filter(|(_, count, most)| count > most);
         all.left_out.extend(over.map(|(excess, count, _)| LeftOut {
@@ -166,6 +191,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, by_namespac
             count,
         }));
         let homes = all.homes.entry(target.to_owned()).or_default();
+        let keys: BTreeSet<&ObjectKey> = objects.granted.into_iter().collect();
         for key in &keys {
             homes.entry((*key).clone()).or_default().push(home.to_owned());
         }
@@ -205,7 +231,7 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
 /// When all clusters were read, these go into [`crate::Asked::objects`], and the plan of each cluster that is named
 /// goes on.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
-    still_wanted(clusters, elsewhere(clusters, &Dependents::None, false).objects)
+    still_wanted(clusters, elsewhere(clusters, &Dependents::None, ReadMode::Once).objects)
 }
 
 /// Narrows what is [`elsewhere`] to what [`wanted_elsewhere`] returns.

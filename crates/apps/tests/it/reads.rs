@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
     App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
-    Objects, Read, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList,
+    Objects, Read, ReadMode, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList,
     wanted_elsewhere,
 };
 use taffrail_status::{Status, Taffrail};
@@ -511,7 +511,8 @@ fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
     assert!(matches!(edge.get(&of_pods), Lookup::Unobserved(_)));
 
     let of = |name: &str| Dependents::Of(name.parse().unwrap());
-    let in_namespaces = |dependents: &Dependents| elsewhere(&[&hub, &edge], dependents, false).dependents_in;
+    let in_namespaces =
+        |dependents: &Dependents| elsewhere(&[&hub, &edge], dependents, ReadMode::Once).dependents_in;
     assert!(in_namespaces(&of("another")).is_empty());
     let wanted = in_namespaces(&of("shop"));
     assert_eq!(wanted, in_namespaces(&Dependents::All));

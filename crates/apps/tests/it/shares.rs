@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, ObjectKey, Objects as _, Read, ReadPlan,
-    Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
+    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, ObjectKey, Objects as _, Read, ReadMode,
+    ReadPlan, Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_status::Taffrail;
 
@@ -234,7 +234,7 @@ fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_nam
     let server = Server::new(vec![object("apps/v1", "Deployment", "shop", "web")]);
     let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
     let mut edge = edge(&server, &asked);
-    let all = elsewhere(&[&hub, &edge], &Dependents::None, true);
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::OnceByNamespace);
     let told: Vec<_> = all.left_out.iter().map(|left| (&*left.home, left.excess, left.count)).collect();
     assert_eq!(told, [("hub", Excess::Places, 3001)]);
     let message = &all.left_out[0].error().message;
@@ -245,7 +245,7 @@ fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_nam
     assert_eq!(log.0[0].len(), 500);
     assert_eq!(rounds(&log, |read| read.namespace.as_deref() == Some("shop")).first(), Some(&0));
     // Where each kind is listed once, namespaces cost nothing.
-    let all = elsewhere(&[&hub, &edge], &Dependents::None, false);
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Once);
     assert_eq!((all.left_out.len(), all.objects["edge"].len()), (0, 3001));
 }
 
@@ -255,7 +255,7 @@ fn dependents_of_what_one_home_has_elsewhere_are_listed_in_few_namespaces() {
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &[grab, front]);
     let edge = edge(&Server::new(Vec::new()), &Asked::default());
-    let all = elsewhere(&[&hub, &edge], &Dependents::All, true);
+    let all = elsewhere(&[&hub, &edge], &Dependents::All, ReadMode::OnceByNamespace);
     let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
     assert_eq!(told, [(Excess::Namespaces, 301)]);
     assert_eq!(all.dependents_in["edge"].len(), 100);
@@ -277,10 +277,28 @@ fn of_objects_elsewhere_whose_kind_cannot_be_listed_few_are_read() {
         has_status_subresource: false,
     };
     edge.set_kinds(KindCatalog::new([mute], []));
-    let all = elsewhere(&[&hub, &edge], &Dependents::None, false);
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Once);
     let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
     assert_eq!((told, all.objects["edge"].len()), (vec![(Excess::Singles, 300)], 200));
     assert!(all.left_out[0].error().message.contains("cannot be listed"));
+}
+
+#[test]
+fn of_objects_that_are_followed_elsewhere_so_many_are_for_one_home_and_all_of_who_names_few() {
+    // An app names 5,000 at most.
+    let ids = |app: usize| (0..4000).map(|at| format!("shop_a{app}-{at}__ConfigMap")).collect::<Vec<_>>();
+    let grabs = (0..3).map(|at| delivered(&format!("a-grab{at}"), &ids(at)));
+    let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
+    let hub = hub("hub", &grabs.chain([front]).collect::<Vec<_>>());
+    let edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Followed);
+    let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
+    assert_eq!((told, all.objects["edge"].len()), (vec![(Excess::Objects, 12_001)], 10_000));
+    assert!(all.objects["edge"].contains(&ObjectKey::new("apps", "Deployment", "shop", "web")));
+    assert_eq!(all.homes["edge"].len(), 10_000);
+    assert!(all.left_out[0].error().message.contains("of which 10000 are followed"));
+    // In one look each kind is listed once.
+    assert_eq!(elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Once).objects["edge"].len(), 12_001);
 }
 
 #[test]
@@ -292,7 +310,7 @@ fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() 
     let server = Server::new(vec![own, object("apps/v1", "Deployment", "shop", "web")]);
     let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
     let edge = edge(&server, &asked);
-    let all = elsewhere(&[&excess, &home, &edge], &Dependents::None, true);
+    let all = elsewhere(&[&excess, &home, &edge], &Dependents::None, ReadMode::OnceByNamespace);
     let without_others = Asked { objects: vec![own_key.clone()], ..asked };
     let mut objects: Vec<_> = all.objects["edge"].iter().cloned().collect();
     objects.push(own_key);

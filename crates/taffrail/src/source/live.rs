@@ -11,8 +11,8 @@ use futures::future::{join_all, join3};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, Sameness, Scope, ScopeError, ServedKind,
-    Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
+    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, ReadMode, Sameness, Scope, ScopeError,
+    ServedKind, Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
@@ -312,7 +312,11 @@ pub(super) fn fleet(
         let mut others: BTreeMap<String, (Turns, BTreeSet<String>)> = BTreeMap::new();
         if asked.follow {
             let clusters: Vec<_> = looks.iter().map(|look| &look.snapshot as &dyn Objects).collect();
-            let mut all = elsewhere(&clusters, &asked.dependents, asked.namespace.is_some());
+            let mode = match asked.namespace {
+                Some(_) => ReadMode::OnceByNamespace,
+                None => ReadMode::Once,
+            };
+            let mut all = elsewhere(&clusters, &asked.dependents, mode);
             wanted = still_wanted(&clusters, std::mem::take(&mut all.objects));
             for snapshot in &clusters {
                 let dependents = all.dependents_in.get(snapshot.name()).into_iter().flatten();

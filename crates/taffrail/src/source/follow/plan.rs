@@ -1,12 +1,12 @@
 //! What is to be asked of followed clusters.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, Elsewhere, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadPlan, Rounds, Scope,
+    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadMode, ReadPlan, Rounds, Scope,
     ScopeError, Snapshot, Target, elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
@@ -31,9 +31,6 @@ const LOOSE_AT_ONCE: usize = 100;
 
 /// For so many times as long as it took to plan a cluster it is not planned again.
 const RESTS: u32 = 3;
-
-/// The most objects that apps of one cluster have followed in another.
-const MOST_ELSEWHERE: usize = 10_000;
 
 /// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
 /// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
@@ -147,14 +144,12 @@ impl Follow {
     fn plan_elsewhere(&mut self) {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
-        let mut all = elsewhere(&clusters, &self.asked.dependents, false);
-        let excess = bound(&mut all);
+        let mut all = elsewhere(&clusters, &self.asked.dependents, ReadMode::Followed);
         // Feeds end within the runtime that they began in.
         let _inside = self.runtime.enter();
         for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
             let of_home = |left: &&LeftOut| left.home == snapshot.name();
-            let mut over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
-            over.extend(excess.iter().filter(|it| it.home == snapshot.name()).map(Beyond::error));
+            let over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
             if over != following.over {
                 following.over.iter().for_each(|error| snapshot.retract(&error.scope));
                 over.iter().for_each(|error| snapshot.report(error.clone()));
@@ -467,50 +462,6 @@ impl Following {
     }
 }
 
-/// Apps of one cluster that name more objects in another than are followed there.
-struct Beyond {
-    home: String,
-    target: String,
-    count: usize,
-}
-
-impl Beyond {
-    fn error(&self) -> ScopeError {
-        let Beyond { target, count, .. } = self;
-        let message = format!(
-            "its apps name {count} objects in {target}, of which {MOST_ELSEWHERE} are followed there for it"
-        );
-        let scope = Scope::Input(format!("all objects in {target}"));
-        ScopeError { scope, reason: "OverLimit".to_owned(), message }
-    }
-}
-
-/// Takes away what apps of a cluster name in another one beyond what is followed for it there.
-fn bound(all: &mut Elsewhere) -> Vec<Beyond> {
-    let mut over = Vec::new();
-    for (target, keys) in &mut all.homes {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        if keys.len() <= MOST_ELSEWHERE {
-            continue;
-        }
-        keys.retain(|_, homes| {
-            homes.retain(|home| {
-                let count = counts.entry(home.clone()).or_default();
-                *count += 1;
-                *count <= MOST_ELSEWHERE
-            });
-            !homes.is_empty()
-        });
-        let beyond = counts.into_iter().filter(|(_, count)| *count > MOST_ELSEWHERE);
-        let before = over.len();
-        over.extend(beyond.map(|(home, count)| Beyond { home, target: target.clone(), count }));
-        if let Some(objects) = all.objects.get_mut(target).filter(|_| over.len() > before) {
-            objects.retain(|key| keys.contains_key(key));
-        }
-    }
-    over
-}
-
 /// Returns true if a read is of values of a Secret: it is made, and not followed.
 fn is_value(read: &Read) -> bool {
     let is_secret = read.kind == "Secret" && read.group.is_empty();
@@ -527,28 +478,4 @@ pub(super) fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future
         let outcome = read_one(&cluster, &read).await;
         Event::Got(at, Box::new(read), outcome)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_what_one_home_names_elsewhere_so_many_objects_are_followed_and_those_of_others_all() {
-        let key =
-            |namespace: &str, at: usize| ObjectKey::new("", "ConfigMap", namespace, format!("c{at:06}"));
-        let keys = (0..MOST_ELSEWHERE + 5).map(|at| (key("a", at), vec!["excess".to_owned()]));
-        let shared = (key("a", MOST_ELSEWHERE + 1), vec!["excess".to_owned(), "hub".to_owned()]);
-        let keys: BTreeMap<_, _> = keys.chain([shared, (key("b", 0), vec!["hub".to_owned()])]).collect();
-        let mut all = Elsewhere::default();
-        all.objects.insert("prod".to_owned(), keys.keys().cloned().collect());
-        all.homes.insert("prod".to_owned(), keys);
-        let over = bound(&mut all);
-        let [Beyond { home, target, count }] = &over[..] else { panic!("{}", over.len()) };
-        assert_eq!((&**home, &**target, *count), ("excess", "prod", MOST_ELSEWHERE + 5));
-        let kept = &all.objects["prod"];
-        assert_eq!(kept.len(), MOST_ELSEWHERE + 2);
-        assert_eq!(all.homes["prod"][&key("a", MOST_ELSEWHERE + 1)], ["hub"]);
-        assert!(kept.contains(&key("b", 0)) && !kept.contains(&key("a", MOST_ELSEWHERE)));
-    }
 }
