@@ -165,6 +165,8 @@ pub struct App {
     pub speaker: Option<Resource>,
     /// Who says what health means for the objects and is not heard in full.
     pub unheard: Option<Unheard>,
+    /// The object that should say what is declared and could not be read: the storage of a release, an inventory.
+    pub unreadable: Option<ObjectKey>,
 }
 
 impl App {
@@ -423,6 +425,7 @@ impl Judge<'_, '_> {
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
             unheard,
+            unreadable: app.unreadable.map(|(key, _)| key),
             problems,
             unsynced,
             resources,

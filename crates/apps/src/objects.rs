@@ -190,6 +190,12 @@ pub trait Objects: Send + Sync {
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
+    /// Returns true if the server serves a kind; `None` where it did not say so.
+    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
+        let _ = (group, kind);
+        None
+    }
+
     /// Returns true if the server lets objects of a kind be listed, and not only be read one by one; `None` where it did not say so.
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         let _ = (group, kind);

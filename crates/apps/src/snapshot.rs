@@ -744,6 +744,10 @@ impl Objects for Snapshot {
             .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))
     }
 
+    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
+        Some(self.catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
+    }
+
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
     }

@@ -71,7 +71,16 @@ fn told(error: &serde_saphyr::Error) -> YamlError {
 /// # Errors
 /// When the text is no YAML, or an alias bomb.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
-    tree::read(text)
+    read_tree_after(text, &mut 0)
+}
+
+/// As [`read_tree`], of a part of a text: `replayed` is how much aliases made in the parts before, and grows by what they make in
+/// this one.
+///
+/// # Errors
+/// As [`read_tree`].
+pub fn read_tree_after(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
+    tree::read(text, replayed)
 }
 
 /// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.

@@ -1,6 +1,6 @@
 //! Objects that apps of one cluster have in another.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_status::Trust;
@@ -131,8 +131,8 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
     }
 }
 
-/// Collects what apps have in other clusters than their own, up to so much for each pair of clusters: who names little is served
-/// before who names much.
+/// Collects what apps have in other clusters than their own, up to so much for each pair of clusters: their namespaces take turns, and
+/// in each of them who names little is served before who names much.
 pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadMode) -> Elsewhere {
     let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);
@@ -145,10 +145,11 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     }
     let mut all = Elsewhere::default();
     for ((home, target), mut apps) in pairs {
-        apps.sort_by_key(|app| app.objects.len());
+        in_turns(&mut apps);
         let there = fleet.objects(target);
         let (home, target) = (fleet.objects(home).name(), there.name());
-        let is_single = |key: &ObjectKey| there.is_listable(&key.group, &key.kind) == Some(false);
+        // Whether a kind is served, and cannot be listed.
+        let mut known: HashMap<(&str, &str), (bool, bool)> = HashMap::new();
         let mut kinds = Share::of(MOST_KINDS);
         let mut places = Share::of(MOST_PLACES);
         let mut singles = Share::of(MOST_SINGLES);
@@ -159,17 +160,23 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
             }
             let kind = (&*key.group, &*key.kind);
             let place = (kind, &*key.namespace);
-            let is_single = is_single(key);
+            let (is_served, is_single) = *known.entry(kind).or_insert_with(|| {
+                let is_served = there.is_served(&key.group, &key.kind) != Some(false);
+                (is_served, there.is_listable(&key.group, &key.kind) == Some(false))
+            });
             let is_place = by_namespace && !is_single;
             let has_room = [
-                kinds.has_room(kind),
+                // A kind that is not served costs nothing.
+                !is_served || kinds.has_room(kind),
                 !is_place || places.has_room(place),
                 !is_single || singles.has_room(key),
             ];
             if has_room.contains(&false) {
                 continue;
             }
-            kinds.granted.insert(kind);
+            if is_served {
+                kinds.granted.insert(kind);
+            }
             places.granted.extend(is_place.then_some(place));
             singles.granted.extend(is_single.then_some(key));
             objects.granted.insert(key);
@@ -204,6 +211,20 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     all.objects.retain(|_, keys| !keys.is_empty());
     all.dependents_in.retain(|_, namespaces| !namespaces.is_empty());
     all
+}
+
+/// Sorts apps so that each namespace in which some are declared has named about as many objects as every other when its next one has
+/// its turn: whoever writes in one has no more than one share.
+fn in_turns(apps: &mut [&Declaration]) {
+    apps.sort_by_key(|app| app.objects.len());
+    let mut named: HashMap<&str, usize> = HashMap::new();
+    let mut turns: HashMap<*const Declaration, usize> = HashMap::with_capacity(apps.len());
+    for app in apps.iter() {
+        let before = named.entry(&app.namespace).or_default();
+        turns.insert(std::ptr::from_ref(*app), *before);
+        *before += app.objects.len();
+    }
+    apps.sort_by_key(|app| turns.get(&std::ptr::from_ref(*app)).copied());
 }
 
 /// The namespaces in which dependents of these apps are wanted, which have their objects in another cluster.

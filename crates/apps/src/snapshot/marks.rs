@@ -87,6 +87,8 @@ impl Mark {
 pub(super) struct KindMarks {
     everywhere: ByBody<Mark>,
     namespaces: BTreeMap<String, ByBody<Mark>>,
+    /// Why parts of it could not be listed in all namespaces. In one of them the user may be allowed to list it.
+    parts: ByBody<Mark>,
     /// The lists that were chosen by selectors, each with its namespace.
     selections: HashSet<(Option<String>, Target, Body)>,
 }
@@ -99,7 +101,8 @@ impl KindMarks {
         let places = || own.into_iter().chain([&self.everywhere]);
         let marks = || places().flat_map(|place| place.at_least(wanted));
         let of_any_body = || places().filter_map(ByBody::metadata).find(|mark| mark.is_of_any_body());
-        marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body)
+        let part = || self.parts.at_least(wanted).next().filter(|_| namespace.is_none());
+        marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body).or_else(part)
     }
 
     /// Takes in what became of a list.
@@ -116,6 +119,7 @@ impl KindMarks {
             return;
         }
         match &read.namespace {
+            None if is_part && matches!(mark, Mark::Failed { .. }) => self.parts.set(read.body, mark),
             None => {
                 // All of a kind are more than what was chosen of it in a namespace.
                 if mark.is_listed() {
@@ -158,6 +162,7 @@ impl KindMarks {
     /// Makes all that is known of the kind unknown, for this reason.
     pub(super) fn fail(&mut self, why: &str) {
         let failed = || Mark::Failed { message: why.to_owned(), is_refused: false };
+        self.parts = ByBody::default();
         self.everywhere = ByBody { whole: Some(failed()), metadata: Some(failed()) };
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
     }
@@ -176,5 +181,31 @@ impl KindMarks {
     /// Returns true if another part than this one was listed, whatever came of it.
     pub(super) fn has_selection_but(&self, target: &Target) -> bool {
         self.selections.iter().any(|(_, own, _)| own != target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_refused_everywhere_says_nothing_of_one_namespace() {
+        let part = Target::List { labels: Some("app=web".to_owned()), fields: None };
+        let read = Read {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            plural: "pods".to_owned(),
+            namespace: None,
+            body: Body::Whole,
+            target: part,
+        };
+        let mut marks = KindMarks::default();
+        marks.take(&read, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
+        assert!(matches!(marks.find(None, Body::Whole), Some(Mark::Failed { .. })));
+        assert!(marks.find(Some("shop"), Body::Whole).is_none());
+        let whole = Read { target: Target::List { labels: None, fields: None }, ..read };
+        marks.take(&whole, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
+        assert!(matches!(marks.find(Some("shop"), Body::Whole), Some(Mark::Failed { .. })));
     }
 }

@@ -78,20 +78,23 @@ const MOST_TOLD: usize = 10;
 /// How much of its own words is told of a link in each further place.
 const SHORT: usize = 200;
 
-/// How often each link was told so far.
+/// How often each link was told so far, for apps of each namespace: who lists objects of others in one of them takes no words from
+/// apps of those.
 #[derive(Default)]
-struct Told(HashMap<Place<Link>, (usize, Rc<str>)>);
+struct Told(HashMap<(Place<Link>, Rc<str>), (usize, Rc<str>)>);
 
 impl Told {
     /// Tells a chain of what is called `whose`. Of what was told often enough, only where it begins and where it ends are told
     /// once more, in short.
-    fn tell(&mut self, chain: &mut Vec<LinkRow>, whose: &str) {
+    fn tell(&mut self, chain: &mut Vec<LinkRow>, namespace: &str, whose: &str) {
+        let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
         let mut more = 0;
         let mut kept = Vec::with_capacity(chain.len());
         let last = chain.len().saturating_sub(1);
         for (at, link) in chain.drain(..).enumerate() {
-            let (times, first) = self.0.entry(Place(link.0.clone())).or_insert_with(|| (0, whose.into()));
+            let place = (Place(link.0.clone()), namespace.clone());
+            let (times, first) = self.0.entry(place).or_insert_with(|| (0, whose.into()));
             *times += 1;
             if *times <= MOST_TOLD {
                 kept.push(link);
@@ -144,7 +147,12 @@ pub fn told_in_few(explanations: &mut [Explanation]) {
             (None, Some(object)) => format!("{} {}", object.kind, object.name),
             (None, None) => "another".to_owned(),
         };
-        told.tell(&mut explanation.chain, &whose);
+        let namespace = match (&explanation.app, &explanation.object) {
+            (Some(app), _) => &*app.namespace,
+            (None, Some(object)) => &*object.namespace,
+            (None, None) => "",
+        };
+        told.tell(&mut explanation.chain, namespace, &whose);
     }
 }
 
@@ -152,6 +160,8 @@ pub fn told_in_few(explanations: &mut [Explanation]) {
 pub(super) fn awaited_in_few(items: &mut [WaitChange]) {
     let mut told = Told::default();
     for item in items {
-        told.tell(&mut item.chain, &item.target);
+        let app = item.app.as_ref().map(|app| &*app.namespace);
+        let namespace = app.or(item.object.as_ref().map(|object| &*object.namespace)).unwrap_or_default();
+        told.tell(&mut item.chain, namespace, &item.target);
     }
 }

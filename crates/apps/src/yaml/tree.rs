@@ -19,7 +19,8 @@ pub struct Document {
     pub repeated: Option<String>,
 }
 
-pub(super) fn read(text: &str) -> Result<Document, YamlError> {
+/// Reads a document. `replayed` is how much aliases made so far, and grows by what they make of it.
+pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
     let plain = breaks::plain(text);
     let is_changed = matches!(plain, Cow::Owned(_));
     let told = |mark: &Marker, message: String| {
@@ -34,7 +35,9 @@ pub(super) fn read(text: &str) -> Result<Document, YamlError> {
     };
     let mut parser = Parser::new_from_str_with_options(&plain, options);
     let mut original = is_changed.then(|| Original::new(text));
-    let mut builder = Builder::default();
+    let most =
+        replayed.saturating_add(text.len().saturating_mul(REPLAYED_OF_TEXT)).saturating_add(FEW_REPLAYED);
+    let mut builder = Builder { replayed: *replayed, most: most.min(MOST_REPLAYED), ..Builder::default() };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| told(error.marker(), explained(&error)))?;
         let event = match (event, &mut original) {
@@ -45,7 +48,9 @@ pub(super) fn read(text: &str) -> Result<Document, YamlError> {
             }
             (event, _) => event,
         };
-        builder.take(event).map_err(|message| told(&span.start, message.to_owned()))?;
+        let taken = builder.take(event);
+        *replayed = builder.replayed;
+        taken.map_err(|message| told(&span.start, message.to_owned()))?;
     }
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
 }
@@ -53,6 +58,12 @@ pub(super) fn read(text: &str) -> Result<Document, YamlError> {
 fn explained(error: &ScanError) -> String {
     error.info().lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
+
+/// How much aliases may make of a text, for each of its bytes: whoever puts many texts together makes no more of them.
+const REPLAYED_OF_TEXT: usize = 16;
+
+/// How much they may make of the shortest text.
+const FEW_REPLAYED: usize = 1_000;
 
 #[derive(Default)]
 struct Builder {
@@ -65,6 +76,8 @@ struct Builder {
     anchors: HashMap<usize, Value>,
     /// How much aliases made.
     replayed: usize,
+    /// How much they may make.
+    most: usize,
 }
 
 /// A sequence or mapping of which the end was not read yet.
@@ -121,7 +134,7 @@ impl Builder {
                     return Err("an alias of what is not there before it");
                 };
                 let mut value = value.clone();
-                charge(&mut self.replayed, &value)?;
+                charge(&mut self.replayed, self.most, &value)?;
                 super::cut(&mut value, SHALLOW.saturating_sub(self.open.len()));
                 if let (Some(key), Value::String(text)) = (self.awaited_key(), &value) {
                     *key = Some(Key::Text(text.clone()));
@@ -164,7 +177,7 @@ impl Builder {
     /// Keeps what has a name for its aliases.
     fn name(&mut self, anchor: usize, value: &Value) -> Result<(), &'static str> {
         if anchor > 0 {
-            charge(&mut self.replayed, value)?;
+            charge(&mut self.replayed, self.most, value)?;
             self.anchors.insert(anchor, value.clone());
         }
         Ok(())
@@ -215,9 +228,9 @@ impl Builder {
     }
 }
 
-fn charge(replayed: &mut usize, value: &Value) -> Result<(), &'static str> {
+fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'static str> {
     *replayed = replayed.saturating_add(weight(value));
-    if *replayed > MOST_REPLAYED { Err("aliases make too much of it") } else { Ok(()) }
+    if *replayed > most { Err("aliases make too much of it") } else { Ok(()) }
 }
 
 /// About how much room a value takes.

@@ -302,6 +302,41 @@ fn of_objects_that_are_followed_elsewhere_so_many_are_for_one_home_and_all_of_wh
 }
 
 #[test]
+fn apps_of_one_namespace_take_no_more_than_its_share_elsewhere() {
+    let in_namespace = |namespace: &str, app: [Value; 2]| {
+        app.map(|mut object| {
+            object["metadata"]["namespace"] = json!(namespace);
+            object
+        })
+    };
+    // One object each, of ever other kinds.
+    let grabs = (0..300)
+        .map(|at| in_namespace("aaa", delivered(&format!("k{at}"), &[format!("shop_x_example.com_K{at}")])));
+    let two = ["shop_web_apps_Deployment".to_owned(), "shop_web__Service".to_owned()];
+    let front = in_namespace("flux-system", delivered("front", &two));
+    let hub = hub("hub", &grabs.chain([front]).collect::<Vec<_>>());
+    let mut edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let served = |group: &str, kind: &str| ServedKind {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
+        namespaced: true,
+        verbs: vec!["get".to_owned(), "list".to_owned()],
+        has_status_subresource: false,
+    };
+    for is_served in [true, false] {
+        let own = [served("apps", "Deployment"), served("", "Service")];
+        let kinds = (0..300).filter(|_| is_served).map(|at| served("example.com", &format!("K{at}")));
+        edge.set_kinds(KindCatalog::new(kinds.chain(own), []));
+        let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Once);
+        assert!(all.objects["edge"].contains(&ObjectKey::new("apps", "Deployment", "shop", "web")));
+        assert!(all.objects["edge"].contains(&ObjectKey::new("", "Service", "shop", "web")));
+        assert_eq!(all.left_out.len(), usize::from(is_served));
+    }
+}
+
+#[test]
 fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() {
     let excess = hub("excess", &[delivered("grab", &maps(300))]);
     let home = hub("home", &[delivered("front", &["shop_web_apps_Deployment".to_owned()])]);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
+use taffrail_status::assess::UNJUDGED;
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
@@ -133,7 +134,7 @@ pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>)
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-/// Where apps are: clusters, and in each the objects and their namespaces.
+/// Where apps are: clusters, and in each the objects, and the namespaces of those that were not judged.
 struct Places<'l> {
     clusters: HashSet<&'l str>,
     objects: HashSet<(&'l str, &'l ObjectKey)>,
@@ -147,10 +148,13 @@ impl<'l> Places<'l> {
         for app in apps {
             for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
                 places.clusters.insert(cluster);
-                for key in app.resources.iter().map(|own| &own.key).chain(&app.declaring) {
-                    places.objects.insert((cluster, key));
-                    places.namespaces.insert((cluster, &key.namespace));
-                }
+                let own = app.resources.iter().map(|own| &own.key);
+                let read = own.chain(&app.declaring).chain(&app.unreadable);
+                places.objects.extend(read.map(|key| (cluster, key)));
+                let unjudged = app.resources.iter().filter(|own| own.rule == UNJUDGED).map(|own| &own.key);
+                places
+                    .namespaces
+                    .extend(unjudged.chain(&app.declaring).map(|key| (cluster, &*key.namespace)));
             }
         }
         places

@@ -36,8 +36,10 @@ pub(super) fn read(text: &str) -> Option<Items> {
     let mut faulty = Vec::new();
     let mut more = 0;
     let mut has_last = false;
+    // Items are held together: what aliases make of all of them has the bound of one text.
+    let mut replayed = 0;
     for piece in &pieces {
-        let read = yaml::read_tree(piece.text);
+        let read = yaml::read_tree_after(piece.text, &mut replayed);
         has_last = read.is_ok();
         match read.map(|read| read.tree) {
             Ok(Value::Array(read)) => items.extend(read),
@@ -193,5 +195,17 @@ mod tests {
                 assert_eq!(read.list.tree["kind"], "List");
             }
         }
+    }
+
+    #[test]
+    fn aliases_of_all_items_have_one_bound() {
+        let ones = vec!["1"; 1000].join(", ");
+        let again = vec!["*a"; 40].join(", ");
+        let item = format!("- kind: ConfigMap\n  x: &a [{ones}]\n  y: [{again}]\n");
+        let list = format!("apiVersion: v1\nitems:\n{}kind: List\n", item.repeat(60));
+        assert!(yaml::read_tree(&list).is_err());
+        let read = read(&list).unwrap();
+        let count = read.list.tree["items"].as_array().unwrap().len();
+        assert_eq!((count, read.faulty.len(), read.more), (24, 20, 16));
     }
 }

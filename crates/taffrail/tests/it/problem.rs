@@ -261,12 +261,16 @@ fn what_a_namespace_holds_that_cannot_be_read_is_no_matter_of_another() {
         let answer = ask(question, &dump);
         assert!(answer.code == 0 && !answer.stderr.contains("tenant"), "{question:?}: {}", answer.stderr);
     }
-    for question in [&["get", "apps", "-n", "tenant"][..], &["get", "apps"], &["explain"]] {
+    let own: [&[&str]; 5] = [
+        &["get", "apps", "-n", "tenant"],
+        &["explain", "helm/tenant/r"],
+        &["trust", "-n", "tenant"],
+        &["get", "apps"],
+        &["explain"],
+    ];
+    for question in own {
         let answer = ask(question, &dump);
-        assert!(
-            answer.code == 3 && answer.stderr.contains("tenant/sh.helm"),
-            "{question:?}: {}",
-            answer.stderr
-        );
+        let told = [answer.stdout, answer.stderr].concat();
+        assert!(answer.code == 3 && told.contains("sh.helm"), "{question:?}: {told}");
     }
 }
