@@ -81,7 +81,14 @@ const SHORT: usize = 200;
 /// How often each link was told so far, for apps of each namespace: who lists objects of others in one of them takes no words from
 /// apps of those.
 #[derive(Default)]
-struct Told(HashMap<(Place<Link>, Rc<str>), (usize, Rc<str>)>);
+struct Told(HashMap<(Place<Link>, Rc<str>), Times>);
+
+/// How often a link was told.
+struct Times {
+    count: usize,
+    /// What told it first.
+    first: Rc<str>,
+}
 
 impl Told {
     /// Tells a chain of what is called `whose`. Of what was told often enough, only where it begins and where it ends are told
@@ -94,13 +101,13 @@ impl Told {
         let last = chain.len().saturating_sub(1);
         for (at, link) in chain.drain(..).enumerate() {
             let place = (Place(link.0.clone()), namespace.clone());
-            let (times, first) = self.0.entry(place).or_insert_with(|| (0, whose.into()));
-            *times += 1;
-            if *times <= MOST_TOLD {
+            let told = self.0.entry(place).or_insert_with(|| Times { count: 0, first: whose.into() });
+            told.count += 1;
+            if told.count <= MOST_TOLD {
                 kept.push(link);
                 continue;
             }
-            left_out.get_or_insert_with(|| first.clone());
+            left_out.get_or_insert_with(|| told.first.clone());
             if at == 0 || at == last {
                 kept.push(short(&link));
             } else {
