@@ -246,7 +246,8 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
     let (taught, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, taught, said, large };
+    let claimed = RefCell::default();
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, claimed, taught, said, large };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -306,6 +307,8 @@ struct Judge<'f, 'a> {
     /// What was said of the objects of each cluster that are not well, or large: apps may share them, and what costs much is
     /// judged once for all of them.
     judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
+    /// What was said of objects of each cluster at the expense of a namespace whose author lists them without their agreement.
+    claimed: RefCell<HashMap<(usize, String), HashMap<ObjectKey, Resource>>>,
     /// What was said of objects by the scripts of an Argo CD, by the cluster of the objects, the scripts, and who pays for that
     /// beside the objects' namespace.
     taught: RefCell<HashMap<Taught, HashMap<ObjectKey, Resource>>>,
@@ -503,16 +506,20 @@ impl Judge<'_, '_> {
         if let Some(resource) = judged.borrow().get(key) {
             return resource.clone();
         }
+        // What was found out at the expense of a claimant may lack what was too much for it: others do not take it.
+        if let Some(claimant) = claimant {
+            let same = (cluster, claimant.to_owned());
+            if let Some(resource) = self.claimed.borrow().get(&same).and_then(|judged| judged.get(key)) {
+                return resource.clone();
+            }
+            let resource = self.judge(place, self.rules);
+            self.claimed.borrow_mut().entry(same).or_default().insert(key.clone(), resource.clone());
+            return resource;
+        }
         let resource = self.judge(place, self.rules);
-        // What nobody saw costs nothing to say again, and what was too much for a claimant is not so for others.
-        let is_sure = claimant.is_none() || resource.rule != UNJUDGED;
-        // A claimant may list it again and again.
-        let is_listed_again = claimant.is_some();
+        // What nobody saw costs nothing to say again.
         let costs_much = || matches!(place.found, Lookup::Found(observed) if is_large(&observed.object));
-        if is_sure
-            && !resource.rule.is_empty()
-            && (resource.status != Status::Current || is_listed_again || costs_much())
-        {
+        if !resource.rule.is_empty() && (resource.status != Status::Current || costs_much()) {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
         resource

@@ -287,9 +287,7 @@ impl Snapshot {
 
     /// Reports a failure that may be that of several reads: of two bodies, or of two selectors.
     fn report_once(&mut self, error: ScopeError) {
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
+        self.errors.push_once(error);
     }
 
     /// Reports a part of a dump that could not be read. What is missing may have been there, so nothing is

@@ -242,6 +242,9 @@ pub(crate) fn unread_settings(
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         match objects.get(&key) {
             Lookup::Unobserved(why) => Some((key, why)),
+            Lookup::Found(observed) if observed.body != Body::Whole => {
+                Some((key, "only its metadata was read".to_owned()))
+            }
             Lookup::Found(_) | Lookup::Absent => None,
         }
     })

@@ -442,7 +442,10 @@ impl<'a> Reader<'_, 'a> {
             // What it says of its last success is no reason.
             Artifact::Nothing => {
                 let trouble = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
-                return (SyncState::Unknown, trouble);
+                return (
+                    SyncState::Unknown,
+                    trouble.or_else(|| Some("its source has no artifact".to_owned())),
+                );
             }
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
         };

@@ -18,7 +18,7 @@ use crate::objects::{Lookup, Objects, Scope, ScopeError};
 const MOST_KINDS: usize = 250;
 
 /// The most lists, of a kind in a namespace, that are made in a cluster for the apps of another one.
-const MOST_PLACES: usize = 500;
+const MOST_PLACES: usize = 1_500;
 
 /// The most objects, of kinds that cannot be listed, that are read one by one in a cluster for the apps of another one.
 const MOST_SINGLES: usize = 200;

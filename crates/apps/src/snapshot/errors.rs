@@ -21,6 +21,13 @@ impl Errors {
         self.list.push(error);
     }
 
+    /// The same, of one that may be there already.
+    pub(super) fn push_once(&mut self, error: ScopeError) {
+        if !self.scopes.contains(&error.scope) || !self.list.contains(&error) {
+            self.push(error);
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.scopes.clear();

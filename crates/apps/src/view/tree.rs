@@ -420,9 +420,14 @@ impl<'a> Below<'_, 'a> {
             }
             if seen.objects.insert((cluster, observed.key)) {
                 if !self.forest.tells(cluster, observed.key) {
-                    let note = node.note.take().map(|note| format!("{note}, {TOLD_ABOVE}"));
-                    node.note = Some(note.unwrap_or_else(|| TOLD_ABOVE.to_owned()));
-                    return;
+                    let is_told = node.note.as_ref().is_some_and(|note| note.ends_with(TOLD_ABOVE));
+                    let note = node.note.take();
+                    node.note = Some(match note {
+                        Some(note) if is_told => note,
+                        Some(note) => format!("{note}, {TOLD_ABOVE}"),
+                        None => TOLD_ABOVE.to_owned(),
+                    });
+                    continue;
                 }
                 let mut child = self.owned(&observed);
                 self.add(&mut child, &observed, seen, depth + 1);

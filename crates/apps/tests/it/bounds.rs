@@ -190,12 +190,14 @@ impl Rules for Scripted {
         surroundings: &Surroundings<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        if object.kind() != "Widget" {
-            return Taffrail.judge(object, now);
-        }
+        let status = match object.kind() {
+            "Widget" => Status::Current,
+            "Job" => Status::Failed,
+            _ => return Taffrail.judge_within(object, surroundings, now),
+        };
         let run = || {
             self.runs.fetch_add(1, Ordering::Relaxed);
-            (Some(Verdict::new(Status::Current, "", "user/lua")), Duration::from_millis(3), false)
+            (Some(Verdict::new(status, "by the script", "user/lua")), Duration::from_millis(3), false)
         };
         Ok(surroundings.costs.unwrap().run(0, object, surroundings.claimant, run).unwrap())
     }
@@ -220,6 +222,33 @@ fn who_lists_objects_of_others_pays_for_scripts_of_the_user_too() {
     // Each is judged at most once for who lists it, and once for whose it is.
     let runs = rules.runs.load(Ordering::Relaxed);
     assert!(runs <= 300, "{runs} runs");
+}
+
+#[test]
+fn what_was_too_much_for_who_lists_it_is_judged_for_whose_it_is() {
+    let owner = delivered(json!({"apiVersion": "example.com/v1", "kind": "Hub",
+        "metadata": {"name": "hub", "namespace": "shop", "uid": "u-hub", "generation": 1},
+        "status": {"size": 1}}));
+    let by = json!([{"apiVersion": "example.com/v1", "kind": "Hub", "name": "hub", "uid": "u-hub", "controller": true}]);
+    let job = |name: &str, owners: Value| {
+        json!({"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners}})
+    };
+    let mut objects =
+        vec![owner, job("run", by), lists("flux-system", "shop", &["shop_hub_example.com_Hub".to_owned()])];
+    let rows = |objects: &[Value]| {
+        let snapshot = holding("cluster", objects);
+        let list = apps(&[&snapshot as &dyn Objects], &Scripted::default(), NOW);
+        let row = list.apps.into_iter().find(|row| row.app.namespace == "flux-system").unwrap();
+        (row.health, row.message.to_string())
+    };
+    let before = rows(&objects);
+    assert_eq!(before.0, Status::Failed);
+    objects.extend((0..400).map(|at| job(&format!("j{at}"), json!([]))));
+    let ids: Vec<String> = (0..400).map(|at| format!("shop_j{at}_batch_Job")).collect();
+    objects.push(lists("aaa", "a", &ids));
+    objects.push(lists("aaa", "b", &["shop_hub_example.com_Hub".to_owned()]));
+    assert_eq!(rows(&objects), before);
 }
 
 #[test]

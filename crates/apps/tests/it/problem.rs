@@ -447,6 +447,13 @@ fn a_source_without_artifact_speaks_for_itself() {
     let told: Vec<_> = row.problems.iter().map(|it| (it.axis, &*it.message)).collect();
     let says = "GitRepository flux-system/fleet: failed to checkout: authentication required";
     assert_eq!(told, [(Axis::Source, says)]);
+    // Of a source that says nothing is wrong, that is the problem.
+    for conditions in [json!([{"type": "Ready", "status": "True"}]), json!([])] {
+        let mut empty = git(conditions, "2026-03-01T09:00:00Z", "main@sha1:1");
+        empty["status"].as_object_mut().unwrap().remove("artifact");
+        let expected = (Axis::Sync, "Unknown".to_owned(), ProblemSeverity::Error);
+        assert_eq!(worst(&[empty, kustomization()]), Some(expected));
+    }
 }
 
 #[test]

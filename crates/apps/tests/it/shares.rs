@@ -238,11 +238,11 @@ fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_nam
     let told: Vec<_> = all.left_out.iter().map(|left| (&*left.home, left.excess, left.count)).collect();
     assert_eq!(told, [("hub", Excess::Places, 3001)]);
     let message = &all.left_out[0].error().message;
-    assert!(message.contains("take 3001 lists") && message.contains("500 are made"), "{message}");
+    assert!(message.contains("take 3001 lists") && message.contains("1500 are made"), "{message}");
 
     let objects = all.objects["edge"].iter().cloned().collect();
     let log = server.go_on(&mut edge, &Asked { objects, ..asked });
-    assert_eq!(log.0[0].len(), 500);
+    assert_eq!(log.0[0].len(), 1500);
     assert_eq!(rounds(&log, |read| read.namespace.as_deref() == Some("shop")).first(), Some(&0));
     // Where each kind is listed once, namespaces cost nothing.
     let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Once);

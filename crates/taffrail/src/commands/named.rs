@@ -149,7 +149,8 @@ impl<'l> Places<'l> {
             for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
                 places.clusters.insert(cluster);
                 let own = app.resources.iter().map(|own| &own.key);
-                let read = own.chain(&app.declaring).chain(&app.unreadable);
+                let problems = app.problems.iter().filter_map(|problem| problem.object.as_ref());
+                let read = own.chain(&app.declaring).chain(&app.unreadable).chain(problems);
                 places.objects.extend(read.map(|key| (cluster, key)));
                 let unjudged = app.resources.iter().filter(|own| own.rule == UNJUDGED).map(|own| &own.key);
                 places

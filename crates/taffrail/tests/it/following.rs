@@ -512,11 +512,11 @@ fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of
     let over = errors.iter().find(|error| error["reason"] == "OverLimit").unwrap();
     assert_eq!(over["cluster"], "excess", "{over}");
     let message = over["message"].as_str().unwrap();
-    assert!(message.contains("take 2000 lists") && message.contains("500 are made"), "{message}");
+    assert!(message.contains("take 2000 lists") && message.contains("1500 are made"), "{message}");
     let notes = board.notes.lock().unwrap();
     let named: Vec<&String> = notes.seen.iter().filter(|path| path.contains("/namespaces/")).collect();
     let own = named.iter().position(|path| path.contains("/shop/")).unwrap();
-    assert_eq!(notes.count("/namespaces/n"), 500);
+    assert_eq!(notes.count("/namespaces/n"), 1500);
     // As many as are asked at once may come in any order.
     assert!(own < 100, "{own}");
 }

@@ -39,7 +39,7 @@ pub(super) struct Ground<'a> {
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
     /// Whether there is a status to be written of a group, version and kind, as their definitions say.
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
-    /// The places of the apps that are looked at; all of them where it is empty.
+    /// The places of the apps that are looked at; where it is none, all of them are.
     asked: Option<BTreeSet<usize>>,
     /// The objects that these apps declare here and that were read, each once.
     resources: Vec<(&'a Resource, Observed<'a>)>,
