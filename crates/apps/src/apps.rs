@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, UNJUDGED, Unjudged, assess_for};
+use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
 
