@@ -573,7 +573,8 @@ impl Snapshot {
         }
         let kind = key.group_kind();
         let marks = self.kinds.get(&kind);
-        let mark = marks.and_then(|marks| marks.find(Some(&key.namespace), Body::Metadata));
+        let find = |namespace| marks.and_then(|marks| marks.find(namespace, Body::Metadata));
+        let mark = find(Some(key.namespace.as_str())).or_else(|| find(None));
         match mark {
             Some(Mark::Listed) => return Lookup::Absent,
             Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),

@@ -25,8 +25,18 @@ fn objects_are_found_as_kubectl_finds_them(stage: &mut Stage) {
             stage.ask(|plane| plane.kubectl(CLUSTER, &[&["get", "-o", "name"], arguments].concat()));
         let ours = [&["status", "--context", CLUSTER, "-o", "name"], arguments].concat();
         let ours = stage.taffrail(Who::Admin, &ours);
-        assert_eq!(sorted(&ours.stdout), sorted(&kubectl), "{arguments:?}");
+        assert_eq!(sorted(&short(&ours.stdout)), sorted(&kubectl), "{arguments:?}");
     }
+}
+
+/// Full names, one in a line, as kubectl has them: `deployment.apps/web` of `apps/Deployment/shop/web`.
+fn short(names: &str) -> String {
+    let short = |name: &str| {
+        let [group, kind, _, name] = name.split('/').collect::<Vec<_>>().try_into().expect("a full name");
+        let dot = if group.is_empty() { "" } else { "." };
+        format!("{}{dot}{group}/{name}\n", kind.to_lowercase())
+    };
+    names.lines().map(short).collect()
 }
 
 fn what_is_not_there_is_not_found(stage: &mut Stage) {
