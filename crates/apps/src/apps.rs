@@ -245,9 +245,8 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
-    let (taught, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
-    let claimed = RefCell::default();
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, claimed, taught, said, large };
+    let (remembered, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
+    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, remembered, said, large };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -307,18 +306,16 @@ struct Judge<'f, 'a> {
     /// What was said of the objects of each cluster that are not well, or large: apps may share them, and what costs much is
     /// judged once for all of them.
     judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
-    /// What was said of objects of each cluster at the expense of a namespace whose author lists them without their agreement.
-    claimed: RefCell<HashMap<(usize, String), HashMap<ObjectKey, Resource>>>,
-    /// What was said of objects by the scripts of an Argo CD, by the cluster of the objects, the scripts, and who pays for that
-    /// beside the objects' namespace.
-    taught: RefCell<HashMap<Taught, HashMap<ObjectKey, Resource>>>,
+    /// The verdicts that do not hold for all apps, by what they hold for.
+    remembered: RefCell<HashMap<Case, HashMap<ObjectKey, Resource>>>,
     /// What was said of all of them.
     said: RefCell<Said>,
     large: LargeMarks,
 }
 
-/// See [`Judge::judge_taught`].
-type Taught = (usize, Lesson, Option<String>);
+/// What a verdict holds for: the cluster of the objects, the scripts of an Argo CD, if some are heard, and the namespace that pays
+/// for it because its author lists the objects without their agreement, if one does.
+type Case = (usize, Option<Lesson>, Option<String>);
 
 /// The scripts of an Argo CD, and how far they are heard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -507,14 +504,8 @@ impl Judge<'_, '_> {
             return resource.clone();
         }
         // What was found out at the expense of a claimant may lack what was too much for it: others do not take it.
-        if let Some(claimant) = claimant {
-            let same = (cluster, claimant.to_owned());
-            if let Some(resource) = self.claimed.borrow().get(&same).and_then(|judged| judged.get(key)) {
-                return resource.clone();
-            }
-            let resource = self.judge(place, self.rules);
-            self.claimed.borrow_mut().entry(same).or_default().insert(key.clone(), resource.clone());
-            return resource;
+        if claimant.is_some() {
+            return self.judge_case(place, self.rules, None);
         }
         let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again.
@@ -541,13 +532,18 @@ impl Judge<'_, '_> {
     /// pays for it.
     fn judge_taught(&self, place: Place<'_>, rules: &dyn Rules, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
+        self.judge_case(place, rules, Some(lesson))
+    }
+
+    /// As [`Judge::judge`], once for each [`Case`].
+    fn judge_case(&self, place: Place<'_>, rules: &dyn Rules, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
-        let same = (cluster, lesson.clone(), claimant.map(str::to_owned));
-        if let Some(resource) = self.taught.borrow().get(&same).and_then(|judged| judged.get(key)) {
+        let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));
+        if let Some(resource) = self.remembered.borrow().get(&case).and_then(|judged| judged.get(key)) {
             return resource.clone();
         }
         let resource = self.judge(place, rules);
-        self.taught.borrow_mut().entry(same).or_default().insert(key.clone(), resource.clone());
+        self.remembered.borrow_mut().entry(case).or_default().insert(key.clone(), resource.clone());
         resource
     }
 

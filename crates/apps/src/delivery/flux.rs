@@ -441,11 +441,9 @@ impl<'a> Reader<'_, 'a> {
             Artifact::Revision(revision) => revision,
             // What it says of its last success is no reason.
             Artifact::Nothing => {
-                let trouble = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
-                return (
-                    SyncState::Unknown,
-                    trouble.or_else(|| Some("its source has no artifact".to_owned())),
-                );
+                let own = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
+                let trouble = own.unwrap_or_else(|| "its source has no artifact".to_owned());
+                return (SyncState::Unknown, Some(trouble));
             }
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
         };

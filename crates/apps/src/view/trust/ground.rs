@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_status::json::Value;
-use taffrail_status::{Object, Status};
+use taffrail_status::{Object, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};
@@ -115,6 +115,11 @@ impl<'a> Ground<'a> {
         self.asked.is_some()
     }
 
+    /// The apps that are looked at, with their places, wherever they are.
+    fn looked_at(&self) -> impl Iterator<Item = (usize, &'a App)> {
+        self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place))
+    }
+
     fn is_asked(&self, place: usize) -> bool {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&place))
     }
@@ -168,15 +173,14 @@ impl<'a> Ground<'a> {
     /// The apps whose objects are in this cluster, with their places.
     pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> {
         let name = self.objects.name();
-        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
+        let apps = self.looked_at();
         apps.filter(move |(_, app)| app.in_reach && app.app.target == name)
     }
 
     /// The apps whose declaring object is in this cluster and was read, with their places.
     pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> {
         let objects = self.objects;
-        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
-        let apps = apps.filter(move |(_, app)| app.app.home == objects.name());
+        let apps = self.looked_at().filter(move |(_, app)| app.app.home == objects.name());
         apps.filter_map(move |(place, app)| {
             let observed = found(objects, app.declaring.as_ref()?)?;
             Some((place, app, observed))
@@ -224,9 +228,7 @@ impl<'a> Ground<'a> {
         let definitions = self.definitions.get_or_init(|| {
             let mut definitions = HashMap::new();
             for definition in self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-                let text = |path: &[&str]| definition.object.text(path).into_owned();
-                let defined = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
-                definitions.entry(defined).or_insert(definition.object);
+                definitions.entry(assess::defined(&definition.object)).or_insert(definition.object);
             }
             definitions
         });
@@ -244,7 +246,7 @@ impl<'a> Ground<'a> {
     /// The apps of this cluster whose delivery is one of these.
     pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
         let name = self.objects.name();
-        let apps = self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place));
+        let apps = self.looked_at();
         apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
     }
 

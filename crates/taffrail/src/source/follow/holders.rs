@@ -47,7 +47,7 @@ impl<'f> Holders<'f> {
 
     /// Returns true if a list holds an object with at least as much of it.
     pub(super) fn list(&self, key: &ObjectKey, body: Body) -> bool {
-        self.lists(key).any(|followed| covers(followed, body))
+        self.lists(key).any(|followed| followed.read.body.covers(body))
     }
 
     /// Returns true if a list of all objects of the kind, or of all in a namespace, holds an object with at least as much of it and
@@ -56,7 +56,7 @@ impl<'f> Holders<'f> {
         let is_whole = |followed: &Followed| {
             matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
         };
-        self.lists(key).any(|followed| is_whole(followed) && covers(followed, body))
+        self.lists(key).any(|followed| is_whole(followed) && followed.read.body.covers(body))
     }
 
     /// Returns how much of an object scopes hold.
@@ -68,11 +68,7 @@ impl<'f> Holders<'f> {
 
     /// Returns true if a scope says all of an object whenever it changes.
     pub(super) fn bring_body(&self, key: &ObjectKey) -> bool {
-        self.singles.get(key).is_some_and(|followed| covers(followed, Body::Whole))
+        self.singles.get(key).is_some_and(|followed| followed.read.body.covers(Body::Whole))
             || self.list(key, Body::Whole)
     }
-}
-
-fn covers(followed: &Followed, wanted: Body) -> bool {
-    followed.read.body == Body::Whole || wanted == Body::Metadata
 }
