@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::delivery::ObjectKeys;
 use crate::identity::{Delivery, ObjectKey};

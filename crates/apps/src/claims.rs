@@ -193,7 +193,7 @@ fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
 }
 
 /// Whether an object says that it comes and goes with what a tool does.
-fn is_hook(object: &taffrail_status::Object<'_>) -> bool {
+fn is_hook(object: &taffrail_object::Object<'_>) -> bool {
     let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
     says("argocd.argoproj.io/hook") || says("helm.sh/hook")
 }

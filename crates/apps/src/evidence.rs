@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
-use taffrail_status::Object;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
-use taffrail_status::json::Value;
 
 use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds;

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, UnknownStatus};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;

@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_status::Trust;
-use taffrail_status::json::{OwnedDocument, Value};
 
 use crate::delivery::controllers::Stops;
 use crate::delivery::drift::Writes;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use crate::names;
 
@@ -288,7 +288,7 @@ impl AppKey {
 /// The name of the ApplicationSet that owns an Application; it is in the same namespace.
 pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
     let owners = application.at(&["metadata", "ownerReferences"])?.items()?;
-    let text = |owner: &taffrail_status::json::Value<'_>, key| {
+    let text = |owner: &taffrail_object::json::Value<'_>, key| {
         owner.get(key)?.as_str().map(|text| text.into_owned())
     };
     owners

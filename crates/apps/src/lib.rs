@@ -9,7 +9,8 @@
 //!
 //! ```
 //! use taffrail_apps::{Body, Snapshot, apps};
-//! use taffrail_status::{Status, Taffrail, json::OwnedDocument};
+//! use taffrail_object::json::OwnedDocument;
+//! use taffrail_status::{Status, Taffrail};
 //!
 //! let now = "2026-03-01T12:00:00Z".parse()?;
 //! let mut cluster = Snapshot::dump("prod", now);

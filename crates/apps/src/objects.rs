@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use crate::freshness::Freshness;
 use crate::identity::{ClusterId, GroupKind, ObjectKey};

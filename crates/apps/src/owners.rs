@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use taffrail_status::Object;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 use taffrail_status::assess::{Event, Regarding, other_owners};
-use taffrail_status::json::Value;
 
 use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed};

@@ -38,8 +38,8 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taffrail_object::json::{self, OwnedDocument, write_string};
 use taffrail_status::Rules;
-use taffrail_status::json::{self, OwnedDocument, write_string};
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};

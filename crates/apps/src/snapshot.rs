@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, ObjectError};
+use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectError};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;

@@ -9,8 +9,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Payer, Rules, Teacher, Trust, Voice};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Payer, Rules, Teacher, Trust, Voice};
 
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;

@@ -15,8 +15,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_cluster::ApiResource;
 use taffrail_cluster::index::{Form, Handle, Index, IndexSettings, KindId};
-use taffrail_status::json::Parser;
-use taffrail_status::{Object, Status};
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
+use taffrail_status::Status;
 
 /// Writes objects one after the other into one buffer.
 struct Generator {

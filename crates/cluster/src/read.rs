@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use taffrail_status::json::{Kind, Parser, Value, write_string};
+use taffrail_object::json::{Kind, Parser, Value, write_string};
 
 use crate::aside::aside;
 use crate::connect::Cluster;

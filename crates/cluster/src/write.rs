@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
-use taffrail_status::json::Parser;
+use taffrail_object::json::Parser;
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;

@@ -17,10 +17,11 @@ use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde_json::{Value, json};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, RuleSet};
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Rules};
+use taffrail_status::Rules;
 
 /// Whose rules are measured.
 enum Side {

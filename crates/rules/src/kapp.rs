@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, Surroundings, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Status, Surroundings, Verdict};
 
 use crate::form;
 use crate::layer::Origin;

@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use taffrail_rules::{Layer, Origin, RuleSet};
-//! use taffrail_status::{Object, Rules, Status};
+//! use taffrail_object::Object;
+//! use taffrail_status::{Rules, Status};
 //!
 //! let rules = "
 //! group: example.com

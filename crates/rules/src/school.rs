@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
-use taffrail_status::{
-    Look, Object, Payer, Status, Strikes, Surroundings, Teacher, Teaching, Verdict, Voice,
-};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Look, Payer, Status, Strikes, Surroundings, Teacher, Teaching, Verdict, Voice};
 
 use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};

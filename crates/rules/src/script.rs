@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
-use taffrail_status::{Object, Surroundings, Verdict};
+use taffrail_object::Object;
+use taffrail_status::{Surroundings, Verdict};
 
 use crate::layer::Origin;
 

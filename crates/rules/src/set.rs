@@ -1,11 +1,10 @@
 //! All rules in their order.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 use taffrail_status::assess::Costs;
-use taffrail_status::json::Value;
-use taffrail_status::{
-    ComputeError, Look, Object, Rules, Surroundings, Taffrail, Teacher, Trust, Verdict, Voice,
-};
+use taffrail_status::{ComputeError, Look, Rules, Surroundings, Taffrail, Teacher, Trust, Verdict, Voice};
 
 use crate::cel::ReadExpression;
 use crate::form::{self, KindRules, Ruling};

@@ -298,7 +298,7 @@ mod tests {
         let missing: Vec<String> = builtin()
             .iter()
             .filter(|resource| {
-                taffrail_status::protobuf::schema::of_kind(
+                taffrail_object::protobuf::schema::of_kind(
                     &resource.group,
                     &resource.versions[0].name,
                     &resource.kind,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taffrail_status::json::{Parser, Value as Lazy};
+use taffrail_object::json::{Parser, Value as Lazy};
 
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::{Answered, ApiError};

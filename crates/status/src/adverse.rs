@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::{Status, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 const RULE: &str = "generic/adverse";
 

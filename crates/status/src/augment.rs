@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::compute::ComputeError;
-use crate::object::{Object, ObjectError};
 use crate::rules::Rules;
+use taffrail_object::{Object, ObjectError};
 
 /// Why an object cannot be augmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

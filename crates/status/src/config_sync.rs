@@ -3,9 +3,9 @@
 //! A reconciler that is stuck says `Stalled=True`, and goes on saying `Reconciling=True` before it in the
 //! list. Here `Stalled` speaks, wherever it stands.
 
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Verdict;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 const RULE: &str = "builtin/configsync.gke.io";
 

@@ -4,9 +4,9 @@
 //! `Reconciling=True` with `ProgressingWithRetry`. Here `Ready` speaks.
 
 use crate::compute::{not_observed, terminating};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Verdict;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 const RULE: &str = "builtin/toolkit.fluxcd.io";
 

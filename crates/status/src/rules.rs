@@ -7,9 +7,9 @@ use crate::assess::{Costs, Options, Patience};
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
-use crate::object::Object;
 use crate::teaching::{Look, Teacher, Trust};
 use crate::verdict::Verdict;
+use taffrail_object::Object;
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {

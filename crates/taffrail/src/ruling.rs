@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options, Patience};
-use taffrail_status::json::Parser;
-use taffrail_status::{Choosing, Fork, Kstatus, Object, Rules, Trust};
+use taffrail_status::{Choosing, Fork, Kstatus, Rules, Trust};
 
 use crate::cel::Expression;
 use crate::complaint::chain;

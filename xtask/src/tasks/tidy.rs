@@ -25,25 +25,43 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 6] = [
-    Border { name: "taffrail-status", uses: &[], never: &RUNTIMES, pure: true },
-    Border { name: "taffrail-rules", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
-    Border { name: "taffrail-apps", uses: &["taffrail-status"], never: &RUNTIMES, pure: true },
+const BORDERS: [Border; 7] = [
+    Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
+    Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
+    Border {
+        name: "taffrail-rules",
+        uses: &["taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
+    Border {
+        name: "taffrail-apps",
+        uses: &["taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
     Border {
         name: "taffrail-cluster",
-        uses: &["taffrail-status"],
+        uses: &["taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
         pure: false,
     },
     Border {
         name: "taffrail",
-        uses: &["taffrail-apps", "taffrail-cluster", "taffrail-rules", "taffrail-sim", "taffrail-status"],
+        uses: &[
+            "taffrail-object",
+            "taffrail-apps",
+            "taffrail-cluster",
+            "taffrail-rules",
+            "taffrail-sim",
+            "taffrail-status",
+        ],
         never: &["axum", "sqlx", "openssl-sys", "ring"],
         pure: false,
     },
     Border {
         name: "taffrail-sim",
-        uses: &["taffrail-status"],
+        uses: &["taffrail-object"],
         never: &["kube", "kube-client", "k8s-openapi", "axum", "sqlx", "clap", "openssl-sys", "ring"],
         pure: false,
     },

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Trust, cut};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Trust, cut};
 
 use super::{
     Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,

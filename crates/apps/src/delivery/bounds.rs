@@ -107,8 +107,8 @@ mod tests {
     const LISTED: usize = 5_000;
 
     fn declarations(objects: &[serde_json::Value]) -> Declarations {
+        use taffrail_object::json::OwnedDocument;
         use taffrail_status::Trust;
-        use taffrail_status::json::OwnedDocument;
 
         let mut snapshot = crate::Snapshot::dump("prod", jiff::Timestamp::UNIX_EPOCH);
         for object in objects {

@@ -1,8 +1,8 @@
 //! Config Sync: `RootSync` and `RepoSync`. What they manage is in the ResourceGroup of the same name and namespace.
 
 use jiff::Timestamp;
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::agreement::{Claimant, Mark};

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use taffrail_object::json::Value;
 use taffrail_status::assess::Evidence;
-use taffrail_status::json::Value;
 
 use super::{Declaration, argo, by, time, written};
 use crate::evidence::ClusterEvidence;

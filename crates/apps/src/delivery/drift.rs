@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{text, time};
 use crate::identity::ObjectKey;

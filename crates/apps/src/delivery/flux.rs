@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Rules, Status, Taffrail};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Rules, Status, Taffrail};
 
 use super::{
     Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm,

@@ -1,7 +1,7 @@
 //! The sources of Flux: what keeps them from being fetched or verified.
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
+use taffrail_object::json::Value;
 
 use super::{Condition, late, span, text, time, written};
 use crate::identity::ObjectKey;

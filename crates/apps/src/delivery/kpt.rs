@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use sha1::{Digest as _, Sha1};
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{
     Condition, Declaration, Declarations, Destination, config_sync, declared_objects, entries, gather,

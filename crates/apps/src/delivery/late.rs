@@ -1,8 +1,8 @@
 //! Syncs that go on for long: what is under way is a problem once it takes longer than such things take.
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{Condition, Declaration, argo, config_sync, helm, span, text, written};
 use crate::fleet::Fleet;

@@ -23,8 +23,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Trust};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::Trust;
 
 use crate::agreement::Claimant;
 use crate::claims::Claims;

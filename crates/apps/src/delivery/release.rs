@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use taffrail_status::json::{self, Parser, Value};
+use taffrail_object::json::{self, Parser, Value};
 
 use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;

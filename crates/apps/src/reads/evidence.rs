@@ -8,9 +8,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::Rules;
 use taffrail_status::assess::{self, Costs, Event, Evidence, History, Listing, assess, references};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Rules};
 
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::json::{Kind, Value};
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;

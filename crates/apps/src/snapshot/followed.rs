@@ -1,7 +1,7 @@
 //! Objects of a snapshot that are told of again and again, by reads of both bodies.
 
-use taffrail_status::Object;
-use taffrail_status::json::OwnedDocument;
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 
 use super::{InsertError, Snapshot, is_answer_to};
 use crate::identity::ObjectKey;

@@ -1,8 +1,8 @@
 //! Argo CD: a refresh is an annotation and a sync a field, which its controller takes away when it is done.
 
 use serde_json::json;
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command, tree};
 use crate::apps::App;

@@ -1,8 +1,8 @@
 //! Flux: a request is an annotation, which its controllers repeat in the status when they have handled it.
 
 use serde_json::json;
-use taffrail_status::Object;
-use taffrail_status::json::Value;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
 use crate::apps::App;

@@ -10,8 +10,9 @@ mod patch;
 mod without;
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::Status;
 
 use crate::apps::{App, AppList};
 use crate::find::{AppQuery, full_name};

@@ -1,8 +1,8 @@
 //! What to change of an object: as a body for the API server, and as lines for people.
 
 use serde_json::{Map, Value, json};
-use taffrail_status::Object;
-use taffrail_status::json::TooDeep;
+use taffrail_object::Object;
+use taffrail_object::json::TooDeep;
 
 use super::tree;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::json::Value;
 use taffrail_status::Rules;
-use taffrail_status::json::Value;
 
 use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::Rules;
 use taffrail_status::assess::Event;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Rules};
 
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape, Walked};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Rules, Status};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Rules, Status};
 
 use super::expression::{Answer, Question};
 use super::jsonpath::{Field, JsonPath};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use serde_json::{Map, Value};
-use taffrail_status::json::MAX_DEPTH;
+use taffrail_object::json::MAX_DEPTH;
 
 use super::breaks::{self, Original};
 use super::{MOST_REPLAYED, SHALLOW, YamlError, scalars};

@@ -734,7 +734,7 @@ struct Trusting(taffrail_status::Trust);
 impl taffrail_status::Rules for Trusting {
     fn judge(
         &self,
-        object: &taffrail_status::Object<'_>,
+        object: &taffrail_object::Object<'_>,
         now: jiff::Timestamp,
     ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
         Taffrail.judge(object, now)

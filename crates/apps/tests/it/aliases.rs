@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps, view};
+use taffrail_object::json::OwnedDocument;
 use taffrail_status::Taffrail;
-use taffrail_status::json::OwnedDocument;
 
 use super::dump::{NOW, apps_of, document, holding};
 

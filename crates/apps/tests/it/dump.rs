@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{AppList, Body, Snapshot, apps};
+use taffrail_object::json::OwnedDocument;
 use taffrail_status::Taffrail;
-use taffrail_status::json::OwnedDocument;
 
 /// The time at which all cases are judged.
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);

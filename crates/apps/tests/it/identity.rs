@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppKey, AppRef, Delivery, ObjectKey};
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 #[test]
 fn keys_of_objects_are_read_and_written() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::verbs::{Line, Patch};
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 fn between(before: &Value, after: &Value) -> Patch {
     Patch::between(&Object::new(before.into()).unwrap(), after).unwrap()

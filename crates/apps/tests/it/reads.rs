@@ -770,7 +770,7 @@ struct Counted(std::sync::atomic::AtomicUsize);
 impl taffrail_status::Rules for Counted {
     fn judge(
         &self,
-        object: &taffrail_status::Object<'_>,
+        object: &taffrail_object::Object<'_>,
         now: jiff::Timestamp,
     ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, apps};
-use taffrail_status::{
-    ComputeError, Look, Object, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice,
-};
+use taffrail_object::Object;
+use taffrail_status::{ComputeError, Look, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice};
 
 use super::dump::{NOW, holding};
 use super::server::Server;

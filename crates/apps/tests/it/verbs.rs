@@ -397,7 +397,7 @@ fn dropped_fields_are_noticed() {
             .unwrap();
     let dropped = |policy: Value| {
         let object = document(&application(policy, json!({})));
-        plan.steps[0].patch.dropped(&taffrail_status::Object::new(object.root()).unwrap())
+        plan.steps[0].patch.dropped(&taffrail_object::Object::new(object.root()).unwrap())
     };
     assert_eq!(dropped(json!({"automated": {"prune": true}})), ["spec.syncPolicy.automated.enabled"]);
     assert!(dropped(json!({"automated": {"prune": true, "enabled": false}})).is_empty());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Verdict, Wait};
 use taffrail_apps::{AppLabels, Body, ObjectKey, Snapshot};
+use taffrail_object::json::OwnedDocument;
 use taffrail_status::Taffrail;
-use taffrail_status::json::OwnedDocument;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 

@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{ObjectRef, ScopeState, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Deadline, Form, Kubeconfig, ListRequest};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 use taffrail_status::assess::{Dump, Options, assess};
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Status, Taffrail};
+use taffrail_status::{Status, Taffrail};
 
 use crate::Outcome;
 

@@ -3,9 +3,9 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use taffrail_status::json::{Kind, Parser, Part, Value};
-use taffrail_status::protobuf::{self, Extent};
-use taffrail_status::{Object, ObjectError};
+use taffrail_object::json::{Kind, Parser, Part, Value};
+use taffrail_object::protobuf::{self, Extent};
+use taffrail_object::{Object, ObjectError};
 
 use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
-use taffrail_status::json::{Parser, Part};
-use taffrail_status::protobuf::schema::of_kind;
+use taffrail_object::json::{Parser, Part};
+use taffrail_object::protobuf::schema::of_kind;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 

@@ -8,7 +8,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use taffrail_status::protobuf::{self, Extent};
+use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::pace::Purpose;

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value, write_string};
 use taffrail_status::assess::{Costs, claims, defined};
-use taffrail_status::json::{Kind, Value, write_string};
-use taffrail_status::{Object, Status, Surroundings, Verdict};
+use taffrail_status::{Status, Surroundings, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::extract::{Extractor, Known, write_value};

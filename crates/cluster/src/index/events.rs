@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::Object;
+use taffrail_object::Object;
 use taffrail_status::assess::{Event, Regarding};
 
 use super::chunked::{Chunked, Vacant};

@@ -6,11 +6,12 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use taffrail_object::Object;
+use taffrail_object::json::{OwnedDocument, Value, write_string};
 use taffrail_status::assess::{
     Assessment, Costs, Event, Evidence, Listing, Lookup, ObjectName, assess_named,
 };
-use taffrail_status::json::{OwnedDocument, Value, write_string};
-use taffrail_status::{ComputeError, Object, Rules, Verdict};
+use taffrail_status::{ComputeError, Rules, Verdict};
 
 use super::contents::Contents;
 use super::draft;

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value, write_string};
 use taffrail_status::assess::{By, EDGES};
-use taffrail_status::json::{Kind, Value, write_string};
-use taffrail_status::{MAX_MESSAGE, Object, Verdict, cut};
+use taffrail_status::{MAX_MESSAGE, Verdict, cut};
 
 use super::record::Uid;
 

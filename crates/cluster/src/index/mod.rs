@@ -45,8 +45,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use taffrail_object::Object;
 use taffrail_status::assess::Costs;
-use taffrail_status::{Object, Rules, Taffrail};
+use taffrail_status::{Rules, Taffrail};
 
 use crate::ApiResource;
 pub use crate::Form;

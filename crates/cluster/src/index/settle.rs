@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 use taffrail_status::assess::{Assessment, Evidence, ObjectName, UNJUDGED, assess, claims, references};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Rules, Status};
+use taffrail_status::{Rules, Status};
 
 use super::contents::Contents;
 use super::draft::{self, FIRST_STATUS};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use super::contents::Contents;
 use super::draft::{Draft, Key, Version};

@@ -11,7 +11,7 @@ use taffrail_cluster::{
     ApiResource, Cluster, Deadline, Delivery, Feeds, ListRequest, Lists, Memory, Phase, ReadError, Reason,
     Scope, ScopeState,
 };
-use taffrail_status::json::Parser;
+use taffrail_object::json::Parser;
 
 use crate::server::{LONG, Reply, Seen, Server, context};
 

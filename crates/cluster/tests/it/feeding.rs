@@ -8,8 +8,8 @@ use taffrail_cluster::{
     ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Form, Inbox,
     Kubeconfig, Lists, Scope, ScopeId, ScopeState,
 };
+use taffrail_object::json::Parser;
 use taffrail_sim::{Fault, Fleet, Trouble};
-use taffrail_status::json::Parser;
 
 use super::server::{self, Reply, Server};
 

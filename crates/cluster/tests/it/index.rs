@@ -9,8 +9,9 @@ use taffrail_cluster::ApiResource;
 use taffrail_cluster::index::{
     Applied, Aspects, Contents, Form, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal,
 };
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Status};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
+use taffrail_status::Status;
 
 /// An index that learns kinds from the objects it is told of.
 pub(crate) struct World {

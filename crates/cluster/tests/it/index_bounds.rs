@@ -7,8 +7,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
+use taffrail_object::Object;
 use taffrail_status::assess::{Evidence, ObjectName};
-use taffrail_status::{ComputeError, MAX_MESSAGE, Object, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Verdict};
 
 use crate::index::{World, uid};
 

@@ -6,10 +6,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{Form, IndexEvidence, IndexSettings};
+use taffrail_object::Object;
 use taffrail_status::assess::{
     Assessment, Dump, Event, Evidence, Listing, Lookup, ObjectName, Options, assess_dependent, assess_named,
 };
-use taffrail_status::{Object, Rules, Taffrail};
+use taffrail_status::{Rules, Taffrail};
 
 use crate::index::World;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, Surroundings, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Status, Surroundings, Verdict};
 
 use super::{Answer, Ask, InvalidExpression, Names, Reader};
 use crate::form;

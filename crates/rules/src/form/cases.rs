@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value as Tree, json};
-use taffrail_status::{Object, Rules, Status, Surroundings, Verdict};
+use taffrail_object::Object;
+use taffrail_status::{Rules, Status, Surroundings, Verdict};
 
 use super::error::{FormError, Problem};
 use super::read::span;

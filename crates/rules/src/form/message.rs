@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::json::{Kind, Value};
 
 use super::path::{self, Path, PathError, Start};
 use super::test::{Found, Row};

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
-use taffrail_status::json::Value;
-use taffrail_status::{Condition, ConditionType, Object, Status, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Condition, ConditionType, Status, Verdict};
 
 pub use cases::{Case, Cases, read_cases};
 pub use error::{FormError, Problem};

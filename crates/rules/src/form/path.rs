@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::json::{Kind, Value};
 
 use crate::script::CHILDREN;
 

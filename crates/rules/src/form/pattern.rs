@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taffrail_status::json::Value;
+use taffrail_object::json::Value;
 
 use super::path;
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::json::{Kind, Value};
 
 use super::message::{self, Piece};
 use super::path::{self, Path, Start};

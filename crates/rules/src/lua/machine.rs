@@ -10,7 +10,7 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue, VmState};
 use rustc_hash::FxHashMap;
 use serde_json::Value as Tree;
-use taffrail_status::json::Value;
+use taffrail_object::json::Value;
 
 use super::values::{self, Unfit};
 use super::watch::Watch;

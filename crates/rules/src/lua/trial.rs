@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Tree};
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use super::layout::place;
 use super::{Action, Change, Customizations, LuaError, LuaProblem, Operation, volatile};

@@ -3,7 +3,7 @@
 use mlua::{Lua, Table, Value as LuaValue};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Number, Value as Tree};
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::json::{Kind, Value};
 
 /// Values stand in each other no deeper.
 const DEEPEST: usize = 100;

@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+use taffrail_object::Object;
 use taffrail_rules::lua::{Action, Change, Customizations, LuaError, Operation};
 use taffrail_rules::shipped_actions;
-use taffrail_status::Object;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

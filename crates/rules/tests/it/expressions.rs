@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_rules::cel::{
     Answer, Ask, InvalidExpression, LONGEST, Names, OPERATORS, Program, Reading, check_size,
 };
-use taffrail_status::{Look, Object, Rules, Status, Teacher, Verdict};
+use taffrail_status::{Look, Rules, Status, Teacher, Verdict};
 
 use crate::scripts::{read, reading};
 

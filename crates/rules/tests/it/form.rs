@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::json::Parser;
-use taffrail_status::{ConditionType, Object, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ConditionType, Rules, Status, Surroundings, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 

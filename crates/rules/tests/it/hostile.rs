@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use taffrail_object::Object;
 use taffrail_rules::cel::{Names, Program, STACK};
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, Script};
-use taffrail_status::{Object, Status, Surroundings};
+use taffrail_status::{Status, Surroundings};
 
 /// The scripts, and what is said of them; nothing where they may end well.
 const SCRIPTS: &[(&str, &str, &str)] = &[

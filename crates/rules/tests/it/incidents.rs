@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Dump, ObjectName, assess_named, worst};
-use taffrail_status::{Object, Rules, Status, Taffrail};
+use taffrail_status::{Rules, Status, Taffrail};
 
 /// What is wrong in the answers to a case.
 fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {

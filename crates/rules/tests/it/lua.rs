@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::Object;
 use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, try_customizations};
 use taffrail_rules::{Origin, RuleSet};
-use taffrail_status::{Object, Rules, Status, Verdict};
+use taffrail_status::{Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::Object;
 use taffrail_rules::cel::{Answer, Ask, HealthChecks, InvalidExpression, Names, Program, Reading, ReadyExpr};
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::{Object, Rules, Status, Verdict};
+use taffrail_status::{Rules, Status, Verdict};
 
 /// The interpreter, on the thread of the test: what is asked here is small.
 #[derive(Debug)]

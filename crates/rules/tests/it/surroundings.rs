@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::Object;
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::assess::Costs;
-use taffrail_status::{Look, Object, Payer, Rules, Status, Surroundings, Teacher, Verdict, Voice};
+use taffrail_status::{Look, Payer, Rules, Status, Surroundings, Teacher, Verdict, Voice};
 
 use crate::scripts::{read, reading};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header;
 use serde_json::{Value, json};
-use taffrail_status::protobuf::{self, Extent, ProtobufError};
+use taffrail_object::protobuf::{self, Extent, ProtobufError};
 
 use super::Asked;
 use super::answer::Answer;

@@ -6,7 +6,7 @@ mod gnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
-use taffrail_status::protobuf::schema::{self, Kind, Message, Shape};
+use taffrail_object::protobuf::schema::{self, Kind, Message, Shape};
 
 use crate::behaviour::Behaviour;
 use crate::cluster::Inner;

@@ -90,10 +90,10 @@ async fn the_table_of_messages_is_what_kubernetes_has() {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/data");
     let output = Command::new(&program).arg("types").arg(data.join("kinds.tsv")).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = "../status/src/protobuf/messages.tsv";
+    let messages = "../object/src/protobuf/messages.tsv";
     let kept = std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(messages)).unwrap();
     assert!(
         kept == output.stdout,
-        "crates/status/src/protobuf/messages.tsv is not what `clientgo types` writes today"
+        "crates/object/src/protobuf/messages.tsv is not what `clientgo types` writes today"
     );
 }

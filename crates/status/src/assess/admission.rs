@@ -2,9 +2,9 @@
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::evidence::time;
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// A binding without its policy checks nothing.
 pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Finding) {

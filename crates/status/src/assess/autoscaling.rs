@@ -5,9 +5,9 @@ use jiff::SignedDuration;
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, references};
 use crate::assess::evidence::time;
-use crate::json::{OwnedDocument, Value};
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::{OwnedDocument, Value};
 
 /// Metrics of new Pods come late; the third minute is the first that tells.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);

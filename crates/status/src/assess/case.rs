@@ -11,11 +11,11 @@ use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::{references, selects};
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
-use crate::json::Value;
-use crate::object::Object;
 use crate::rules::{Rules, Surroundings};
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
 const DEPTH: usize = 24;

@@ -14,8 +14,8 @@ use crate::assess::Link;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, ObjectName, can_own, controller, time};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
-use crate::json::Value;
-use crate::object::Object;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
 /// a changed ConfigMap its time to restart.

@@ -6,9 +6,9 @@ use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::defined;
 use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// The finalizer of a claim while a snapshot is taken of it.
 const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";

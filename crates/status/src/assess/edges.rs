@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::assess::evidence::ObjectName;
-use crate::json::{Kind, Value};
-use crate::object::Object;
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value};
 
 /// How an edge is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

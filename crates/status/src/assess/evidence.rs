@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use crate::assess::costs::Costs;
 use crate::assess::edges;
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::cut;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// Names one object of a cluster, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

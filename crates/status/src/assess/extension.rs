@@ -7,9 +7,9 @@ use jiff::SignedDuration;
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
 use crate::assess::{flux, workloads};
-use crate::json::{Kind, Value};
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value};
 
 /// How long a controller may take before it writes the first status.
 const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);

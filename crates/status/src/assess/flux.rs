@@ -2,9 +2,9 @@
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, health_checks, references};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::cut;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 pub(super) fn is_flux(group: &str) -> bool {
     group == "toolkit.fluxcd.io" || group.ends_with(".toolkit.fluxcd.io")

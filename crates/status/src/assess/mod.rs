@@ -40,12 +40,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::json::Value;
-use crate::object::Object;
 use crate::rollup::Subject;
 use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
 use case::{Case, Finding};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};

@@ -6,9 +6,9 @@ use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
 use crate::assess::evidence::{ObjectName, time};
 use crate::assess::workloads::is_terminating;
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
 pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {

@@ -6,9 +6,9 @@ use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
 use crate::assess::storage;
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::{Status, cut};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);

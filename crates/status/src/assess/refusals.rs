@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::{Event, time};
-use crate::json::Value;
-use crate::object::Object;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// Controllers try again after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);

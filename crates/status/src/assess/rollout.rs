@@ -3,9 +3,9 @@
 use crate::assess::case::{Case, Finding};
 use crate::assess::evidence::time;
 use crate::assess::{Flags, extension};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// A rollout that somebody, or a step, paused between two revisions is half done.
 pub(super) fn examine(case: &Case<'_>, rollout: &Object<'_>, finding: &mut Finding) {

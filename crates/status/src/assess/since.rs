@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::adverse;
 use crate::assess::changes;
 use crate::assess::evidence::time;
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::{Status, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// The transition of the condition that says that `object` is not well.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, has_ended};
 use crate::assess::evidence::{ObjectName, time};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 /// The reason of a claim that is bound when a Pod that uses it has a node.
 pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
 use crate::assess::{disruption, pod, refusals};
-use crate::json::Value;
-use crate::object::Object;
 use crate::verdict::Status;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 const POD: (&str, &str) = ("", "Pod");
 

@@ -2,8 +2,8 @@
 
 use super::fields::{Metadata, ObjectStatus};
 use super::{ComputeError, Subject, fields};
-use crate::json::Value;
 use crate::verdict::{Condition, ConditionType, Status, Verdict};
+use taffrail_object::json::Value;
 
 /// `progressDeadlineSeconds` of this value means that there is no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;

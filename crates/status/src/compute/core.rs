@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{ComputeError, Subject, fields};
-use crate::json::{Kind, Value};
 use crate::verdict::Verdict;
+use taffrail_object::json::{Kind, Value};
 
 /// How long a Pod may wait for the scheduler before that is a failure.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);

@@ -1,8 +1,8 @@
 //! Access to fields with the strictness, and the laxness, of kstatus.
 
 use crate::compute::ComputeError;
-use crate::json::{Kind, Value};
-use crate::object::Object;
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value};
 
 /// The keys of a section and of a field in it.
 type Path = &'static [&'static str; 2];

@@ -13,10 +13,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::json::Kind;
-use crate::object::Object;
 use crate::verdict::Verdict;
 use fields::{Metadata, ObjectCondition, ObjectStatus};
+use taffrail_object::Object;
+use taffrail_object::json::Kind;
 
 /// Which of the two lines of kstatus to follow where they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,8 @@
 //! Config Sync's own objects: `Stalled` speaks, wherever it stands.
 
 use serde_json::{Value, json};
-use taffrail_status::{Kstatus, Object, Rules, Status, Taffrail};
+use taffrail_object::Object;
+use taffrail_status::{Kstatus, Rules, Status, Taffrail};
 
 use super::NOW;
 

@@ -1,7 +1,8 @@
 //! Flux' own objects: `Ready` speaks, also while Flux retries.
 
 use serde_json::{Value, json};
-use taffrail_status::{Object, Rules, Status, Taffrail};
+use taffrail_object::Object;
+use taffrail_status::{Rules, Status, Taffrail};
 
 use super::NOW;
 

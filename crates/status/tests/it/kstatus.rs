@@ -1,6 +1,7 @@
 //! Rules that the golden cases do not reach.
 
-use taffrail_status::{Fork, Kstatus, Object, Rules, Status, json::Parser};
+use taffrail_object::{Object, json::Parser};
+use taffrail_status::{Fork, Kstatus, Rules, Status};
 
 use super::{NOW, judge};
 

@@ -8,14 +8,13 @@ mod augment;
 mod config_sync;
 mod flux;
 mod golden;
-mod index;
-mod json;
 mod kstatus;
 mod rollup;
 
 use jiff::Timestamp;
-use taffrail_status::json::Parser;
-use taffrail_status::{Object, Rules, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
+use taffrail_status::{Rules, Verdict};
 
 /// The time at which objects are judged where the time does not matter.
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);

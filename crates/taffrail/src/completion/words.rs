@@ -10,9 +10,10 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use taffrail_apps::view::is_plain;
 use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{Cluster, Discovery, Form, ListRequest, aside};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 use taffrail_rules::shipped_action_names;
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Status};
+use taffrail_status::Status;
 
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;

@@ -140,7 +140,7 @@ fn guess(text: &[u8], ended: bool) -> Option<Shape> {
             let tail = &text[start..];
             match tail.iter().position(|&byte| byte == b'\n') {
                 Some(end) => {
-                    let whole = taffrail_status::json::Parser::new().parse(&tail[..end]).is_ok();
+                    let whole = taffrail_object::json::Parser::new().parse(&tail[..end]).is_ok();
                     Some(if whole { Shape::Lines { exact: false } } else { Shape::Json })
                 }
                 None if ended => Some(Shape::Json),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use taffrail_apps::yaml;
-use taffrail_status::json::{self, Parser, Value};
-use taffrail_status::{Object, ObjectError};
+use taffrail_object::json::{self, Parser, Value};
+use taffrail_object::{Object, ObjectError};
 
 use super::chunks::{Chunk, Shape, count_lines};
 use super::items::{self, Items};
@@ -374,7 +374,7 @@ mod tests {
             let list = format!(
                 r#"{{"apiVersion": "apps/v1", "kind": "ControllerRevisionList", "items": [{item}, {{}}]}}"#
             );
-            let list = taffrail_status::json::OwnedDocument::parse(list.into_bytes()).unwrap();
+            let list = taffrail_object::json::OwnedDocument::parse(list.into_bytes()).unwrap();
             let list = Object::new(list.root()).unwrap();
             let items: Vec<_> = list.items().unwrap().map(|item| json(&item.unwrap()).unwrap()).collect();
             let said = r#"{"apiVersion":"apps/v1","kind":"ControllerRevision""#;

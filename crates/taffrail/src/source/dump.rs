@@ -12,8 +12,9 @@ use taffrail_apps::{
     Answer, Asked, Body, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
     wanted_elsewhere,
 };
-use taffrail_status::json::{OwnedDocument, Parser};
-use taffrail_status::{Object, Rules};
+use taffrail_object::Object;
+use taffrail_object::json::{OwnedDocument, Parser};
+use taffrail_status::Rules;
 
 use super::ending::Ending;
 use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};

@@ -1,6 +1,6 @@
 //! Finds out that a dump in YAML ends with a part of an object: a text that was cut between two lines is YAML as well.
 
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 /// The last field that an API server always prints of these kinds, also where it is empty: fields stand in the order of the
 /// alphabet. Flux does not require the `spec` of its objects.

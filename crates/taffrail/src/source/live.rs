@@ -18,8 +18,9 @@ use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
     Reason, aside,
 };
-use taffrail_status::json::OwnedDocument;
-use taffrail_status::{Object, Rules};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
+use taffrail_status::Rules;
 
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};

@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use taffrail_apps::{Body, Objects, Read, Renewals, Sameness, Snapshot, Target};
 use taffrail_cluster::Cluster;
-use taffrail_status::json::OwnedDocument;
+use taffrail_object::json::OwnedDocument;
 use tokio::time::Instant;
 
 use super::live::read_one;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use super::super::{helm, text};
 use super::Definitions;

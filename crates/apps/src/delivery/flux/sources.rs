@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::json::Value;
+use taffrail_object::json::Value;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, assess};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Status, assess};
 
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use taffrail_status::Object;
-use taffrail_status::json::{Kind, Value};
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value};
 
 use super::ground::{ByKind, Ground, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};

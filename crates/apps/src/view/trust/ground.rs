@@ -4,8 +4,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Status, assess};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::{Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_status::json::Value;
-use taffrail_status::{Object, Trust};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+use taffrail_status::Trust;
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, is_set, is_well, moment, number};

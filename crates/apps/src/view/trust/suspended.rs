@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taffrail_status::json::Value;
+use taffrail_object::json::Value;
 
 use super::ground::{Ground, found, is_set, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
@@ -175,7 +175,7 @@ fn objects(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Whether an autoscaler rests because its target has no Pods.
-fn is_idle(object: &taffrail_status::Object<'_>) -> bool {
+fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
     object.kind() == "HorizontalPodAutoscaler"
         && object.condition("ScalingActive").is_some_and(|it| {
             let is = |key: &str, text: &str| it.get(key).is_some_and(|value| value.is_str(text));

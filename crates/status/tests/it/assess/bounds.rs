@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use taffrail_object::Object;
 use taffrail_status::assess::{
     Assessment, Costs, Dump, Event, Evidence, Listing, Lookup, Options, Patience, assess,
 };
-use taffrail_status::{Choosing, MAX_MESSAGE, Object, Rules, Status, Taffrail};
+use taffrail_status::{Choosing, MAX_MESSAGE, Rules, Status, Taffrail};
 
 use super::{dump, now};
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taffrail_status::Object;
+use taffrail_object::Object;
 use taffrail_status::assess::ObjectName;
 
 use super::{all, assess_all, dump, name, now, pod_of, read};

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use taffrail_object::Object;
+use taffrail_status::Status;
 use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, worst};
-use taffrail_status::{Object, Status};
 
 use super::{assess_all, dump, name};
 

@@ -13,8 +13,9 @@ mod workloads;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use taffrail_object::Object;
+use taffrail_status::Taffrail;
 use taffrail_status::assess::{Assessment, Dump, Evidence, ObjectName, Options, assess_named, worst};
-use taffrail_status::{Object, Taffrail};
 
 /// The time of the tables' cases.
 const NOW: &str = "2026-03-01T12:00:00Z";

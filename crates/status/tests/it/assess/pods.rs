@@ -1,7 +1,8 @@
 //! What a Pod says of the workload above it.
 
+use taffrail_object::Object;
 use taffrail_status::assess::{Options, assess_dependent};
-use taffrail_status::{Object, Status, Taffrail};
+use taffrail_status::{Status, Taffrail};
 
 use super::{ROLLING, all, check, dump, event, now, pod, pod_of, read};
 

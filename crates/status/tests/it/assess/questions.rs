@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use taffrail_status::Object;
+use taffrail_object::Object;
 use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, Options, assess};
 
 use super::{all, event, now, pod, read};

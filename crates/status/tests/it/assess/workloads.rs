@@ -1,8 +1,9 @@
 //! What workloads make of their Pods.
 
 use jiff::Timestamp;
+use taffrail_object::Object;
 use taffrail_status::assess::{Budgets, Options, assess};
-use taffrail_status::{Object, Status, Taffrail};
+use taffrail_status::{Status, Taffrail};
 
 use super::{ROLLING, all, assess_all, check, dump, event, name, now, pod_of, read};
 

@@ -11,10 +11,10 @@ use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::{Line, Patch};
 use taffrail_apps::view::{API_VERSION, ObjectName};
 use taffrail_cluster::{Form, WriteError};
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
-use taffrail_status::Object;
-use taffrail_status::json::OwnedDocument;
 
 use super::arguments::{ActionArguments, ActionOutput};
 use super::creating::{is_allowed, is_risky};

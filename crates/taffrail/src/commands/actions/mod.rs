@@ -12,9 +12,9 @@ mod writing;
 use std::path::Path;
 
 use jiff::Timestamp;
+use taffrail_object::Object;
 use taffrail_rules::lua::{Action, Customizations, LuaError};
 use taffrail_rules::{Origin, shipped_actions};
-use taffrail_status::Object;
 
 use crate::complaint::{Complaint, chain};
 use crate::ruling;

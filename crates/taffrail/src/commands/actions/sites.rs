@@ -8,10 +8,10 @@ use taffrail_apps::{
     Body, Lookup, ObjectKey, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter,
 };
 use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
+use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::{Object, ObjectError};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
-use taffrail_status::json::{OwnedDocument, Value};
-use taffrail_status::{Object, ObjectError};
 
 use super::OfCluster;
 use super::arguments::{WhichArguments, Word};

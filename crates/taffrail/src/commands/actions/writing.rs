@@ -4,8 +4,8 @@ use serde_json::Value;
 use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::Patch;
 use taffrail_cluster::{Cluster, CreateRequest, PatchRequest, PatchType, WriteError};
-use taffrail_status::Object;
-use taffrail_status::json::OwnedDocument;
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 
 use super::sites::{Reach, Site};
 use crate::complaint::Complaint;

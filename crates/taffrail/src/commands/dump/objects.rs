@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::KindCatalog;
 use taffrail_cluster::{ApiResource, Cluster, Form, ListRequest, ReadError, Reason};
-use taffrail_status::Object;
-use taffrail_status::json::Parser;
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
 use tokio::sync::mpsc;
 
 use super::file::{Output, Target};

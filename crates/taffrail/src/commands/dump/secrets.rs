@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taffrail_apps::yaml;
 use taffrail_cluster::copy_members;
-use taffrail_status::Object;
-use taffrail_status::json::{self, Kind};
+use taffrail_object::Object;
+use taffrail_object::json::{self, Kind};
 
 /// The start of the name of a Secret in which Helm keeps a release.
 const HELM: &str = "sh.helm.release.v1.";

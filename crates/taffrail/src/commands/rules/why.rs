@@ -1,8 +1,9 @@
 //! `taffrail rules why`: which rules are asked about an object, and which one decides.
 
 use serde::Serialize;
+use taffrail_object::Object;
 use taffrail_rules::RuleSet;
-use taffrail_status::{Object, Verdict};
+use taffrail_status::Verdict;
 
 use super::{WhyArguments, WhyOutput};
 use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use taffrail_object::Object;
 use taffrail_status::assess::{Event, Evidence, Listing, Lookup};
-use taffrail_status::{Object, Status, Verdict};
+use taffrail_status::{Status, Verdict};
 
 /// No evidence: nothing is known to be there, and nothing to be absent.
 pub(super) struct Alone;

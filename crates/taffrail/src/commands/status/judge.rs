@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
 use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Evidence, UNJUDGED, assess};
-use taffrail_status::json::Parser;
-use taffrail_status::{ComputeError, Object, Rules, Status, Verdict, augment};
+use taffrail_status::{ComputeError, Rules, Status, Verdict, augment};
 
 use super::alone::{Alone, may_change};
 use super::arguments::{StatusArguments, StatusOutput, Why};

@@ -1,7 +1,8 @@
 //! The JSON line that answers for an object.
 
-use taffrail_status::json::{Value, write_escaped};
-use taffrail_status::{Object, Verdict};
+use taffrail_object::Object;
+use taffrail_object::json::{Value, write_escaped};
+use taffrail_status::Verdict;
 
 /// Appends the JSON line for an object, or for something that is none.
 ///

@@ -126,7 +126,7 @@ fn in_turn(
     judge: &Judge,
     printer: &mut Printer,
 ) -> Result<(), Complaint> {
-    let mut parser = taffrail_status::json::Parser::new();
+    let mut parser = taffrail_object::json::Parser::new();
     let mut result = Ok(());
     let _ = chunks(arguments, sources, |chunk| {
         let more = match chunk {
@@ -169,7 +169,7 @@ fn side_by_side(
             inputs.push(input);
             outputs.push(output);
             scope.spawn(move || {
-                let mut parser = taffrail_status::json::Parser::new();
+                let mut parser = taffrail_object::json::Parser::new();
                 for chunk in work {
                     let answers = chunk.map(|chunk| judge.chunk(&chunk, &mut parser));
                     if done.send(answers).is_err() {

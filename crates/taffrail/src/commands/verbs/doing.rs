@@ -14,8 +14,8 @@ use taffrail_apps::{
     full_name,
 };
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
-use taffrail_status::Object;
-use taffrail_status::json::OwnedDocument;
+use taffrail_object::Object;
+use taffrail_object::json::OwnedDocument;
 
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use taffrail_apps::{Answer, ObjectKey, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
-use taffrail_status::Object;
+use taffrail_object::Object;
 
 use super::super::live::{Outcome, read_one, take};
 

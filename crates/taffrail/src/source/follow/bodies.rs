@@ -158,7 +158,7 @@ mod tests {
         let known = |gone: Body, others: Option<Body>, does_end: bool| {
             let mut snapshot = Snapshot::dump("one", jiff::Timestamp::UNIX_EPOCH);
             let text = serde_json::to_vec(&pod("web-1-a", "first")).unwrap();
-            let document = taffrail_status::json::OwnedDocument::parse(text).unwrap();
+            let document = taffrail_object::json::OwnedDocument::parse(text).unwrap();
             snapshot.insert(document, Body::Whole).unwrap();
             let whole = snapshot.size();
             match does_end {

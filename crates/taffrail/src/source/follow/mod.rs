@@ -30,7 +30,7 @@ use taffrail_apps::{
 use taffrail_cluster::{
     Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
 };
-use taffrail_status::json::Parser;
+use taffrail_object::json::Parser;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::ObjectKey;
+use taffrail_object::Object;
+use taffrail_object::json::Parser;
 use taffrail_sim::{Cluster, SimError, Timeline};
-use taffrail_status::json::Parser;
-use taffrail_status::{Kstatus, Object, Rules, Status};
+use taffrail_status::{Kstatus, Rules, Status};
 
 use super::objects::status_manager;
 

@@ -1,7 +1,7 @@
 //! The index of a document shows what is there, and no byte escapes the steps of the scanner.
 
 use proptest::prelude::*;
-use taffrail_status::json::{Error, ErrorKind, OwnedDocument, Parser};
+use taffrail_object::json::{Error, ErrorKind, OwnedDocument, Parser};
 
 fn error(text: &str) -> Option<Error> {
     Parser::new().parse(text.as_bytes()).err()

@@ -190,9 +190,9 @@ impl<'a> Object<'a> {
         self.section(first)?.at(rest)
     }
 
-    /// A member of the whole object.
+    /// Returns a member of the whole object.
     #[inline(always)]
-    pub(crate) fn section(&self, key: &str) -> Option<Value<'a>> {
+    pub fn section(&self, key: &str) -> Option<Value<'a>> {
         match key {
             "metadata" => self.metadata,
             "spec" => self.spec,

@@ -17,13 +17,13 @@
 //! its `metadata`, `spec` and `status` lie; a [`Value`] below that is read where it lies, on demand.
 //!
 //! ```
-//! use taffrail_status::json::Parser;
+//! use taffrail_object::json::Parser;
 //!
 //! let mut parser = Parser::new();
 //! let doc = parser.parse(br#"{"kind":"Pod","spec":{"replicas":1,"replicas":2}}"#)?;
 //! let replicas = doc.root().get("spec").and_then(|spec| spec.get("replicas"));
 //! assert_eq!(replicas.and_then(|value| value.as_i64()), Some(2));
-//! # Ok::<(), taffrail_status::json::Error>(())
+//! # Ok::<(), taffrail_object::json::Error>(())
 //! ```
 
 mod document;

@@ -1,7 +1,7 @@
 //! JSON is read as Go reads it.
 
 use proptest::prelude::*;
-use taffrail_status::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, Part, write_string};
+use taffrail_object::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, Part, write_string};
 
 fn error(text: &[u8]) -> Option<ErrorKind> {
     let owned = OwnedDocument::parse(text).err().map(|error| error.kind);

@@ -1,0 +1,24 @@
+//! Kubernetes objects as text: how they are read, and what they are called.
+//!
+//! This crate reads objects exactly as Go's API machinery does and builds no trees of them. It does no I/O, reads no clock, and
+//! no input makes it panic or run without bound.
+//!
+//! ```
+//! use taffrail_object::{Object, json::Parser};
+//!
+//! let mut parser = Parser::new();
+//! let document = parser.parse(br#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}"#)?;
+//! let object = Object::new(document.root())?;
+//! assert_eq!((&*object.group(), &*object.kind(), &*object.name()), ("apps", "Deployment", "web"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`json`] validates every byte of a document and finds values where their bytes lie.
+//! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
+//! * [`Object`] is a document that says its kind.
+
+pub mod json;
+mod object;
+pub mod protobuf;
+
+pub use object::{Object, ObjectError};
