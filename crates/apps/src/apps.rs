@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::assess::{self, Costs, Evidence, Flags, Link, Unjudged, assess_for};
+use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
 
@@ -15,13 +15,14 @@ use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
-use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
+use crate::identity::{AppKey, AppRef, Delivery};
 use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 use crate::view::is_plain;
 use crate::words::{Said, Words};
+use taffrail_object::ObjectKey;
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -111,14 +112,7 @@ impl Resource {
     }
 
     fn subject(&self) -> Subject<'_> {
-        Subject {
-            status: self.status,
-            since: self.since,
-            group: &self.key.group,
-            kind: &self.key.kind,
-            namespace: &self.key.namespace,
-            name: &self.key.name,
-        }
+        Subject { status: self.status, since: self.since, key: self.key.as_ref() }
     }
 }
 
@@ -592,6 +586,6 @@ impl Judge<'_, '_> {
     }
 }
 
-fn name(key: &ObjectKey) -> assess::ObjectName {
-    assess::ObjectName::new(&key.group, &key.kind, &key.namespace, &key.name)
+fn name(key: &ObjectKey) -> taffrail_object::ObjectKey {
+    taffrail_object::ObjectKey::new(&key.group, &key.kind, &key.namespace, &key.name)
 }

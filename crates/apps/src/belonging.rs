@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::agreement::Mark;
 use crate::apps::{App, AppList};
-use crate::identity::{AppRef, Delivery, ObjectKey};
+use crate::identity::{AppRef, Delivery};
 use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
+use taffrail_object::ObjectKey;
 
 /// Whose an object is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -10,8 +10,9 @@ use crate::apps::{App, Resource};
 use crate::delivery::{Applied, argo, flux, helm};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects};
+use taffrail_object::ObjectKey;
 
 /// How many changes are told.
 const MOST: usize = 3;
@@ -110,6 +111,6 @@ fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
 
 fn change(key: &ObjectKey, applied: Applied) -> Change {
     let Applied { when, from, to, fields } = applied;
-    let object = assess::ObjectName::new(&key.group, &key.kind, &key.namespace, &key.name);
+    let object = taffrail_object::ObjectKey::new(&key.group, &key.kind, &key.namespace, &key.name);
     Change { from, to, fields, ..Change::new(when, ChangeKind::Revision, object) }
 }

@@ -8,9 +8,9 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 
-use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds;
 use crate::objects::{Body, Lookup, Objects, Observed};
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
 ///

@@ -10,10 +10,11 @@ use taffrail_status::{Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
 ///

@@ -11,8 +11,8 @@ use crate::delivery::controllers::Stops;
 use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
-use crate::identity::ObjectKey;
 use crate::objects::{Body, Objects, Observed};
+use taffrail_object::ObjectKey;
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {

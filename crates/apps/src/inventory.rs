@@ -4,7 +4,7 @@
 //! no namespace and the core group no name: `_shop__Namespace`. Names of RBAC objects may hold `:`, which
 //! is written `__`.
 
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// An inventory entry that names no object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct MalformedEntry(pub String);
 /// Reads an inventory id.
 ///
 /// ```
-/// use taffrail_apps::{ObjectKey, inventory};
+/// use taffrail_apps::inventory;
 ///
 /// let key = inventory::parse("_system__controller__node_rbac.authorization.k8s.io_ClusterRole")?;
 /// assert_eq!(key.to_string(), "rbac.authorization.k8s.io/ClusterRole//system:controller:node");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::identity::GroupKind;
+use taffrail_object::GroupKind;
 
 /// Groups of the API server itself whose kinds are in namespaces unless [`CLUSTER_SCOPED`] names them.
 const BUILT_IN_GROUPS: [&str; 22] = [

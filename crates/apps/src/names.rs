@@ -1,6 +1,6 @@
 //! Names that objects can have, as the API server takes them.
 
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// The longest name of an object, and of a group.
 const LONGEST: usize = 253;

@@ -6,9 +6,10 @@ use jiff::SignedDuration;
 use taffrail_object::Object;
 
 use crate::freshness::Freshness;
-use crate::identity::{ClusterId, GroupKind, ObjectKey};
+use crate::identity::ClusterId;
 use crate::kinds;
 use crate::reading::Reading;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// How much of an object was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

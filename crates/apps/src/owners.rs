@@ -7,8 +7,8 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::{Event, Regarding, other_owners};
 
-use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed};
+use taffrail_object::ObjectKey;
 
 /// Both, of one cluster: one pass over its objects, whatever is asked later.
 #[derive(Debug, Default)]

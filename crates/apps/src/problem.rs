@@ -9,11 +9,12 @@ use crate::apps::{App, Resource};
 use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm, late};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Objects, Observed, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);

@@ -47,12 +47,13 @@ pub use turns::Turns;
 
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
-use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::identity::Delivery;
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// What a person asked to see.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use taffrail_object::{Object, ObjectError};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
-use crate::identity::{ClusterId, GroupKind, ObjectKey};
+use crate::identity::ClusterId;
 use crate::kinds::{self, KindCatalog};
 use crate::names;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
@@ -24,6 +24,7 @@ use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
 use marks::{ByBody, KindMarks, Mark};
+use taffrail_object::{GroupKind, ObjectKey};
 
 pub use aside::Aside;
 use errors::Errors;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// Where an app stands between what its source wants and what its cluster holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,8 +15,9 @@ use taffrail_status::{Payer, Rules, Teacher, Trust, Voice};
 
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// The label of the workload that applies what Applications declare, and its value.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];

@@ -15,10 +15,12 @@
 //!
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
-//! * [`Object`] is a document that says its kind.
+//! * [`Object`] is a document that says its kind; [`ObjectKey`] names one of a cluster.
 
 pub mod json;
+mod key;
 mod object;
 pub mod protobuf;
 
+pub use key::{GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{Object, ObjectError};

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
+use taffrail_object::ObjectKeyRef;
+
 use crate::verdict::Status;
 
 /// One of the objects that a roll-up ranges over.
@@ -13,14 +15,8 @@ pub struct Subject<'a> {
     pub status: Status,
     /// Since when it is not well, where that is known.
     pub since: Option<Timestamp>,
-    /// API group; empty for the core group.
-    pub group: &'a str,
-    /// Kind.
-    pub kind: &'a str,
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: &'a str,
-    /// Name.
-    pub name: &'a str,
+    /// Its key.
+    pub key: ObjectKeyRef<'a>,
 }
 
 impl Subject<'_> {
@@ -28,11 +24,10 @@ impl Subject<'_> {
     /// unknown time comes last); then group, kind, namespace and name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
-        let name = |subject: &Self| (subject.group, subject.kind, subject.namespace, subject.name);
         self.status
             .cmp(&other.status)
             .then_with(|| since(self).cmp(&since(other)))
-            .then_with(|| name(self).cmp(&(other.group, other.kind, other.namespace, other.name)))
+            .then_with(|| self.key.cmp(&other.key))
     }
 }
 
@@ -42,13 +37,14 @@ impl Subject<'_> {
 /// object never improves the result.
 ///
 /// ```
+/// use taffrail_object::ObjectKeyRef;
 /// use taffrail_status::{Status, rollup::{Subject, worst}};
 ///
 /// let object = |status, name| {
-///     Subject { status, since: None, group: "apps", kind: "Deployment", namespace: "shop", name }
+///     Subject { status, since: None, key: ObjectKeyRef::new("apps", "Deployment", "shop", name) }
 /// };
 /// let all = [object(Status::Current, "web"), object(Status::Failed, "cart"), object(Status::NotFound, "db")];
-/// assert_eq!(worst(all).map(|subject| subject.name), Some("cart"));
+/// assert_eq!(worst(all).map(|subject| subject.key.name), Some("cart"));
 /// ```
 pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
     subjects.into_iter().min_by(|one, other| one.speaks_before(other))

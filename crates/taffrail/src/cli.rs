@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
-use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery, ObjectKey};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
+use taffrail_object::ObjectKey;
 use taffrail_status::assess::Budgets;
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};

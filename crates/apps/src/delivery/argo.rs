@@ -13,12 +13,13 @@ use super::{
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Body, Lookup, Objects, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
+use taffrail_object::ObjectKey;
 
 pub(crate) const GROUP: &str = "argoproj.io";
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Declaration, Declarations, ObjectKeys};
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// The most objects of one app that are looked at, and of one release of Helm. The fullest known have some hundreds.
 pub(super) const MOST_OBJECTS: usize = 5_000;

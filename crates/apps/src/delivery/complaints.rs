@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::identity::ObjectKey;
 use crate::objects::{Scope, ScopeError};
+use taffrail_object::ObjectKey;
 
 /// How much is reported of the Helm releases of one namespace.
 const MOST_OF_RELEASES: usize = super::MOST_MALFORMED;

@@ -7,10 +7,11 @@ use taffrail_object::json::Value;
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::objects::{Lookup, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState};
+use taffrail_object::ObjectKey;
 
 const GROUP: &str = "configsync.gke.io";
 const KINDS: [&str; 2] = ["RootSync", "RepoSync"];

@@ -9,10 +9,11 @@ use taffrail_status::assess::Evidence;
 
 use super::{Declaration, argo, by, time, written};
 use crate::evidence::ClusterEvidence;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Body, Objects, Observed};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
+use taffrail_object::ObjectKey;
 
 /// A controller that delivers apps: its name, the apps that it delivers, and what its absence means.
 pub(crate) struct Controller {

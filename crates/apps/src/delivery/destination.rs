@@ -11,9 +11,9 @@ use taffrail_object::json::Value;
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
-use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup};
 use crate::yaml;
+use taffrail_object::ObjectKey;
 
 /// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
 const LARGEST: usize = 256 << 10;

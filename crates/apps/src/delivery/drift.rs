@@ -8,9 +8,9 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use super::{text, time};
-use crate::identity::ObjectKey;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
+use taffrail_object::ObjectKey;
 
 /// The most objects of which the time is looked for.
 const MANY: usize = 20;

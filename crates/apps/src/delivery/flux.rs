@@ -19,7 +19,7 @@ use super::{
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::inventory;
 use crate::names;
 use crate::objects::{Objects, Observed};
@@ -30,6 +30,7 @@ use releases::ReleaseName;
 pub(crate) use releases::{Elsewhere, Releases};
 pub(crate) use sources::Sources;
 use sources::{Artifact, KnownSource, Origin};
+use taffrail_object::ObjectKey;
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";

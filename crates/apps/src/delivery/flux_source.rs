@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 
 use super::{Condition, late, span, text, time, written};
-use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects};
 use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+use taffrail_object::ObjectKey;
 
 /// Returns what keeps a source from being fetched or verified, whatever it still holds.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {

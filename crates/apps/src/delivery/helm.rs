@@ -11,10 +11,11 @@ use super::release::Release;
 use super::{Applied, Declaration, Declarations, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Body, Objects, Observed};
 use crate::sync::{Source, Sync, SyncState};
+use taffrail_object::ObjectKey;
 
 const PREFIX: &str = "sh.helm.release.v1.";
 const TYPE: &str = "helm.sh/release.v1";

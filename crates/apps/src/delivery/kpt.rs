@@ -12,10 +12,11 @@ use super::{
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Observed;
 use crate::sync::{Sync, SyncState};
+use taffrail_object::ObjectKey;
 
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";

@@ -9,11 +9,12 @@ use taffrail_object::json::Value;
 use super::Declaration;
 use crate::claims::{Claimed, Claims, Named};
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::kinds;
 use crate::names;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
+use taffrail_object::ObjectKey;
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// How many objects are read one by one for the apps of a namespace before all else that other namespaces need.
 const MOST_AT_FIRST: usize = 200;

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Deserializer, de};
 
 use super::bounds::MOST_OBJECTS;
-use crate::identity::ObjectKey;
 use crate::names;
 use crate::yaml;
+use taffrail_object::ObjectKey;
 
 /// How many documents that declare no object are reported one by one.
 const MOST_BAD: usize = 50;
@@ -321,7 +321,7 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::{MOST_BAD, MOST_OBJECTS, Manifest, TooMuch, head};
-    use crate::identity::ObjectKey;
+    use taffrail_object::ObjectKey;
 
     pub(super) fn read(manifest: &str) -> Manifest {
         super::read(manifest, &mut usize::MAX.clone()).unwrap_or_else(|TooMuch| Manifest::default())

@@ -30,7 +30,7 @@ use taffrail_status::Trust;
 use crate::agreement::Claimant;
 use crate::claims::Claims;
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
@@ -41,6 +41,7 @@ pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
 pub(crate) use object_keys::ObjectKeys;
 use release::{ReadReleases, Release, ReleaseError};
+use taffrail_object::ObjectKey;
 
 /// Where the objects of an app are.
 #[derive(Debug, Clone, PartialEq, Eq)]

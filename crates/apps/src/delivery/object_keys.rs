@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// A list of objects. A clone shares it: many small apps may name one long list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -19,11 +19,12 @@ use taffrail_object::json::Value;
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
 use crate::agreement::Claimant;
 use crate::fleet::Fleet;
-use crate::identity::{AppKey, Delivery, ObjectKey};
+use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
+use taffrail_object::ObjectKey;
 
 /// What is named of several that say to deliver a package.
 const MOST_NAMED: usize = 3;

@@ -12,8 +12,8 @@ use taffrail_object::json::{self, Parser, Value};
 use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
-use crate::identity::ObjectKey;
 use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, why_unread};
+use taffrail_object::ObjectKey;
 
 /// How many hooks of a release are known, and how many objects of one.
 const MOST_HOOKS: usize = 200;

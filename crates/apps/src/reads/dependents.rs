@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Dependents, Plan, Read, body_of, list};
 use crate::delivery::{Declaration, Declarations};
-use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::KindCatalog;
 use crate::snapshot::Listed;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
 const DEPENDENT: [(&str, &str); 5] = [

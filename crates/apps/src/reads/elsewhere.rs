@@ -10,8 +10,8 @@ use super::dependents::dependent_namespaces;
 use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
-use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Scope, ScopeError};
+use taffrail_object::ObjectKey;
 
 /// The most kinds of which the apps of one cluster have objects read in another. Each may cost the other cluster a list and
 /// a watch, asked for with its own credentials.

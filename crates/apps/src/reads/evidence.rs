@@ -16,10 +16,10 @@ use taffrail_status::assess::{self, Costs, Event, Evidence, History, Listing, as
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
 use crate::evidence::{ClusterEvidence, body_of_evidence};
-use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Body, Lookup, Objects, suffices};
 use crate::snapshot::Listed;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// In how many namespaces a kind is listed one by one before it is listed in all at once.
 const MANY: usize = 16;
@@ -254,7 +254,7 @@ impl Plan<'_> {
         for pod in self.snapshot.of_kind("", "Pod").filter(|pod| pod.body == Body::Whole) {
             if !is_ready(&pod.object) && !is_complained_of(&pod.object) {
                 named.extend(references(&pod.object).into_iter().map(|reference| {
-                    let assess::ObjectName { group, kind, namespace, name } = reference.to;
+                    let taffrail_object::ObjectKey { group, kind, namespace, name } = reference.to;
                     ObjectKey { group, kind, namespace, name }
                 }));
             }

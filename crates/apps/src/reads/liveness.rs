@@ -7,10 +7,10 @@ use taffrail_object::json::{Kind, Value};
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
-use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds::{self, KindCatalog};
 use crate::objects::{Body, Lookup, Objects};
 use crate::snapshot::Listed;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// The label of the workloads of Flux and Argo CD.
 const PART_OF: &str = "app.kubernetes.io/part-of";

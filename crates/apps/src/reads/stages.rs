@@ -8,9 +8,10 @@ use taffrail_status::Rules;
 use super::{Asked, Plan, Read};
 use crate::delivery::Declarations;
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::Body;
 use crate::snapshot::Snapshot;
+use taffrail_object::ObjectKey;
 
 /// How many rounds of reads each stage may hold up the stages after it, until all is read that others need.
 ///

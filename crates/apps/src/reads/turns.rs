@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Elsewhere, Read, Target};
-use crate::identity::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// The homes that want something, by their numbers.
 type Homes = BTreeSet<usize>;

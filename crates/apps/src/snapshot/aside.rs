@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::marks::ByBody;
 use super::{Snapshot, Stored};
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// What single reads told a snapshot of some objects, taken out of it: see [`Snapshot::set_aside`].
 #[derive(Debug, Default)]

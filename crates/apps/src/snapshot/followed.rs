@@ -4,9 +4,9 @@ use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
 
 use super::{InsertError, Snapshot, is_answer_to};
-use crate::identity::ObjectKey;
 use crate::objects::Body;
 use crate::reads::Read;
+use taffrail_object::ObjectKey;
 
 impl Snapshot {
     /// As [`Snapshot::insert_asked`], of an object that is followed. Metadata that is newer than the whole copy that is known takes its

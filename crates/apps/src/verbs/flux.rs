@@ -77,7 +77,7 @@ fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
 fn source(
     app: &App,
     home: &dyn Objects,
-    key: &crate::ObjectKey,
+    key: &taffrail_object::ObjectKey,
     requested: &str,
 ) -> Result<Option<Step>, Refusal> {
     let name = format!("{} {}", key.kind, key.path());

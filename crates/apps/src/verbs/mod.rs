@@ -16,11 +16,12 @@ use taffrail_status::Status;
 
 use crate::apps::{App, AppList};
 use crate::find::{AppQuery, full_name};
-use crate::identity::{AppKey, AppRef, Delivery, ObjectKey};
+use crate::identity::{AppKey, AppRef, Delivery};
 use crate::objects::{Body, Lookup, Objects};
 use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
+use taffrail_object::ObjectKey;
 
 pub use patch::{Change, Line, Patch};
 

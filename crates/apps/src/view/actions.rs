@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{API_VERSION, ObjectName};
-use crate::identity::{AppRef, ObjectKey};
+use super::API_VERSION;
+use crate::identity::AppRef;
 use crate::verbs::{Patch, Verb};
+use taffrail_object::ObjectKey;
 
 /// What was done with apps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,7 +87,7 @@ impl ActionRow {
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
     /// Of which.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// A JSON merge patch.
     pub patch: serde_json::Value,
     /// Whether the server has taken it and kept it.
@@ -96,6 +97,6 @@ pub struct PatchRow {
 impl PatchRow {
     /// A patch of `object` that was not written yet.
     pub fn new(object: &ObjectKey, patch: &Patch) -> PatchRow {
-        PatchRow { object: object.into(), patch: patch.tree(), written: false }
+        PatchRow { object: object.clone(), patch: patch.tree(), written: false }
     }
 }

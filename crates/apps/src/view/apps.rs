@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::{API_VERSION, Counts, ErrorRow, FreshnessView, ObjectName, time};
+use super::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
 use crate::apps::{self, App};
 use crate::problem::Problem;
 use crate::sync::{ObjectSync, Source, Sync};
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// The apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +61,7 @@ pub struct AppRow {
     pub message: Words,
     /// The object that speaks when the app is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub worst: Option<ObjectName>,
+    pub worst: Option<ObjectKey>,
     /// How many declared objects have each status.
     pub counts: Counts,
     /// How many objects are declared.
@@ -92,7 +93,7 @@ impl From<&App> for AppRow {
             effective: app.effective().as_str(),
             problem: app.problem().map(ProblemView::from),
             message: app.message.clone(),
-            worst: app.worst.as_ref().map(ObjectName::from),
+            worst: app.worst.clone(),
             counts: app.counts.into(),
             objects: app.counts.total(),
             unconfirmed: app.unconfirmed(),
@@ -126,7 +127,7 @@ pub struct ProblemView {
     pub message: Words,
     /// The object that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<ObjectName>,
+    pub object: Option<ObjectKey>,
 }
 
 impl From<&Problem> for ProblemView {
@@ -138,7 +139,7 @@ impl From<&Problem> for ProblemView {
             severity: severity.as_str(),
             since: since.map(time),
             message,
-            object: object.as_ref().map(ObjectName::from),
+            object: object.clone(),
         }
     }
 }
@@ -148,7 +149,7 @@ impl From<&Problem> for ProblemView {
 #[serde(rename_all = "camelCase")]
 pub struct UnsyncedView {
     /// The object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// `OutOfSync`, `RequiresPruning`, `SyncFailed` or `HookFailed`.
     pub state: &'static str,
     /// The message of the last operation about it.
@@ -158,7 +159,7 @@ pub struct UnsyncedView {
 
 impl From<&ObjectSync> for UnsyncedView {
     fn from(sync: &ObjectSync) -> UnsyncedView {
-        UnsyncedView { object: ObjectName::from(&sync.key), state: sync.state, message: sync.message.clone() }
+        UnsyncedView { object: sync.key.clone(), state: sync.state, message: sync.message.clone() }
     }
 }
 

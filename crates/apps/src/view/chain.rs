@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+use taffrail_object::ObjectKey;
 
 use serde::{Serialize, Serializer};
-use taffrail_status::assess::{self, Link};
+use taffrail_status::assess::Link;
 
 use super::{Explanation, WaitChange, time};
 use crate::words::Place;
@@ -34,7 +35,7 @@ impl Serialize for LinkRow {
 #[serde(rename_all = "camelCase")]
 struct Fields<'l> {
     /// Which object.
-    object: Named<'l>,
+    object: &'l ObjectKey,
     /// How it is; `Current` for one that is well, but in the way of another.
     status: &'static str,
     /// One word in CamelCase; may be empty.
@@ -52,21 +53,10 @@ struct Fields<'l> {
     facts: &'l [String],
 }
 
-/// The name of an object.
-#[derive(Serialize)]
-struct Named<'l> {
-    group: &'l str,
-    kind: &'l str,
-    namespace: &'l str,
-    name: &'l str,
-}
-
 impl<'l> Fields<'l> {
     fn of(link: &'l Link) -> Fields<'l> {
         let Link { object, status, reason, message, since, rule, facts } = link;
-        let assess::ObjectName { group, kind, namespace, name } = object;
-        let (object, status, since) =
-            (Named { group, kind, namespace, name }, status.as_str(), since.map(time));
+        let (status, since) = (status.as_str(), since.map(time));
         Fields { object, status, reason, message, since, rule, facts }
     }
 }

@@ -12,9 +12,10 @@ use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
 use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
 use crate::apps::{self, App};
 use crate::delivery::{argo, config_sync, flux};
-use crate::identity::{AppRef, Delivery, ObjectKey};
+use crate::identity::{AppRef, Delivery};
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{Source, SyncState};
+use taffrail_object::ObjectKey;
 
 /// The details of an app, for each cluster that it is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,13 +11,13 @@ use taffrail_status::assess::Event;
 
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape, Walked};
-use super::{API_VERSION, AppName, ErrorRow, InClusters, ObjectName, time};
+use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
 use crate::apps::{self, App};
 use crate::delivery::flux;
 use crate::fleet::Fleet;
-use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
+use taffrail_object::ObjectKey;
 
 /// The warnings about apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub struct EventRow {
     /// The app that the object belongs to.
     pub app: AppName,
     /// The object that it is about.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// One word in CamelCase.
     pub reason: String,
     /// For people.
@@ -154,7 +154,7 @@ impl EventList {
             let EventRow { app, object, reason, message, made_by, .. } = row.clone();
             let message = nameless(&message.replace(&*object.name, "*"), "*");
             let name = made_by.map_or(object.name, |made_by| format!("{made_by}-*"));
-            let object = ObjectName { name, ..object };
+            let object = ObjectKey { name, ..object };
             (app, object, reason, message)
         };
         // First those of one cluster, which else has an entry for each.
@@ -197,7 +197,7 @@ fn nameless(message: &str, name: &str) -> String {
 }
 
 /// Returns the name of what made a Pod, if its own name begins with it: of its Deployment, where that is known.
-fn maker(objects: &dyn Objects, pod: &ObjectName) -> Option<String> {
+fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     let key = ObjectKey::new(&*pod.group, &*pod.kind, &*pod.namespace, &*pod.name);
     if (&*key.group, &*key.kind) != ("", "Pod") {
         return None;
@@ -280,7 +280,7 @@ fn row((place, warning): (Place<'_>, Warning)) -> (Option<Timestamp>, EventRow) 
     let row = EventRow {
         place: InClusters::one(cluster),
         app: warning.app,
-        object: ObjectName::from(&object),
+        object: object.clone(),
         reason,
         message: warning.message,
         count: warning.count,

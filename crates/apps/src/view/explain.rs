@@ -7,17 +7,18 @@ use taffrail_status::assess::{Change, Link};
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
 use super::{
-    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, LinkRow, ObjectName, ProblemView,
-    Severity, TrustReport, UnsyncedView, time,
+    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, LinkRow, ProblemView, Severity,
+    TrustReport, UnsyncedView, time,
 };
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
 use crate::find::full_name;
 use crate::freshness::FreshnessState;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// Why an app is as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -31,7 +32,7 @@ pub struct Explanation {
     pub place: InClusters,
     /// Of an object that was asked for: what controls it, the nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub owners: Vec<ObjectName>,
+    pub owners: Vec<ObjectKey>,
     /// Of an object that was asked for: the apps that declare it, or what controls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
@@ -43,7 +44,7 @@ pub struct Explanation {
     pub marked_for: Vec<String>,
     /// The worst declared object; where all is well the object that was asked for, or the one that declares the app.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<ObjectName>,
+    pub object: Option<ObjectKey>,
     /// The status when it was last observed.
     pub health: &'static str,
     /// What may be said of its status now.
@@ -83,7 +84,7 @@ pub struct Explanation {
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// Which object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// What of it: `suspended`, `paused`.
     pub flags: Vec<&'static str>,
 }
@@ -92,7 +93,7 @@ impl Flagged {
     fn of(resource: &Resource) -> Option<Flagged> {
         let flags = [(resource.flags.suspended, "suspended"), (resource.flags.paused, "paused")];
         let flags: Vec<_> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect();
-        (!flags.is_empty()).then(|| Flagged { object: ObjectName::from(&resource.key), flags })
+        (!flags.is_empty()).then(|| Flagged { object: resource.key.clone(), flags })
     }
 }
 
@@ -105,7 +106,7 @@ pub struct ChangeRow {
     /// What sort of thing: `config`, `created`, `image`, `node`, `quota`, `revision`, `spec`, `template`.
     pub what: &'static str,
     /// Of which object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// Of an image: the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
@@ -126,7 +127,7 @@ pub struct ChangeRow {
 impl From<&Change> for ChangeRow {
     fn from(change: &Change) -> ChangeRow {
         let Change { when, what, object, container, fields, from, to, by } = change.clone();
-        let object = ObjectName::from(&object);
+        let object = object.clone();
         ChangeRow { when: time(when), what: what.as_str(), object, container, fields, from, to, by }
     }
 }
@@ -178,7 +179,7 @@ impl Explanation {
             belongs_to: Vec::new(),
             listed_by: Vec::new(),
             marked_for: Vec::new(),
-            object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).map(ObjectName::from),
+            object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).cloned(),
             health: app.health.as_str(),
             effective: app.effective().as_str(),
             sync: sync.map(SyncState::as_str),
@@ -229,8 +230,8 @@ impl Explanation {
     #[must_use]
     pub fn with(self, object: &ObjectKey, belonging: &Belonging<'_>) -> Explanation {
         Explanation {
-            object: self.object.or_else(|| Some(ObjectName::from(object))),
-            owners: belonging.owners.iter().map(ObjectName::from).collect(),
+            object: self.object.or_else(|| Some(object.clone())),
+            owners: belonging.owners.to_vec(),
             belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
             listed_by: belonging.listed.iter().map(|app| AppName::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
@@ -372,11 +373,11 @@ fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use taffrail_status::assess::ObjectName;
+    use taffrail_object::ObjectKey;
 
     use super::*;
 
-    fn commands(object: ObjectName, status: Status, reason: &str, fact: &str) -> String {
+    fn commands(object: ObjectKey, status: Status, reason: &str, fact: &str) -> String {
         let cause = Link {
             object,
             status,
@@ -392,7 +393,7 @@ mod tests {
     #[test]
     fn the_container_that_ended_is_named_by_a_fact_or_by_the_message() {
         let cause = Link {
-            object: ObjectName::new("", "Pod", "shop", "import-1"),
+            object: ObjectKey::new("", "Pod", "shop", "import-1"),
             status: Status::Failed,
             reason: "Error".to_owned(),
             message: "container import ended with exit code 1 (Error)".to_owned(),
@@ -406,7 +407,7 @@ mod tests {
 
     #[test]
     fn commands_fit_the_cause() {
-        let pod = || ObjectName::new("", "Pod", "shop", "web-1");
+        let pod = || ObjectKey::new("", "Pod", "shop", "web-1");
         let ended = "container app ended with exit code 1 (Error)";
         for (object, status, reason, fact, expected) in [
             (pod(), Status::Failed, "ImagePullBackOff", "", "kubectl describe pod web-1 -n shop"),
@@ -425,21 +426,21 @@ mod tests {
                 "kubectl describe pod web-1 -n shop; kubectl logs web-1 --all-containers --tail=50 -n shop",
             ),
             (
-                ObjectName::new("apps", "Deployment", "shop", "web"),
+                ObjectKey::new("apps", "Deployment", "shop", "web"),
                 Status::NotFound,
                 "NotFound",
                 "",
                 "kubectl get deployment.apps -n shop",
             ),
             (
-                ObjectName::new("", "Node", "", "one"),
+                ObjectKey::new("", "Node", "", "one"),
                 Status::Failed,
                 "NodeLost",
                 "",
                 "kubectl describe node one",
             ),
             (
-                ObjectName::new("", "Pod", "shop", "a; rm -rf ~"),
+                ObjectKey::new("", "Pod", "shop", "a; rm -rf ~"),
                 Status::Failed,
                 "",
                 "",

@@ -20,8 +20,8 @@ mod wait;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_status::Status;
-use taffrail_status::{assess, rollup};
+
+use taffrail_status::{Status, rollup};
 
 pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppList, AppRow, ProblemView, SourceView, SyncView, UnsyncedView};
@@ -38,7 +38,7 @@ pub use wait::{WaitChange, WaitSummary};
 
 use crate::apps::AppError;
 use crate::freshness::Freshness;
-use crate::identity::{AppRef, ObjectKey};
+use crate::identity::AppRef;
 
 /// The `apiVersion` of all lists.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
@@ -65,34 +65,6 @@ impl From<&AppError> for ErrorRow {
             reason: error.error.reason.clone(),
             message: error.error.message.clone(),
         }
-    }
-}
-
-/// Names an object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectName {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl From<&ObjectKey> for ObjectName {
-    fn from(key: &ObjectKey) -> ObjectName {
-        let ObjectKey { group, kind, namespace, name } = key.clone();
-        ObjectName { group, kind, namespace, name }
-    }
-}
-
-impl From<&assess::ObjectName> for ObjectName {
-    fn from(name: &assess::ObjectName) -> ObjectName {
-        let assess::ObjectName { group, kind, namespace, name } = name.clone();
-        ObjectName { group, kind, namespace, name }
     }
 }
 

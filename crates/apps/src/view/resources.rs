@@ -7,9 +7,9 @@ use taffrail_status::rollup;
 
 use super::{API_VERSION, AppName, ErrorRow, time};
 use crate::apps::{App, AppList, Resource};
-use crate::identity::ObjectKey;
 use crate::sync::ObjectSync;
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

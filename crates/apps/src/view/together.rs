@@ -12,9 +12,10 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::{Explanation, LinkRow, ObjectName};
+use super::{Explanation, LinkRow};
 use crate::apps::App;
 use crate::words::{Place, Words};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
@@ -162,7 +163,7 @@ struct Alike {
     message: usize,
     problems: Vec<usize>,
     chain: Vec<usize>,
-    others: Vec<(ObjectName, Status, usize)>,
+    others: Vec<(ObjectKey, Status, usize)>,
 }
 
 /// Lets explanations of the same cause of the same app share one, which is that of the cluster where it began first.
@@ -210,7 +211,7 @@ struct Alikes {
 /// A link as far as it is the same in other clusters.
 #[derive(PartialEq, Eq, Hash)]
 struct AlikeLink {
-    object: ObjectName,
+    object: ObjectKey,
     status: Status,
     reason: String,
     message: usize,
@@ -230,7 +231,7 @@ impl Alikes {
         let others = others.map(|other| {
             let names = Generated::of(&other.chain);
             let place = number(&mut self.names, names.clone());
-            (ObjectName::from(&other.key), other.status, self.words(&other.message, &names, place))
+            (other.key.clone(), other.status, self.words(&other.message, &names, place))
         });
         let others = others.collect();
         let mut own = Explanation {
@@ -274,7 +275,7 @@ impl Alikes {
         if let Some(known) = self.known_links.get(&key) {
             return *known;
         }
-        let mut object = ObjectName::from(&link.object);
+        let mut object = link.object.clone();
         names.rename([&mut object].into_iter());
         let alike = AlikeLink {
             object,
@@ -302,12 +303,12 @@ const MADE_UP: [(&str, &str); 3] = [("", "Pod"), ("apps", "ReplicaSet"), ("batch
 /// The names on the way to a cause that controllers made up, each with what they are made of: `web-7d9f-x2k` with `web-*`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Generated {
-    names: Vec<(ObjectName, String)>,
+    names: Vec<(ObjectKey, String)>,
 }
 
 impl Generated {
     fn of(chain: &[impl Deref<Target = Link>]) -> Generated {
-        let mut names: Vec<(ObjectName, String)> = Vec::new();
+        let mut names: Vec<(ObjectKey, String)> = Vec::new();
         for pair in chain.windows(2) {
             let [above, link] = pair else { continue };
             let own = &link.object;
@@ -315,9 +316,9 @@ impl Generated {
                 && own.namespace == above.object.namespace
                 && own.name.strip_prefix(&*above.object.name).is_some_and(|rest| rest.starts_with('-'));
             if is_made_up {
-                let name = ObjectName::from(&above.object);
+                let name = above.object.clone();
                 let stem = names.iter().find(|(known, _)| *known == name).map(|(_, stem)| stem.clone());
-                names.push((ObjectName::from(own), stem.unwrap_or_else(|| format!("{}-*", name.name))));
+                names.push((own.clone(), stem.unwrap_or_else(|| format!("{}-*", name.name))));
             }
         }
         // The name of a Pod begins with that of what made it.
@@ -325,7 +326,7 @@ impl Generated {
         Generated { names }
     }
 
-    fn rename<'o>(&self, objects: impl Iterator<Item = &'o mut ObjectName>) {
+    fn rename<'o>(&self, objects: impl Iterator<Item = &'o mut ObjectKey>) {
         for object in objects {
             if let Some((_, stem)) = self.names.iter().find(|(name, _)| name == object) {
                 object.name.clone_from(stem);

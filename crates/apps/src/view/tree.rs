@@ -8,16 +8,16 @@ use serde::Serialize;
 use taffrail_status::assess::assess_dependent;
 use taffrail_status::{Rules, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ObjectName, ProblemView, text, time};
+use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
-use crate::identity::ObjectKey;
 use crate::objects::{Lookup, Objects, Observed, suffices};
 use crate::owners::dependents;
 use crate::problem::{self, SUSPENDED};
 use crate::sync::ObjectSync;
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.
@@ -96,7 +96,7 @@ pub struct TreeNode {
     pub app: Option<AppName>,
     /// The object; several equal ones and apps without a declaring object have none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<ObjectName>,
+    pub object: Option<ObjectKey>,
     /// What may be said of its status now.
     pub status: &'static str,
     /// Why, in one line.
@@ -338,7 +338,7 @@ impl<'a> Forest<'a> {
         let mut node = TreeNode {
             relation,
             app: Some(AppName::from(&app.app)),
-            object: app.declaring.as_ref().map(ObjectName::from),
+            object: app.declaring.clone(),
             status: app.effective().as_str(),
             message: app.message.clone(),
             problem: app.problem().map(ProblemView::from),
@@ -451,7 +451,7 @@ impl<'a> Below<'_, 'a> {
         TreeNode {
             relation: Relation::Owned,
             app: None,
-            object: Some(ObjectName::from(key)),
+            object: Some(key.clone()),
             status: self.app.freshness.effective(status).as_str(),
             message,
             problem: None,
@@ -475,7 +475,7 @@ fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> T
     TreeNode {
         relation: Relation::Declared,
         app: None,
-        object: Some(ObjectName::from(&resource.key)),
+        object: Some(resource.key.clone()),
         status: app.freshness.effective(resource.status).as_str(),
         message: resource.message.clone(),
         problem: None,

@@ -8,9 +8,10 @@ use taffrail_status::Status;
 
 use super::chain::awaited_in_few;
 use super::command::{explain, taffrail};
-use super::{API_VERSION, AppName, LinkRow, ObjectName, time};
+use super::{API_VERSION, AppName, LinkRow, time};
 use crate::wait::{End, Row, Subject, Until, Verdict};
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// What is said of one target since now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,7 +29,7 @@ pub struct WaitChange {
     pub target: String,
     /// Which object, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<ObjectName>,
+    pub object: Option<ObjectKey>,
     /// Which app, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
@@ -59,7 +60,7 @@ impl WaitChange {
     pub fn new(row: &Row, now: Timestamp, context: Option<&str>) -> WaitChange {
         let judgement = &row.judgement;
         let (object, app) = match &judgement.subject {
-            Subject::Object(key) => (Some(ObjectName::from(key)), None),
+            Subject::Object(key) => (Some(key.clone()), None),
             Subject::App(app) => (None, Some(AppName::from(app))),
             Subject::Named(_) => (None, None),
         };

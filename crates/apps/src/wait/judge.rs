@@ -15,7 +15,7 @@ use crate::delivery::labels::NOT_SHOWN;
 use crate::filter::LabelSelector;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::inventory;
 use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 use crate::problem::{Axis, Problem, RULES_UNREAD};
@@ -23,6 +23,7 @@ use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
+use taffrail_object::ObjectKey;
 
 /// The reason of what is not there.
 const NOT_FOUND: &str = "NotFound";

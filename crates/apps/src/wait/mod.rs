@@ -27,10 +27,11 @@ use taffrail_status::{Rules, Status};
 use crate::apps::apps_by;
 use crate::delivery::AppLabels;
 use crate::find::AppQuery;
-use crate::identity::{AppRef, GroupKind, ObjectKey};
+use crate::identity::AppRef;
 use crate::objects::{Lookup, Objects};
 use crate::snapshot::Snapshot;
 use crate::words::Words;
+use taffrail_object::{GroupKind, ObjectKey};
 
 pub use expression::{Answer, Expression, Question};
 pub use jsonpath::JsonPath;

@@ -5,7 +5,8 @@
 //! for objects that have none), kpt and Config Sync `pkg/declared` (`ResourceManager`).
 
 use serde_json::{Value, json};
-use taffrail_apps::{App, AppList, ObjectKey, Objects, Snapshot, SyncState, apps, view};
+use taffrail_apps::{App, AppList, Objects, Snapshot, SyncState, apps, view};
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Answer, App, Asked, Body, Lookup, ObjectKey, Objects as _, Read, Snapshot, Target, apps, next_reads,
+    Answer, App, Asked, Body, Lookup, Objects as _, Read, Snapshot, Target, apps, next_reads,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::NOW;
@@ -241,7 +242,7 @@ fn pods(namespace: Option<&str>, body: Body) -> Read {
 #[test]
 fn what_metadata_says_last_takes_nothing_from_what_was_read_whole() {
     let server = Server::new(cron_job());
-    let (kind, team) = (taffrail_apps::GroupKind::new("", "Pod"), Some("team-c"));
+    let (kind, team) = (taffrail_object::GroupKind::new("", "Pod"), Some("team-c"));
     let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "no answer".to_owned() };
     for place in [None, team] {
         let (whole, metadata) = (pods(place, Body::Whole), pods(place, Body::Metadata));

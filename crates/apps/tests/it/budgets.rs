@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{
-    AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError, Snapshot,
-    SyncState, apps,
+    AppList, ClusterId, Freshness, Lookup, Objects, Observed, ScopeError, Snapshot, SyncState, apps,
 };
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, base64, holding};

@@ -8,7 +8,8 @@ use taffrail_apps::view::{
     self, Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few,
 };
 use taffrail_apps::wait::{Options, Seen, Target, Wait};
-use taffrail_apps::{AppLabels, AppList, ObjectKey, Resource};
+use taffrail_apps::{AppLabels, AppList, Resource};
+use taffrail_object::ObjectKey;
 use taffrail_status::{MAX_MESSAGE, Taffrail};
 
 use super::dump::{NOW, apps_of, holding};

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
 use taffrail_apps::{
-    App, AppList, ClusterId, Freshness, GroupKind, Lookup, ObjectKey, Objects, Observed, ScopeError,
-    Snapshot, apps, changes_of_each, declared_each, filter::Filter,
+    App, AppList, ClusterId, Freshness, Lookup, Objects, Observed, ScopeError, Snapshot, apps,
+    changes_of_each, declared_each, filter::Filter,
 };
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, base64, holding, release};

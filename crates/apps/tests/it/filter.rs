@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use taffrail_apps::filter::{self, Filter, LabelSelector, SortField, StatusFilter};
-use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, ObjectKey, Snapshot, apps};
+use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, Snapshot, apps};
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding, release};

@@ -1,8 +1,9 @@
 //! Names of objects and apps, of the shapes that real ones have.
 
 use serde_json::{Value, json};
-use taffrail_apps::{AppKey, AppRef, Delivery, ObjectKey};
+use taffrail_apps::{AppKey, AppRef, Delivery};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 
 #[test]
 fn keys_of_objects_are_read_and_written() {

@@ -1,7 +1,8 @@
 //! Inventory ids, both ways.
 
 use proptest::prelude::*;
-use taffrail_apps::{ObjectKey, inventory};
+use taffrail_apps::inventory;
+use taffrail_object::ObjectKey;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, ObjectKey,
-    Objects, Read, ReadMode, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList,
-    wanted_elsewhere,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, Objects, Read,
+    ReadMode, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};

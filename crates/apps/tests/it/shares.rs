@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, ObjectKey, Objects as _, Read, ReadMode,
-    ReadPlan, Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
+    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, Objects as _, Read, ReadMode, ReadPlan,
+    Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, release, storage};

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use taffrail_apps::{
-    Answer, Body, FreshnessState, KindCatalog, Lookup, ObjectKey, Objects, Read, ServedKind, Snapshot,
-    Target, apps,
+    Answer, Body, FreshnessState, KindCatalog, Lookup, Objects, Read, ServedKind, Snapshot, Target, apps,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, document, holding, insert};

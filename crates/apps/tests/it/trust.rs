@@ -5,7 +5,8 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::view::{Doubt, TrustReport, TrustShape};
-use taffrail_apps::{App, Asked, GroupKind, Objects, Scope, ScopeError, Snapshot, apps};
+use taffrail_apps::{App, Asked, Objects, Scope, ScopeError, Snapshot, apps};
+use taffrail_object::GroupKind;
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, documents, holding};
@@ -192,7 +193,7 @@ fn equal_findings_share_one_with_their_number() {
     let found = doubts(&holding("cluster", &settings));
     let mute = found.iter().find(|doubt| doubt.reason == "NoStatus").unwrap();
     assert_eq!((mute.object_count, mute.objects.len(), mute.app_count, mute.apps.len()), (30, 10, 15, 10));
-    assert_eq!(mute.objects[0].name, "s00");
+    assert_eq!(mute.objects[0].key.name, "s00");
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn one_app_hears_only_of_its_own_objects_of_a_kind() {
     let reports = TrustReport::each(&each, &list, &[&cluster], NOW, shape);
     let told = |report: &TrustReport| {
         let gears = report.items.iter().find(|doubt| doubt.reason == "NoRule").unwrap();
-        (gears.object_count, gears.objects.iter().map(|object| object.name.clone()).collect::<Vec<_>>())
+        (gears.object_count, gears.objects.iter().map(|object| object.key.name.clone()).collect::<Vec<_>>())
     };
     assert_eq!(
         reports.iter().map(told).collect::<Vec<_>>(),

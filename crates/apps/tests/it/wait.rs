@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Verdict, Wait};
-use taffrail_apps::{AppLabels, Body, ObjectKey, Snapshot};
+use taffrail_apps::{AppLabels, Body, Snapshot};
+use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::Taffrail;
 
@@ -239,7 +240,7 @@ fn a_short_name_is_not_ready_where_a_list_failed() {
         let query: taffrail_apps::AppQuery = name.parse().unwrap();
         let (mut snapshot, _) = server.read("prod", &taffrail_apps::Asked::default());
         if !is_read {
-            let kind = taffrail_apps::GroupKind::new("kustomize.toolkit.fluxcd.io", "Kustomization");
+            let kind = taffrail_object::GroupKind::new("kustomize.toolkit.fluxcd.io", "Kustomization");
             snapshot.report(taffrail_apps::ScopeError {
                 scope: taffrail_apps::Scope::Kind { kind, namespace: None },
                 reason: "Timeout".to_owned(),

@@ -7,10 +7,9 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
-use taffrail_status::assess::{
-    Assessment, Costs, Event, Evidence, Listing, Lookup, ObjectName, assess_named,
-};
+use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, Lookup, assess_named};
 use taffrail_status::{ComputeError, Rules, Verdict};
 
 use super::contents::Contents;
@@ -229,7 +228,7 @@ impl Contents {
     }
 
     /// Assesses an object by its name, with the chain of causes.
-    pub fn assess(&self, name: &ObjectName, now: Timestamp) -> Assessment {
+    pub fn assess(&self, name: &ObjectKey, now: Timestamp) -> Assessment {
         let rules = self.rules();
         assess_named(name, &self.evidence(), &rules, now, &rules.options())
     }

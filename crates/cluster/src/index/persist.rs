@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::assess::ObjectName;
+use taffrail_object::ObjectKey;
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -91,7 +91,7 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
         write_verdict(out, &health.verdict.0);
         out.text(&health.message);
         out.option(health.cause.as_ref(), |out, cause| {
-            let ObjectName { group, kind, namespace, name } = cause;
+            let ObjectKey { group, kind, namespace, name } = cause;
             [group, kind, namespace, name].into_iter().for_each(|text| out.text(text));
         });
     });
@@ -220,7 +220,7 @@ impl<'b> Pools<'b> {
                 let verdict = Judged(read_verdict(input)?);
                 let message = input.text()?.to_owned();
                 let cause = input.option(|input| {
-                    Ok(ObjectName::new(input.text()?, input.text()?, input.text()?, input.text()?))
+                    Ok(ObjectKey::new(input.text()?, input.text()?, input.text()?, input.text()?))
                 })?;
                 Ok(Health { verdict, message, cause })
             })?,

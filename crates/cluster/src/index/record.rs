@@ -291,7 +291,7 @@ pub(super) struct Health {
     /// The cause's own words.
     pub(super) message: String,
     /// The deepest object that is not well, if that is another one.
-    pub(super) cause: Option<taffrail_status::assess::ObjectName>,
+    pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 
 /// A point in time in milliseconds.

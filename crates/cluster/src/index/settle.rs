@@ -13,8 +13,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
-use taffrail_status::assess::{Assessment, Evidence, ObjectName, UNJUDGED, assess, claims, references};
+use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
 use taffrail_status::{Rules, Status};
 
 use super::contents::Contents;
@@ -209,8 +210,8 @@ impl Contents {
         let seed = self.seed;
         let (namespace, name) = (object.namespace(), object.name());
         let mut keys = vec![about(seed, object.kind(), &name)];
-        let name_of = |name: &ObjectName, keys: &mut Vec<u128>| {
-            let ObjectName { group, kind, namespace, name } = name;
+        let name_of = |name: &ObjectKey, keys: &mut Vec<u128>| {
+            let ObjectKey { group, kind, namespace, name } = name;
             keys.push(draft::named(seed, group, kind, namespace, name).bits());
             if !namespace.is_empty() {
                 // Not every field says whether its target is cluster-scoped.

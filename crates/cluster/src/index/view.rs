@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_status::assess::ObjectName;
+use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Verdict};
 
 use super::contents::Contents;
@@ -47,9 +47,9 @@ impl<'s> ObjectRef<'s> {
     }
 
     /// Group, kind, namespace and name.
-    pub fn object_name(&self) -> ObjectName {
+    pub fn object_name(&self) -> ObjectKey {
         let (group, kind, namespace, name) = self.contents.name_of(self.record);
-        ObjectName::new(group, kind, namespace, name)
+        ObjectKey::new(group, kind, namespace, name)
     }
 
     /// Its UID.
@@ -162,7 +162,7 @@ impl<'s> ObjectRef<'s> {
     }
 
     /// The deepest object that is not well, if that is another one.
-    pub fn cause(&self) -> Option<&'s ObjectName> {
+    pub fn cause(&self) -> Option<&'s ObjectKey> {
         self.contents.healths.get(self.record.health)?.cause.as_ref()
     }
 

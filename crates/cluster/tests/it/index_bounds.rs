@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
 use taffrail_object::Object;
-use taffrail_status::assess::{Evidence, ObjectName};
+use taffrail_object::ObjectKey;
+use taffrail_status::assess::Evidence;
 use taffrail_status::{ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Verdict};
 
 use crate::index::{World, uid};
@@ -115,5 +116,5 @@ fn messages_are_cut_where_they_come_in() {
     let evidence = snapshot.evidence();
     let kept = evidence.get("example.com", "Knot", "shop", "k0").found().unwrap();
     assert!(kept.root().text().unwrap().len() < 10_000);
-    assert_eq!(snapshot.assess(&ObjectName::of(&kept), world.now).message, shown);
+    assert_eq!(snapshot.assess(&ObjectKey::of(&kept), world.now).message, shown);
 }

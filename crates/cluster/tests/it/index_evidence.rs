@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{Form, IndexEvidence, IndexSettings};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_status::assess::{
-    Assessment, Dump, Event, Evidence, Listing, Lookup, ObjectName, Options, assess_dependent, assess_named,
+    Assessment, Dump, Event, Evidence, Listing, Lookup, Options, assess_dependent, assess_named,
 };
 use taffrail_status::{Rules, Taffrail};
 
@@ -114,7 +115,7 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
     let options = Options::default();
     let mut differences = Vec::new();
     for object in whole.iter().filter(|object| object.kind() != "Event") {
-        let name = ObjectName::of(object);
+        let name = ObjectKey::of(object);
         let evidence = LikeDump { index: snapshot.evidence(), dump: &dump };
         let by_dump = assess_named(&name, &dump, &Taffrail, now, &options);
         let by_index = assess_named(&name, &evidence, &rules, now, &options);
@@ -276,7 +277,7 @@ fn rules_that_are_not_ours_are_asked_once_and_of_whole_objects() {
     map["data"] = serde_json::json!({"status": "on fire"});
     world.apply(&map);
     let snapshot = world.index.publish(world.now);
-    let name = ObjectName::new("", "ConfigMap", "shop", "web");
+    let name = ObjectKey::new("", "ConfigMap", "shop", "web");
     assert_eq!(snapshot.assess(&name, world.now).message, "on fire");
     assert_eq!(snapshot.find("", "ConfigMap", "shop", "web").unwrap().message(), "on fire");
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use taffrail_cluster::index::{Form, IndexSettings, Notice, ScopeState};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::ObjectName;
 
 use crate::index::{World, object, uid};
 
@@ -66,7 +66,7 @@ fn a_pod_that_fails_changes_its_deployment_in_the_same_batch() {
     let turned = |name| (name, Status::InProgress, Status::Failed, "back-off 5m0s");
     assert_eq!(told, [turned("web"), turned("web-a"), turned("web-a-2")]);
     let deployment = snapshot.find("apps", "Deployment", "shop", "web").unwrap();
-    assert_eq!(deployment.cause(), Some(&ObjectName::new("", "Pod", "shop", "web-a-2")));
+    assert_eq!(deployment.cause(), Some(&ObjectKey::new("", "Pod", "shop", "web-a-2")));
     assert_eq!(deployment.history().next().unwrap().status, Status::InProgress);
     // The Pod goes: its Deployment waits again.
     world.remove(&crashing("web-a-2", 4));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::json;
 use taffrail_cluster::index::{Form, Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::ObjectName;
 
 use crate::index::{NOW, World, object, uid};
 
@@ -144,7 +144,7 @@ fn what_is_reopened_goes_on_to_be_assessed() {
         (pod.status(), pod.message().to_owned())
     };
     assert_eq!(message(&world), (Status::InProgress, "probe failed".to_owned()));
-    let pod = ObjectName::new("", "Pod", "shop", "web-a-1");
+    let pod = ObjectKey::new("", "Pod", "shop", "web-a-1");
     let said = world.index.contents().assess(&pod, world.now);
     assert_eq!(said, before.index.contents().assess(&pod, world.now));
     let mut crashing = object("Pod", "shop", "web-a-1", 4, Some(3));

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_rules::RuleSet;
-use taffrail_status::assess::{Dump, ObjectName, assess_named, worst};
+use taffrail_status::assess::{Dump, assess_named, worst};
 use taffrail_status::{Rules, Status, Taffrail};
 
 /// What is wrong in the answers to a case.
@@ -18,10 +19,10 @@ fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
     let name = |text: &Value| {
         let parts: Vec<_> = text.as_str().unwrap().split('/').collect();
         let &[group, kind, namespace, name] = parts.as_slice() else { panic!("{text} names no object") };
-        ObjectName::new(group, kind, namespace, name)
+        ObjectKey::new(group, kind, namespace, name)
     };
     let declared = case["declared"].as_array().unwrap().iter().map(name);
-    let judge = |name: ObjectName| assess_named(&name, &dump, rules, now, &rules.options());
+    let judge = |name: ObjectKey| assess_named(&name, &dump, rules, now, &rules.options());
     let assessments: Vec<_> = declared.map(judge).collect();
     let speaker = worst(&assessments).unwrap();
     let status = speaker.verdict.status;

@@ -9,12 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::{references, selects};
-use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
+use crate::assess::evidence::{Event, Evidence, Lookup, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{Rules, Surroundings};
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
@@ -61,7 +62,7 @@ impl HardCause {
 /// What is known of one object, and of what stands behind it.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
-    pub(super) name: ObjectName,
+    pub(super) name: ObjectKey,
     pub(super) verdict: Verdict,
     pub(super) reason: Cow<'static, str>,
     /// Why it is not well, in its own words.
@@ -269,9 +270,9 @@ pub(super) struct Case<'e> {
     pub(super) now: Timestamp,
     pub(super) options: &'e Options,
     /// Every object is examined once, however many others lead to it.
-    found: RefCell<HashMap<ObjectName, Finding>>,
+    found: RefCell<HashMap<ObjectKey, Finding>>,
     /// The way from the first object to this one: owners may form a circle.
-    way: RefCell<Vec<ObjectName>>,
+    way: RefCell<Vec<ObjectKey>>,
     /// How many objects may still be looked up.
     left: Cell<usize>,
     /// There were more of them.
@@ -324,7 +325,7 @@ impl<'e> Case<'e> {
     }
 
     /// The objects that one names, as many of them as are followed.
-    pub(super) fn references(&self, object: &Object<'_>) -> Vec<ObjectName> {
+    pub(super) fn references(&self, object: &Object<'_>) -> Vec<ObjectKey> {
         // To find them costs as much as to follow them.
         if self.left.get() == 0 {
             self.is_cut_off.set(true);
@@ -335,7 +336,7 @@ impl<'e> Case<'e> {
 
     /// Examines an object and what stands behind it; `None` where that leads in a circle, or too far.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Finding> {
-        let name = ObjectName::of(object);
+        let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
             return Some(finding.clone());
         }
@@ -389,7 +390,7 @@ impl<'e> Case<'e> {
         };
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
         let mut finding = Finding {
-            name: ObjectName::of(object),
+            name: ObjectKey::of(object),
             reason: reason.unwrap_or_default(),
             text: verdict.message.clone().into_owned(),
             since: since::of(object, &verdict),
@@ -493,17 +494,17 @@ impl<'e> Case<'e> {
         self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
     }
 
-    pub(super) fn get(&self, name: &ObjectName) -> Lookup<'e> {
+    pub(super) fn get(&self, name: &ObjectKey) -> Lookup<'e> {
         self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
     }
 
     /// Not every field says whether its target is cluster-scoped.
-    fn get_in_cluster(&self, name: &ObjectName) -> Lookup<'e> {
+    fn get_in_cluster(&self, name: &ObjectKey) -> Lookup<'e> {
         self.evidence.get(&name.group, &name.kind, "", &name.name)
     }
 
     /// The objects of those names that are there.
-    pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Object<'e>> {
+    pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectKey>) -> Vec<Object<'e>> {
         let there = names
             .into_iter()
             .take_while(|_| self.bill.charge(1))
@@ -519,12 +520,12 @@ impl<'e> Case<'e> {
     }
 
     /// Examines the objects of those names that are there.
-    pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Vec<Finding> {
+    pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectKey>) -> Vec<Finding> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
     /// Whether there is certainly no object of that name.
-    pub(super) fn is_missing(&self, name: &ObjectName) -> bool {
+    pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
         }
@@ -536,8 +537,8 @@ impl<'e> Case<'e> {
     }
 
     /// How people call an object that is not there.
-    pub(super) fn called(&self, name: &ObjectName) -> String {
-        let ObjectName { group, kind, namespace, name } = name;
+    pub(super) fn called(&self, name: &ObjectKey) -> String {
+        let ObjectKey { group, kind, namespace, name } = name;
         let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
         if namespace.is_empty() || self.evidence.definition(group, kind).is_some_and(is_of_cluster) {
             format!("{kind} {name}")
@@ -598,7 +599,7 @@ pub(super) fn has_ended(pod: &Object<'_>) -> bool {
 
 fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     let mut objects: Vec<_> = objects.collect();
-    objects.sort_by_cached_key(ObjectName::of);
+    objects.sort_by_cached_key(ObjectKey::of);
     objects
 }
 

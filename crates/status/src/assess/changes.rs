@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
-use crate::assess::evidence::{Evidence, ObjectName, can_own, controller, time};
+use crate::assess::evidence::{Evidence, can_own, controller, time};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 /// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
@@ -79,7 +80,7 @@ pub struct Change {
     /// What sort of thing.
     pub what: ChangeKind,
     /// Of which object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// Of an image: the container.
     pub container: Option<String>,
     /// Of a template: the names of the fields that differ, never what stands in them.
@@ -94,7 +95,7 @@ pub struct Change {
 
 impl Change {
     /// That something of `object` changed, with nothing more known.
-    pub fn new(when: Timestamp, what: ChangeKind, object: ObjectName) -> Change {
+    pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
         Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
     }
 }
@@ -114,9 +115,9 @@ fn is_after(when: Timestamp, turn: Timestamp) -> bool {
 pub struct History<'e> {
     evidence: &'e dyn Evidence,
     /// What is known of each object that was asked for; nothing of one that is not there.
-    known: RefCell<HashMap<ObjectName, Option<Rc<Known>>>>,
+    known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
     /// When these objects were written last, and who wrote them, by the parts of them that count.
-    written: RefCell<HashMap<(ObjectName, Part), Option<Written>>>,
+    written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
 
 /// When something was written, and by which field manager.
@@ -142,7 +143,7 @@ impl Part {
 
 /// What of an object has to do with changes, whatever turned red because of it.
 struct Known {
-    owner: Option<ObjectName>,
+    owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
     /// The newest first, each once.
@@ -185,7 +186,7 @@ impl<'e> History<'e> {
         nearest(found, turn)
     }
 
-    fn known(&self, name: &ObjectName) -> Option<Rc<Known>> {
+    fn known(&self, name: &ObjectKey) -> Option<Rc<Known>> {
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
@@ -233,7 +234,7 @@ impl<'e> History<'e> {
     fn quota(&self, cause: &Link, turn: Timestamp) -> Option<Change> {
         let (_, rest) = cause.message.split_once("exceeded quota: ")?;
         let (name, rest) = rest.split_once(',')?;
-        let object = ObjectName::new("", "ResourceQuota", &cause.object.namespace, name.trim());
+        let object = ObjectKey::new("", "ResourceQuota", &cause.object.namespace, name.trim());
         let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
         let changed = self.written(&object, Part::Spec).filter(|(when, _)| is_before(*when, turn));
         let (when, by) = changed
@@ -242,7 +243,7 @@ impl<'e> History<'e> {
     }
 
     /// Returns when a part of an object was written last, and who wrote it; nothing of one that is not there.
-    fn written(&self, name: &ObjectName, part: Part) -> Option<Written> {
+    fn written(&self, name: &ObjectKey, part: Part) -> Option<Written> {
         let place = (name.clone(), part);
         if let Some(written) = self.written.borrow().get(&place) {
             return written.clone();
@@ -262,8 +263,7 @@ const MOST_LAST: usize = 3;
 ///
 /// It is said of any object, well or not, and only by its managed fields. The status has writers of its own.
 pub fn last_changes(object: &Object<'_>, evidence: &dyn Evidence) -> Vec<Change> {
-    let there =
-        |name: &ObjectName| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+    let there = |name: &ObjectKey| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
     // What controllers made is as what controls it wants it.
     let mut top = None;
     let mut above = owner(object);
@@ -306,7 +306,7 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
             parts if parts.iter().all(is_config) => ChangeKind::Config,
             _ => ChangeKind::Spec,
         };
-        let change = Change::new(when, what, ObjectName::of(object));
+        let change = Change::new(when, what, ObjectKey::of(object));
         let change = Change { by: manager(entry), ..change };
         Some(if what == ChangeKind::Spec { only_field(change, object, fields) } else { change })
     });
@@ -353,7 +353,7 @@ fn sort(changes: &mut Vec<Change>) {
 }
 
 /// The controller of an object, taken to be in its namespace.
-fn owner(object: &Object<'_>) -> Option<ObjectName> {
+fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
     let version = text("apiVersion")?;
@@ -361,7 +361,7 @@ fn owner(object: &Object<'_>) -> Option<ObjectName> {
     let (kind, name) = (text("kind")?, text("name")?);
     // A static Pod belongs to its node.
     let namespace = if kind == "Node" { "".into() } else { object.namespace() };
-    Some(ObjectName::new(group, &kind, &namespace, &name))
+    Some(ObjectKey::new(group, kind, namespace, name))
 }
 
 fn created_at(object: &Object<'_>) -> Option<Timestamp> {
@@ -369,7 +369,7 @@ fn created_at(object: &Object<'_>) -> Option<Timestamp> {
 }
 
 fn created(object: &Object<'_>, found: &mut Vec<Change>) {
-    let change = |when| Change::new(when, ChangeKind::Created, ObjectName::of(object));
+    let change = |when| Change::new(when, ChangeKind::Created, ObjectKey::of(object));
     found.extend(created_at(object).map(change));
 }
 
@@ -397,7 +397,7 @@ fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Cha
             None => return,
         },
     };
-    let object = ObjectName::of(deployment);
+    let object = ObjectKey::of(deployment);
     for (container, from, to) in images(previous, current) {
         let change = Change::new(when, ChangeKind::Image, object.clone());
         found.push(Change { container: Some(container), from, to, by: by.clone(), ..change });
@@ -520,12 +520,12 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
     // What became of it in the ReplicaSets is told already, and better.
     let is_told = found.iter().any(|change| {
-        change.object == ObjectName::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
+        change.object == ObjectKey::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
     });
     // A new ReplicaSet does not say who wanted it.
     if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
         for change in found.iter_mut().filter(|change| {
-            change.object == ObjectName::of(object)
+            change.object == ObjectKey::of(object)
                 && matches!(change.what, ChangeKind::Image | ChangeKind::Template)
                 && change.by.is_none()
                 && change.when.duration_since(when).abs() <= SLACK * 5
@@ -535,7 +535,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     }
     if !is_made && !is_told {
         let scaled = writes(object).into_iter().find(|change| change.when == when && change.by == by);
-        let change = Change { by, ..Change::new(when, ChangeKind::Spec, ObjectName::of(object)) };
+        let change = Change { by, ..Change::new(when, ChangeKind::Spec, ObjectKey::of(object)) };
         found.push(scaled.filter(|it| it.what == ChangeKind::Spec).unwrap_or(change));
     }
 }

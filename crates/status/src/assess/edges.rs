@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::assess::evidence::ObjectName;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::{Kind, Value};
 
 /// How an edge is found.
@@ -156,7 +156,7 @@ pub const EDGES: &[Edge] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The object.
-    pub to: ObjectName,
+    pub to: ObjectKey,
     /// Whether the one that names it does without it.
     pub optional: bool,
 }
@@ -180,12 +180,12 @@ pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
 
 fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
-    let mut places: HashMap<ObjectName, usize> = HashMap::new();
+    let mut places: HashMap<ObjectKey, usize> = HashMap::new();
     let mut add = |group: &str, kind: &str, namespace: &str, name: &str, optional: bool| {
         if name.is_empty() || kind.is_empty() {
             return;
         }
-        let to = ObjectName::new(group, kind, namespace, name);
+        let to = ObjectKey::new(group, kind, namespace, name);
         match places.get(&to).and_then(|at| found.get_mut(*at)) {
             Some(known) => known.optional &= optional,
             None => {

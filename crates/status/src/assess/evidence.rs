@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt;
+use taffrail_object::ObjectKey;
 
 use jiff::Timestamp;
 
@@ -11,39 +11,6 @@ use crate::assess::edges;
 use crate::verdict::cut;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-
-/// Names one object of a cluster, whatever its version.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectName {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl ObjectName {
-    /// The object `name` of a kind in a namespace (empty for cluster-scoped objects).
-    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectName {
-        let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
-        ObjectName { group, kind, namespace, name }
-    }
-
-    /// The name of `object`.
-    pub fn of(object: &Object<'_>) -> ObjectName {
-        ObjectName::new(object.group(), object.kind(), &object.namespace(), &object.name())
-    }
-}
-
-/// Written `group/Kind/namespace/name`; the core group and the namespace of cluster-scoped objects are empty.
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
-    }
-}
 
 /// The answer to "is this object there?".
 #[derive(Debug, Clone)]
@@ -258,13 +225,13 @@ pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
 /// Of several objects with one name the last one counts.
 #[derive(Debug, Default)]
 pub struct Dump<'a> {
-    objects: Vec<(ObjectName, Object<'a>)>,
+    objects: Vec<(ObjectKey, Object<'a>)>,
     owned: HashMap<String, Vec<usize>>,
     /// By the UIDs of owners that are no controllers.
     held: HashMap<String, Vec<usize>>,
     events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
     /// Pods by the names of the claims they use.
-    users: HashMap<ObjectName, Vec<usize>>,
+    users: HashMap<ObjectKey, Vec<usize>>,
     /// CustomResourceDefinitions by group and kind.
     definitions: HashMap<(String, String), usize>,
     unobserved: BTreeSet<(String, String)>,
@@ -273,7 +240,7 @@ pub struct Dump<'a> {
 impl<'a> Dump<'a> {
     /// Keeps `objects`, events among them.
     pub fn new(objects: impl IntoIterator<Item = Object<'a>>) -> Dump<'a> {
-        let mut named: Vec<_> = objects.into_iter().map(|object| (ObjectName::of(&object), object)).collect();
+        let mut named: Vec<_> = objects.into_iter().map(|object| (ObjectKey::of(&object), object)).collect();
         named.reverse();
         named.sort_by(|(one, _), (other, _)| one.cmp(other));
         named.dedup_by(|(one, _), (other, _)| one == other);
@@ -321,8 +288,8 @@ impl<'a> Dump<'a> {
         Box::new(objects.map(|(_, object)| object.clone()))
     }
 
-    fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectName, Object<'a>)] {
-        let place = |name: &ObjectName| {
+    fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectKey, Object<'a>)] {
+        let place = |name: &ObjectKey| {
             let kinds = (name.group.as_str(), name.kind.as_str()).cmp(&(group, kind));
             kinds.then_with(|| {
                 namespace.map_or(std::cmp::Ordering::Equal, |it| name.namespace.as_str().cmp(it))
@@ -344,15 +311,15 @@ pub fn defined(definition: &Object<'_>) -> (String, String) {
 }
 
 /// The claims whose volumes a Pod mounts, each once.
-pub fn claims(pod: &Object<'_>) -> Vec<ObjectName> {
+pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
-    let mut known: HashSet<ObjectName> = claims.iter().cloned().collect();
+    let mut known: HashSet<ObjectKey> = claims.iter().cloned().collect();
     // The claim of an ephemeral volume is named by a convention, not by a field.
     for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
         if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
             let volume = volume.get("name").and_then(Value::as_str).unwrap_or_default();
             let name = format!("{}-{volume}", pod.name());
-            let claim = ObjectName::new("", "PersistentVolumeClaim", &pod.namespace(), &name);
+            let claim = ObjectKey::new("", "PersistentVolumeClaim", pod.namespace(), &name);
             if known.insert(claim.clone()) {
                 claims.push(claim);
             }
@@ -435,7 +402,7 @@ impl Evidence for Dump<'_> {
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
-        let claim = ObjectName::new("", "PersistentVolumeClaim", namespace, claim);
+        let claim = ObjectKey::new("", "PersistentVolumeClaim", namespace, claim);
         let users = self.users.get(&claim).into_iter().flatten();
         Box::new(users.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
     }

@@ -37,6 +37,7 @@ mod workloads;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use taffrail_object::ObjectKey;
 
 use jiff::Timestamp;
 
@@ -51,9 +52,7 @@ pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use evidence::{
-    Dump, Event, Evidence, Listing, Lookup, ObjectName, Regarding, claims, defined, other_owners,
-};
+pub use evidence::{Dump, Event, Evidence, Listing, Lookup, Regarding, claims, defined, other_owners};
 pub use extension::may_own_workload;
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
@@ -93,7 +92,7 @@ impl Flags {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Which object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// How it is; `Current` for one that is well, but in the way of another.
     pub status: Status,
     /// One word in CamelCase; may be empty.
@@ -112,7 +111,7 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
     /// Which object.
-    pub object: ObjectName,
+    pub object: ObjectKey,
     /// Its status; the message is what it says of itself.
     pub verdict: Verdict,
     /// Since when it is not well: the transition of the condition that says so, else the time of the
@@ -129,17 +128,10 @@ pub struct Assessment {
 impl Assessment {
     /// The object as a roll-up sees it.
     pub fn subject(&self) -> Subject<'_> {
-        Subject {
-            status: self.verdict.status,
-            since: self.since,
-            group: &self.object.group,
-            kind: &self.object.kind,
-            namespace: &self.object.namespace,
-            name: &self.object.name,
-        }
+        Subject { status: self.verdict.status, since: self.since, key: self.object.as_ref() }
     }
 
-    fn of_nothing(object: &ObjectName, verdict: Verdict, reason: &str) -> Assessment {
+    fn of_nothing(object: &ObjectKey, verdict: Verdict, reason: &str) -> Assessment {
         let message = verdict.message.clone().into_owned();
         let link = Link {
             object: object.clone(),
@@ -199,7 +191,7 @@ pub fn assess_for(
     let finding = case.examine(object);
     if let Some(why) = case.bill.over() {
         let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);
-        return Assessment::of_nothing(&ObjectName::of(object), verdict, "NotJudged");
+        return Assessment::of_nothing(&ObjectKey::of(object), verdict, "NotJudged");
     }
     finding.unwrap_or_else(|| case.look(object)).into_assessment(Flags::of(object))
 }
@@ -226,7 +218,7 @@ pub fn assess_dependent(
 
 /// Assesses an object by its name: one that is absent is NotFound, one that was not observed Unknown.
 pub fn assess_named(
-    name: &ObjectName,
+    name: &ObjectKey,
     evidence: &dyn Evidence,
     rules: &dyn Rules,
     now: Timestamp,

@@ -4,10 +4,11 @@ use jiff::SignedDuration;
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
-use crate::assess::evidence::{ObjectName, time};
+use crate::assess::evidence::time;
 use crate::assess::workloads::is_terminating;
 use crate::verdict::Status;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 /// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
@@ -87,7 +88,7 @@ fn behind(case: &Case<'_>, service: &Object<'_>) -> Vec<Finding> {
     };
     let mut backends = case.of_kind("discovery.k8s.io", "EndpointSlice", Some(&namespace));
     backends.retain(is_slice);
-    backends.extend(case.get(&ObjectName::new("", "Endpoints", &namespace, &name)).found());
+    backends.extend(case.get(&ObjectKey::new("", "Endpoints", namespace, name)).found());
     let mut pods: Vec<_> = backends.iter().flat_map(references).map(|reference| reference.to).collect();
     pods.retain(|to| to.kind == "Pod");
     pods.sort();

@@ -4,10 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, ObjectName, claims, controller, time};
+use crate::assess::evidence::{Event, claims, controller, time};
 use crate::assess::storage;
 use crate::verdict::{Status, cut};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 /// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
@@ -335,7 +336,7 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
             && is_preempted(other)
     };
     let ending = case.evidence.terminating_on(&node).take(FOLLOWED);
-    let leaving = ending.filter(is_leaving).map(|other| ObjectName::of(&other)).min()?;
+    let leaving = ending.filter(is_leaving).map(|other| ObjectKey::of(&other)).min()?;
     let text = format!("Pod {}/{} makes room on node {node}", leaving.namespace, leaving.name);
     Some(("Preempting", text))
 }
@@ -412,13 +413,13 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
 }
 
 /// The claims that cannot be bound; one that waits for this very Pod is no obstacle.
-fn obstacles(case: &Case<'_>, claims: &[ObjectName]) -> impl Iterator<Item = Finding> + use<> {
+fn obstacles(case: &Case<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Finding> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
 /// The Pod on another node that uses one of the claims.
-fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectName]) -> Option<Finding> {
+fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Finding> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
     let others = users.filter(|other| {
@@ -435,7 +436,7 @@ pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
     if name.is_empty() {
         return None;
     }
-    let node = case.get(&ObjectName::new("", "Node", "", &name)).found()?;
+    let node = case.get(&ObjectKey::new("", "Node", "", name)).found()?;
     case.examine(&node).filter(|node| !node.is_current())
 }
 
@@ -456,7 +457,7 @@ fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option
 /// Names the objects that the Pod refers to and that do not exist.
 fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
-        let ObjectName { kind, name, .. } = &reference.to;
+        let ObjectKey { kind, name, .. } = &reference.to;
         // Every Pod mounts that one; dumps often leave it out.
         if kind == "Node" || name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default") {
             continue;

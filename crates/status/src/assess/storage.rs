@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 
 use crate::assess::case::{Case, Finding, has_ended};
-use crate::assess::evidence::{ObjectName, time};
+use crate::assess::evidence::time;
 use crate::verdict::Status;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 /// The reason of a claim that is bound when a Pod that uses it has a node.
@@ -31,7 +32,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     }
     let volume = claim.text(&["spec", "volumeName"]);
     if !volume.is_empty() {
-        let name = ObjectName::new("", "PersistentVolume", "", &volume);
+        let name = ObjectKey::new("", "PersistentVolume", "", &*volume);
         if let Some(object) = case.get(&name).found() {
             let phase = object.text(&["status", "phase"]);
             finding.fact(format!("PersistentVolume {volume} is in phase {phase}"));
@@ -70,7 +71,7 @@ pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Finding) {
 enum Class {
     WaitsForConsumer,
     BindsAtOnce,
-    Missing(ObjectName),
+    Missing(ObjectKey),
     Unknown,
 }
 
@@ -82,7 +83,7 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
         // Such a claim is bound to a volume that somebody makes by hand.
         Some("") => return Class::BindsAtOnce,
         Some(name) => {
-            let name = ObjectName::new("storage.k8s.io", "StorageClass", "", name);
+            let name = ObjectKey::new("storage.k8s.io", "StorageClass", "", name);
             match case.get(&name).found() {
                 Some(class) => class,
                 None if case.is_missing(&name) => return Class::Missing(name),

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use proptest::prelude::*;
+use taffrail_object::ObjectKeyRef;
 use taffrail_status::rollup::{Counts, Subject, worst};
 use taffrail_status::{Status, aggregate};
 
@@ -16,10 +17,7 @@ fn subject() -> impl Strategy<Value = Subject<'static>> {
         |(status, since, group, kind, namespace, name)| Subject {
             status,
             since,
-            group,
-            kind,
-            namespace,
-            name,
+            key: ObjectKeyRef::new(group, kind, namespace, name),
         },
     )
 }
@@ -58,12 +56,9 @@ fn ties_go_to_whom_has_not_been_well_for_longest_then_by_name() {
     let subject = |since: Option<i64>, kind, name| Subject {
         status: Status::Failed,
         since: since.map(|second| Timestamp::from_second(second).unwrap()),
-        group: "apps",
-        kind,
-        namespace: "shop",
-        name,
+        key: ObjectKeyRef::new("apps", kind, "shop", name),
     };
-    let name = |all: &[Subject<'static>]| worst(all.iter().copied()).unwrap().name;
+    let name = |all: &[Subject<'static>]| worst(all.iter().copied()).unwrap().key.name;
     assert_eq!(
         name(&[subject(Some(2), "A", "late"), subject(Some(1), "B", "early"), subject(None, "A", "never")]),
         "early"

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{self, AppDetail, ObjectName, ReconciledRow, TreeNode, text};
-use taffrail_apps::{App, AppList, Axis, ObjectKey, SyncState};
+use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
+use taffrail_apps::{App, AppList, Axis, SyncState};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{get, named};
@@ -178,7 +179,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
             _ => &line.message,
         };
         let unsynced = line.object.as_ref().and_then(|object| {
-            let ObjectName { group, kind, namespace, name } = object;
+            let ObjectKey { group, kind, namespace, name } = object;
             syncs.get(&ObjectKey::new(&**group, &**kind, &**namespace, &**name)).copied()
         });
         let message = match unsynced {

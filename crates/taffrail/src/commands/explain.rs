@@ -8,14 +8,15 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_apps::view::quoted;
 use taffrail_apps::view::{
-    Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, ObjectName, TrustReport,
+    Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, TrustReport,
     explained_together, text, told_in_few,
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
-    InvalidAppQuery, Lookup, ObjectKey, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases,
+    InvalidAppQuery, Lookup, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases,
     changes_of_each, declared_each, filter, last_changes,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::Change;
 use unicode_width::UnicodeWidthStr;
@@ -474,7 +475,7 @@ fn explain(
     let bold = Style::new().bold();
     let app = &of.app;
     let subject = match (app.app.delivery, app.resources.as_slice()) {
-        (Delivery::Taffrail, [only]) => object(&ObjectName::from(&only.key)),
+        (Delivery::Taffrail, [only]) => object(&only.key),
         (Delivery::Taffrail, objects) => format!("{} objects", objects.len()),
         _ => app.app.to_string(),
     };
@@ -515,11 +516,7 @@ fn explain(
     say!(out)?;
     say!(out, "{}Cause{:#}", bold, bold)?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
-    indented(
-        out,
-        "  ",
-        &format!("{}{reason}{}", object(&ObjectName::from(&cause.object)), since(cause, now)),
-    )?;
+    indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
     indented(out, "  ", &explanation.message)?;
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
         indented(out, "  - ", fact)?;
@@ -536,7 +533,7 @@ fn explain(
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
-            line(out, &branch, &object(&ObjectName::from(&link.object)), link.status, message)?;
+            line(out, &branch, &object(&link.object), link.status, message)?;
         }
     }
     let others = others(app);
@@ -577,7 +574,7 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     };
     say!(out, "{}{}{:#}", bold, title, bold)?;
     for problem in besides {
-        let about = problem.object.as_ref().map(|key| object(&ObjectName::from(key)));
+        let about = problem.object.as_ref().map(|key| object(key));
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
         let since = problem.since.map(|since| format!(", since {}", text::ago(since, now)));
         indented(out, "  ", &format!("{about}{}{}", problem.state, since.unwrap_or_default()))?;
@@ -606,7 +603,7 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     say!(out, "{}Not synced{:#}", bold, bold)?;
     for own in unsynced.iter().take(NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
-        let name = object(&ObjectName::from(&own.key));
+        let name = object(&own.key);
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
     }
     match unsynced.len().saturating_sub(NAMED) {
@@ -649,7 +646,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     say!(out, "{}Signs that this is wrong{:#}", bold, bold)?;
     for doubt in explanation.doubts.iter().take(NAMED) {
         let about = match doubt.objects.as_slice() {
-            [only] => format!("{} {}", only.kind, only.name),
+            [only] => format!("{} {}", only.key.kind, only.key.name),
             _ => doubt.scope.clone(),
         };
         indented(out, "  ", &format!("{about}: {}", doubt.message))?;
@@ -762,7 +759,7 @@ fn others(app: &App) -> Vec<&Resource> {
     others
 }
 
-fn object(name: &ObjectName) -> String {
+fn object(name: &ObjectKey) -> String {
     let slash = if name.namespace.is_empty() { "" } else { "/" };
     format!("{} {}{slash}{}", name.kind, name.namespace, name.name)
 }

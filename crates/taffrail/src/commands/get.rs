@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, quoted, text};
-use taffrail_apps::{
-    App, AppError, AppList, Axis, Delivery, FreshnessState, ObjectKey, Scope, ScopeState, full_name,
-};
+use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::named;
@@ -753,7 +752,8 @@ fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
 
 #[cfg(test)]
 mod tests {
-    use taffrail_apps::{GroupKind, ScopeError};
+    use taffrail_apps::ScopeError;
+    use taffrail_object::GroupKind;
 
     use super::*;
 

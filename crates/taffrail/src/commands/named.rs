@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, ObjectKey, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
+use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 
 use super::get::check_clusters;

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{AppTree, ObjectName, TreeList, TreeNode, TreeShape, text};
+use taffrail_apps::view::{AppTree, TreeList, TreeNode, TreeShape, text};
 use taffrail_apps::{AppList, ProblemSeverity};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{get, named};
@@ -120,7 +121,7 @@ fn label(node: &TreeNode, inside: Option<&str>) -> String {
     }
 }
 
-fn path(object: &ObjectName) -> String {
+fn path(object: &ObjectKey) -> String {
     if object.namespace.is_empty() {
         object.name.clone()
     } else {

@@ -96,8 +96,7 @@ fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
 fn subject(doubt: &Doubt) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
-            let slash = if only.namespace.is_empty() { "" } else { "/" };
-            format!("{} {}{slash}{}", only.kind, only.namespace, only.name)
+            format!("{} {}", only.key.kind, only.key.path())
         }
         _ => match doubt.scope.split_once('/') {
             // A kind of the core group has nothing before its slash.
@@ -190,11 +189,7 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
         false => doubt.message.clone(),
     }];
     if each(doubt, doubt.object_count) > 1 {
-        let name = |object: &taffrail_apps::view::DoubtObject| {
-            let slash = if object.namespace.is_empty() { "" } else { "/" };
-            format!("{}{slash}{}", object.namespace, object.name)
-        };
-        let names = doubt.objects.iter().map(name);
+        let names = doubt.objects.iter().map(|object| object.key.path());
         lines.push(listed(names.collect(), each(doubt, doubt.object_count)));
     }
     lines.extend(hanging(doubt));

@@ -294,7 +294,7 @@ impl Recording {
             if let Some(unread) = unread {
                 return failed(unread.reason == "Forbidden", &unread.reason, &unread.message);
             }
-            let key = taffrail_apps::ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
+            let key = taffrail_object::ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
             if let taffrail_apps::Lookup::Found(found) = snapshot.get(&key) {
                 return match found.body >= read.body && read.body == Body::Whole {
                     true => not_held("the dump does not hold the values of this object"),

@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::{
-    AppList, Asked, Freshness, FreshnessState, ObjectKey, Objects, Sameness, Scope, ScopeError, Snapshot,
-    apps_by, wanted_elsewhere,
+    AppList, Asked, Freshness, FreshnessState, Objects, Sameness, Scope, ScopeError, Snapshot, apps_by,
+    wanted_elsewhere,
 };
 use taffrail_cluster::Cluster;
+use taffrail_object::ObjectKey;
 
 use super::live::{self, Failure, Live, Member};
 use super::sameness::{self, Pair};

@@ -11,14 +11,15 @@ use futures::future::{join_all, join3};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, Body, KindCatalog, ObjectKey, Objects, Read, ReadMode, Sameness, Scope, ScopeError,
-    ServedKind, Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
+    Answer, Asked, Body, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind,
+    Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
     ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
     Reason, aside,
 };
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::Rules;
 

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, AppLabels, AppList, Asked, ObjectKey, Objects, Snapshot, apps_by, declared};
+use taffrail_apps::{App, AppLabels, AppList, Asked, Objects, Snapshot, apps_by, declared};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::Budgets;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::labels;
-use crate::identity::ObjectKey;
 use crate::objects::Objects;
+use taffrail_object::ObjectKey;
 
 /// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease that labels name.
 type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;

@@ -7,7 +7,7 @@ use taffrail_object::Object;
 use super::super::{helm, text};
 use super::Definitions;
 use crate::agreement::Mark;
-use crate::identity::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -10,11 +10,11 @@ use taffrail_object::json::Value;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};
-use crate::identity::ObjectKey;
 use crate::names;
 use crate::objects::{Lookup, Objects};
 use crate::problem::Problem;
 use crate::sync::Source;
+use taffrail_object::ObjectKey;
 
 /// The longest revision that is compared. Those of Flux have a name that Git, OCI or SemVer limits, and a digest.
 const LONGEST_REVISION: usize = 1024;

@@ -10,8 +10,9 @@ use super::super::{Declaration, ObjectKeys, flux, text};
 use super::{Package, Repository, address, folder};
 use crate::agreement::{CONFIG_SYNC, Mark};
 use crate::fleet::Fleet;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects, Observed};
+use taffrail_object::ObjectKey;
 
 /// The file of the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";

@@ -11,9 +11,10 @@ use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
 use crate::apps::App;
 use crate::delivery;
-use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::identity::Delivery;
 use crate::kinds;
 use crate::objects::Scope;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// A Pod that was lost this short ago may not have been counted yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);

@@ -13,10 +13,10 @@ use crate::apps::{App, AppList, Resource};
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux::{self, Sources};
-use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::{Body, Lookup, Objects, Observed};
 use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// One cluster, its apps, and the time as of which it is judged.
 pub(super) struct Ground<'a> {

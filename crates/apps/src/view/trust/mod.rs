@@ -25,9 +25,9 @@ use super::together::{earlier, grouped};
 use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
 use crate::apps::{self, App};
 use crate::fleet::Fleet;
-use crate::identity::{GroupKind, ObjectKey};
 use crate::objects::Objects;
 use ground::Ground;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// How many objects and apps a finding names; the others are counted.
 const NAMED: usize = 10;
@@ -208,14 +208,9 @@ impl Doubt {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DoubtObject {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
+    /// Its key.
+    #[serde(flatten)]
+    pub key: ObjectKey,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -355,8 +350,7 @@ impl Finding {
 }
 
 fn object((key, since): (ObjectKey, Option<Timestamp>)) -> DoubtObject {
-    let ObjectKey { group, kind, namespace, name } = key;
-    DoubtObject { group, kind, namespace, name, since: since.map(time) }
+    DoubtObject { key, since: since.map(time) }
 }
 
 fn is_green(app: &App) -> bool {

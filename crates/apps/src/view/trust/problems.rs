@@ -4,8 +4,9 @@ use super::ground::Ground;
 use super::{DoubtCategory, Finding, Severity, is_green};
 use crate::apps::App;
 use crate::delivery::argo;
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
+use taffrail_object::ObjectKey;
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     let apps = ground.list.apps.iter().enumerate();

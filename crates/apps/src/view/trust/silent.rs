@@ -13,11 +13,12 @@ use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::apps::App;
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
-use crate::identity::{Delivery, GroupKind, ObjectKey};
+use crate::identity::Delivery;
 use crate::objects::Observed;
 use crate::sync::{SyncState, shorten};
 use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// A lease is renewed several times before it expires; that one or two renewals came late is no news.
 const LATE: SignedDuration = SignedDuration::from_secs(60);

@@ -7,9 +7,10 @@ use taffrail_object::json::Value;
 use super::ground::{Ground, found, is_set, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
 use crate::delivery::{by, written};
-use crate::identity::{Delivery, ObjectKey};
+use crate::identity::Delivery;
 use crate::sync::SyncState;
 use crate::view::command;
+use taffrail_object::ObjectKey;
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = apps(ground);

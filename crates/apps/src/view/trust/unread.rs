@@ -8,11 +8,11 @@ use taffrail_status::assess::UNJUDGED;
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count};
 use crate::delivery;
-use crate::identity::{GroupKind, ObjectKey};
 use crate::kinds;
 use crate::objects::{Scope, ScopeError};
 use crate::reads;
 use crate::view::command;
+use taffrail_object::{GroupKind, ObjectKey};
 
 /// How many kinds a finding names.
 const NAMED: usize = 6;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_status::assess::ObjectName;
+use taffrail_object::ObjectKey;
 
 use super::{all, assess_all, dump, name, now, pod_of, read};
 
@@ -61,7 +61,7 @@ fn bad_values() -> impl Strategy<Value = Value> {
 }
 
 fn assess_everything(objects: &[Value]) {
-    let names = objects.iter().filter_map(|object| Some(ObjectName::of(&Object::new(object.into()).ok()?)));
+    let names = objects.iter().filter_map(|object| Some(ObjectKey::of(&Object::new(object.into()).ok()?)));
     let names: Vec<_> = names.collect();
     let assessments = assess_all(&names, &dump(objects), now());
     for assessment in assessments {

@@ -14,8 +14,9 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_status::Taffrail;
-use taffrail_status::assess::{Assessment, Dump, Evidence, ObjectName, Options, assess_named, worst};
+use taffrail_status::assess::{Assessment, Dump, Evidence, Options, assess_named, worst};
 
 /// The time of the tables' cases.
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -25,17 +26,17 @@ fn now() -> Timestamp {
 }
 
 /// Reads `group/Kind/namespace/name`.
-fn name(text: &str) -> ObjectName {
+fn name(text: &str) -> ObjectKey {
     let parts: Vec<_> = text.split('/').collect();
     let &[group, kind, namespace, name] = parts.as_slice() else { panic!("{text} names no object") };
-    ObjectName::new(group, kind, namespace, name)
+    ObjectKey::new(group, kind, namespace, name)
 }
 
 fn dump(objects: &[Value]) -> Dump<'_> {
     Dump::new(objects.iter().filter_map(|object| Object::new(object.into()).ok()))
 }
 
-fn assess_all(declared: &[ObjectName], evidence: &dyn Evidence, now: Timestamp) -> Vec<Assessment> {
+fn assess_all(declared: &[ObjectKey], evidence: &dyn Evidence, now: Timestamp) -> Vec<Assessment> {
     let options = Options::default();
     declared.iter().map(|name| assess_named(name, evidence, &Taffrail, now, &options)).collect()
 }
@@ -59,7 +60,7 @@ fn read(yaml: &str) -> Vec<Value> {
 #[track_caller]
 fn told(yaml: &str) -> String {
     let objects = read(yaml);
-    let first = ObjectName::of(&Object::new((&objects[0]).into()).unwrap());
+    let first = ObjectKey::of(&Object::new((&objects[0]).into()).unwrap());
     tell(&assess_all(&[first], &dump(&objects), now()))
 }
 

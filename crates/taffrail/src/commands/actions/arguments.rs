@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use taffrail_apps::ObjectKey;
+use taffrail_object::ObjectKey;
 
 use crate::cli::SourceArguments;
 use crate::commands::verbs::DryRun;

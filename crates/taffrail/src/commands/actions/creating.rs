@@ -3,7 +3,7 @@
 //! It runs with the rights of whoever asks, and is written by whoever may write into one namespace.
 
 use serde_json::Value;
-use taffrail_apps::ObjectKey;
+use taffrail_object::ObjectKey;
 
 /// The kinds that a script may make unasked, by group. What others bring about, only their controllers know.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];

@@ -7,11 +7,11 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::{Line, Patch};
-use taffrail_apps::view::{API_VERSION, ObjectName};
+use taffrail_apps::view::API_VERSION;
 use taffrail_cluster::{Form, WriteError};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
@@ -47,7 +47,7 @@ struct Document {
 #[serde(rename_all = "camelCase")]
 struct Row {
     cluster: String,
-    object: ObjectName,
+    object: ObjectKey,
     /// Whose action it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
@@ -66,7 +66,7 @@ struct Row {
 #[derive(Serialize)]
 struct ChangeRow {
     operation: &'static str,
-    object: ObjectName,
+    object: ObjectKey,
     /// A JSON merge patch, or the new object.
     body: Value,
     written: bool,
@@ -214,7 +214,7 @@ fn row(site: &Site, key: &ObjectKey, chosen: Option<&Chosen>) -> Row {
     let of_cluster = chosen.filter(|chosen| chosen.origin == Origin::Cluster);
     Row {
         cluster: site.cluster.clone(),
-        object: key.into(),
+        object: key.clone(),
         origin: chosen.map(|chosen| chosen.origin.as_str()),
         script_of: of_cluster.and_then(|chosen| Some(site.scripts.get(chosen.place)?.called.clone())),
         result: "Error",
@@ -392,7 +392,7 @@ impl Site {
 impl Task<'_> {
     /// Shows what would be written.
     fn show(&mut self, arguments: &ActionArguments) -> Result<(), Complaint> {
-        let own = ObjectName::from(&self.key);
+        let own = self.key.clone();
         self.row.changes = (self.steps.iter())
             .map(|step| match step {
                 Step::Patch(patch) => {
@@ -400,7 +400,7 @@ impl Task<'_> {
                 }
                 Step::Create { key, object } => ChangeRow {
                     operation: "create",
-                    object: key.into(),
+                    object: key.clone(),
                     body: object.clone(),
                     written: false,
                 },
@@ -559,7 +559,7 @@ impl Task<'_> {
         let written = self.row.changes.iter().filter(|change| change.written);
         let told = written.map(|change| match change.operation {
             "create" => {
-                let ObjectName { kind, namespace, name, .. } = &change.object;
+                let ObjectKey { kind, namespace, name, .. } = &change.object;
                 let slash = if namespace.is_empty() { "" } else { "/" };
                 format!("created {kind} {namespace}{slash}{name}")
             }

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_apps::view::{API_VERSION, ObjectName};
+use taffrail_apps::view::API_VERSION;
+use taffrail_object::ObjectKey;
 use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
@@ -32,7 +33,7 @@ struct Document {
 #[serde(rename_all = "camelCase")]
 struct Item {
     cluster: String,
-    object: ObjectName,
+    object: ObjectKey,
     name: String,
     /// `user`, `cluster` or `shipped`.
     origin: &'static str,
@@ -96,7 +97,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
             let Offer { origin, action, .. } = offer;
             Item {
                 cluster: site.cluster.clone(),
-                object: (&key).into(),
+                object: key.clone(),
                 name,
                 origin: origin.as_str(),
                 display_name: action.display_name,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures::future::join;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Body, Lookup, ObjectKey, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter,
+    Body, Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter,
 };
 use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
+use taffrail_object::ObjectKey;
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::{Object, ObjectError};
 use taffrail_rules::Origin;

@@ -1,10 +1,10 @@
 //! One request after the other: parts of an object that are changed, and objects that are made.
 
 use serde_json::Value;
-use taffrail_apps::ObjectKey;
 use taffrail_apps::verbs::Patch;
 use taffrail_cluster::{Cluster, CreateRequest, PatchRequest, PatchType, WriteError};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
 
 use super::sites::{Reach, Site};

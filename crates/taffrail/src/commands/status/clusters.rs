@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{ClusterEvidence, GroupKind, KindCatalog, Lookup, ObjectKey, Objects, Scope, Snapshot};
+use taffrail_apps::{ClusterEvidence, KindCatalog, Lookup, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Budgets;
 use taffrail_status::{Status, Verdict};
 

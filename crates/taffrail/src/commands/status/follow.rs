@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use taffrail_apps::{ClusterEvidence, FreshnessState, GroupKind, ObjectKey, Objects, Scope, Snapshot};
+use taffrail_apps::{ClusterEvidence, FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::{Status, Verdict};
 
 use super::clusters::{Asked, Meant, keys, of_key, plan};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use taffrail_apps::{GroupKind, ObjectKey, Objects, Snapshot, filter};
+use taffrail_apps::{Objects, Snapshot, filter};
+use taffrail_object::{GroupKind, ObjectKey};
 
 use crate::complaint::Complaint;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use taffrail_apps::ObjectKey;
+use taffrail_object::ObjectKey;
 
 use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
 use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
 use taffrail_apps::{
-    App, AppList, AppRef, Delivery, FreshnessState, GroupKind, ObjectKey, Objects, Snapshot, SyncState,
-    full_name,
+    App, AppList, AppRef, Delivery, FreshnessState, Objects, Snapshot, SyncState, full_name,
 };
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};

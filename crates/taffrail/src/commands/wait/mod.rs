@@ -10,7 +10,8 @@ mod targets;
 use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
-use taffrail_apps::{AppLabels, AppQuery, Delivery, ObjectKey, Objects};
+use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
+use taffrail_object::ObjectKey;
 
 use super::get::check_clusters;
 use crate::cli::ViewArguments;

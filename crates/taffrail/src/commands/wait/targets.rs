@@ -2,9 +2,10 @@
 
 use taffrail_apps::filter;
 use taffrail_apps::wait::{Selection, Target, Until};
-use taffrail_apps::{AppQuery, GroupKind, InvalidAppQuery, ObjectKey, is_namespaced};
+use taffrail_apps::{AppQuery, InvalidAppQuery, is_namespaced};
 use taffrail_cluster::Discovery;
 use taffrail_object::json::Parser;
+use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::complaint::Complaint;

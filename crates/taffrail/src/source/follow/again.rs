@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use taffrail_apps::{Answer, ObjectKey, Read, Snapshot};
+use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::Object;
+use taffrail_object::ObjectKey;
 
 use super::super::live::{Outcome, read_one, take};
 

@@ -1,6 +1,7 @@
 //! Objects that are followed by scopes of both bodies: metadata neither replaces nor takes away what is followed whole.
 
-use taffrail_apps::{Body, ObjectKey, Snapshot};
+use taffrail_apps::{Body, Snapshot};
+use taffrail_object::ObjectKey;
 
 /// Takes an object away that a scope of this body says to be gone, unless another one is to say so. They are not heard at the same
 /// time: one of its name may be there again already.
@@ -24,8 +25,9 @@ pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Body, others:
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use taffrail_apps::{GroupKind, Lookup, Objects as _, Observed, Target};
+    use taffrail_apps::{Lookup, Objects as _, Observed, Target};
     use taffrail_cluster::Memory;
+    use taffrail_object::GroupKind;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::Status;
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use taffrail_apps::{Body, ObjectKey, Read, Target};
+use taffrail_apps::{Body, Read, Target};
+use taffrail_object::ObjectKey;
 
 use super::Followed;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Body, Freshness, FreshnessState, GroupKind, ObjectKey, Objects as _, Read, Sameness, Scope,
-    ScopeError, Snapshot,
+    Answer, Body, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
+use taffrail_object::{GroupKind, ObjectKey};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};

@@ -24,13 +24,13 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
-    Asked, Freshness, FreshnessState, GroupKind, NotLive, ObjectKey, Objects, Read, Reading, Rounds,
-    Sameness, ScopeError,
+    Asked, Freshness, FreshnessState, NotLive, Objects, Read, Reading, Rounds, Sameness, ScopeError,
 };
 use taffrail_cluster::{
     Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
 };
 use taffrail_object::json::Parser;
+use taffrail_object::{GroupKind, ObjectKey};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 

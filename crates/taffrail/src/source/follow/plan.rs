@@ -6,10 +6,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, GroupKind, LeftOut, ObjectKey, Objects, Read, ReadMode, ReadPlan, Rounds, Scope,
-    ScopeError, Snapshot, Target, elsewhere, plan_reads,
+    Answer, Asked, Body, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot,
+    Target, elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
+use taffrail_object::{GroupKind, ObjectKey};
 use tokio::time::Instant;
 
 use super::super::More;

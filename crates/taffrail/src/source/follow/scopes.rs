@@ -1,7 +1,8 @@
 //! What is asked of a server for a read that is followed.
 
-use taffrail_apps::{Body, ObjectKey, Read, Scope, Target};
+use taffrail_apps::{Body, Read, Scope, Target};
 use taffrail_cluster::Form;
+use taffrail_object::ObjectKey;
 
 /// What tells of kinds that come: group, version, kind, plural.
 pub(super) const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [

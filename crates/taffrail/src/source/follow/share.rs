@@ -207,7 +207,7 @@ pub(super) mod tests {
         assert!(eu.delete("apps/v1", "Deployment", "shop", "web"));
         until(&mut follow, |follow| {
             !matches!(
-                follow.fleet.snapshots[0].get(&taffrail_apps::ObjectKey::new(
+                follow.fleet.snapshots[0].get(&taffrail_object::ObjectKey::new(
                     "apps",
                     "Deployment",
                     "shop",

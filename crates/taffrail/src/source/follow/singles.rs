@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use taffrail_apps::{GroupKind, ObjectKey, Read, Scope, ScopeError, Snapshot, Target};
+use taffrail_apps::{Read, Scope, ScopeError, Snapshot, Target};
+use taffrail_object::{GroupKind, ObjectKey};
 
 use super::scopes::named;
 use super::{Followed, Following};

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{Asked, Body, ObjectKey, Read, ReadPlan, Rounds, Target, plan_reads};
+use taffrail_apps::{Asked, Body, Read, ReadPlan, Rounds, Target, plan_reads};
 use taffrail_cluster::ScopeId;
+use taffrail_object::ObjectKey;
 use tokio::time::Instant;
 
 use super::holders::Holders;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::select_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::ObjectKey;
+use taffrail_object::ObjectKey;
 use taffrail_sim::{Clock, Cluster};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::ObjectKey;
+use taffrail_object::ObjectKey;
 
 use super::{Place, Told, after, apply, has_finalizer, is_ending, stamp, text};
 use crate::commands::demo::world::repository::Drift;

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::{ObjectKey, inventory};
+use taffrail_apps::inventory;
+use taffrail_object::ObjectKey;
 use taffrail_sim::Cluster;
 use taffrail_status::Status;
 

@@ -1,0 +1,180 @@
+//! Keys of objects and kinds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::object::Object;
+
+/// A kind within its API group, without a version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl GroupKind {
+    /// Names the kind `kind` of `group`.
+    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> GroupKind {
+        GroupKind { group: group.into(), kind: kind.into() }
+    }
+}
+
+/// Written `group/Kind`; the core group is empty: `/Pod`.
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.group, self.kind)
+    }
+}
+
+/// The key of one object of a cluster.
+///
+/// The API serves an object in several versions; it stays one object, so a key has no version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ObjectKey {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// Names the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    pub fn new(
+        group: impl Into<String>,
+        kind: impl Into<String>,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+    ) -> ObjectKey {
+        ObjectKey { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Returns the key of `object`.
+    pub fn of(object: &Object<'_>) -> ObjectKey {
+        ObjectKey::new(object.group(), object.kind(), object.namespace(), object.name())
+    }
+
+    /// Borrows the key.
+    #[inline]
+    pub fn as_ref(&self) -> ObjectKeyRef<'_> {
+        ObjectKeyRef { group: &self.group, kind: &self.kind, namespace: &self.namespace, name: &self.name }
+    }
+
+    /// Parses the name of an object of one of several clusters, as lists of them print it: `CLUSTER/group/Kind/namespace/name`.
+    ///
+    /// Names of clusters may have slashes, those of the rest have none.
+    pub fn in_cluster(text: &str) -> Option<(&str, ObjectKey)> {
+        let (at, _) = text.rmatch_indices('/').nth(3)?;
+        let (cluster, key) = (&text[..at], &text[at + 1..]);
+        key.parse().ok().map(|key| (cluster, key)).filter(|_| !cluster.is_empty())
+    }
+
+    /// Returns the group and kind.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.kind)
+    }
+
+    /// Formats `namespace/name`, or the name alone where there is no namespace; for sentences.
+    pub fn path(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// Written `group/Kind/namespace/name`: `apps/Deployment/shop/web`; the core group is empty
+/// (`/Service/shop/web`), and so is the namespace of cluster-scoped objects.
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+/// A text that is not the key of an object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' names no object; write group/Kind/namespace/name, such as apps/Deployment/shop/web, /Service/shop/web or \
+     rbac.authorization.k8s.io/ClusterRole//view"
+)]
+pub struct InvalidObjectKey(pub String);
+
+impl FromStr for ObjectKey {
+    type Err = InvalidObjectKey;
+
+    fn from_str(text: &str) -> Result<ObjectKey, InvalidObjectKey> {
+        let invalid = || InvalidObjectKey(text.to_owned());
+        let mut parts = text.split('/');
+        let mut next = || parts.next().ok_or_else(invalid);
+        let key = ObjectKey::new(next()?, next()?, next()?, next()?);
+        if parts.next().is_some() || key.kind.is_empty() || key.name.is_empty() {
+            return Err(invalid());
+        }
+        Ok(key)
+    }
+}
+
+/// An [`ObjectKey`] whose words belong to something else. Keys order by group, kind, namespace and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ObjectKeyRef<'a> {
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+}
+
+impl<'a> ObjectKeyRef<'a> {
+    /// Names the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    #[inline]
+    pub fn new(group: &'a str, kind: &'a str, namespace: &'a str, name: &'a str) -> ObjectKeyRef<'a> {
+        ObjectKeyRef { group, kind, namespace, name }
+    }
+
+    /// Returns a key that lives by itself.
+    pub fn to_owned(self) -> ObjectKey {
+        ObjectKey::new(self.group, self.kind, self.namespace, self.name)
+    }
+}
+
+/// Written as an [`ObjectKey`] is.
+impl fmt::Display for ObjectKeyRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
+    }
+}
+
+impl<'a> From<&'a ObjectKey> for ObjectKeyRef<'a> {
+    #[inline]
+    fn from(key: &'a ObjectKey) -> ObjectKeyRef<'a> {
+        key.as_ref()
+    }
+}
+
+/// How much of an object is read, held or sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Projection {
+    /// All of it.
+    #[default]
+    Full,
+    /// Its `metadata`: that `status` is missing then proves nothing.
+    Metadata,
+}
+
+impl Projection {
+    /// Returns true if it holds at least as much as `wanted` does.
+    pub fn covers(self, wanted: Projection) -> bool {
+        self == Projection::Full || wanted == Projection::Metadata
+    }
+}
