@@ -10,13 +10,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::delivery::ObjectKeys;
 use crate::identity::Delivery;
 use crate::objects::Lookup;
-use taffrail_object::ObjectKey;
 
 /// The label by which Argo CD tracks objects that carry no tracking id, unless it is told to take another one.
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
@@ -16,13 +17,12 @@ use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
-use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, suffices, why_unread};
+use crate::objects::{Lookup, Objects, Scope, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 use crate::view::is_plain;
 use crate::words::{Said, Words};
-use taffrail_object::ObjectKey;
 
 /// The reason of what is in a cluster that is none of those asked.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
@@ -465,7 +465,7 @@ impl Judge<'_, '_> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
             let found = self.fleet.objects(app.home).get(key);
-            if matches!(found, Lookup::Found(observed) if observed.body == Body::Whole) {
+            if matches!(found, Lookup::Found(observed) if observed.projection == Projection::Full) {
                 own = own.because(UNREADABLE);
             }
             return Some(match app.destination {

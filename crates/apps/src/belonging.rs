@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use taffrail_object::ObjectKey;
+
 use crate::agreement::Mark;
 use crate::apps::{App, AppList};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
-use taffrail_object::ObjectKey;
 
 /// Whose an object is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

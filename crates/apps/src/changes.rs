@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{self, Change, ChangeKind, History, nearest};
 
@@ -12,7 +13,6 @@ use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects};
-use taffrail_object::ObjectKey;
 
 /// How many changes are told.
 const MOST: usize = 3;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use taffrail_object::ObjectKey;
+
 use crate::agreement::{INSTANCE_LABEL, Mark};
 use crate::delivery::Declaration;
 use crate::fleet::Fleet;
 use crate::objects::{Observed, Scope, ScopeError};
-use taffrail_object::ObjectKey;
 
 /// How many objects that several apps claim are reported one by one in a cluster.
 const MOST_OVERLAPS: usize = 100;

@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 
 use crate::kinds;
-use crate::objects::{Body, Lookup, Objects, Observed};
-use taffrail_object::{GroupKind, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed};
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
 ///
@@ -91,15 +90,15 @@ impl<'a> ClusterEvidence<'a> {
 const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
 
 /// How much of an object has to be read before it is evidence.
-pub(crate) fn body_of_evidence(group: &str, kind: &str) -> Body {
-    if EXISTENCE.contains(&(group, kind)) { Body::Metadata } else { Body::Whole }
+pub(crate) fn body_of_evidence(group: &str, kind: &str) -> Projection {
+    if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
 }
 
 /// Whether what was read of an object is enough to be evidence: that a body is missing must not look as if its
 /// fields were empty.
 fn speaks(observed: &Observed<'_>) -> bool {
-    observed.body == Body::Whole
-        || body_of_evidence(&observed.key.group, &observed.key.kind) == Body::Metadata
+    observed.projection == Projection::Full
+        || body_of_evidence(&observed.key.group, &observed.key.kind) == Projection::Metadata
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 

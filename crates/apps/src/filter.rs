@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
@@ -14,7 +14,6 @@ use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
 ///

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Trust;
 
 use crate::delivery::controllers::Stops;
 use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
-use crate::objects::{Body, Objects, Observed};
-use taffrail_object::ObjectKey;
+use crate::objects::{Objects, Observed};
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -177,10 +177,13 @@ fn is_event(key: &ObjectKey) -> bool {
 /// Whether two readings of an object are equal, as far as both say the same much: who wrote which field is left out of some.
 fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
-    if one.body == Body::Whole && other.body == Body::Whole && version(one) != version(other) {
+    if one.projection == Projection::Full
+        && other.projection == Projection::Full
+        && version(one) != version(other)
+    {
         return None;
     }
-    let is_whole = one.body == Body::Whole && other.body == Body::Whole;
+    let is_whole = one.projection == Projection::Full && other.projection == Projection::Full;
     let (one, other) = match is_whole {
         true => (one.object.root(), other.object.root()),
         false => (one.object.at(&["metadata"])?, other.object.at(&["metadata"])?),

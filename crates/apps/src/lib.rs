@@ -8,15 +8,15 @@
 //! reads no clock.
 //!
 //! ```
-//! use taffrail_apps::{Body, Snapshot, apps};
-//! use taffrail_object::json::OwnedDocument;
+//! use taffrail_apps::{Snapshot, apps};
+//! use taffrail_object::{Projection, json::OwnedDocument};
 //! use taffrail_status::{Status, Taffrail};
 //!
 //! let now = "2026-03-01T12:00:00Z".parse()?;
 //! let mut cluster = Snapshot::dump("prod", now);
 //! let web = br#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web",
 //!     "labels": {"app.kubernetes.io/instance": "shop"}}, "status": {"replicas": 0}}"#;
-//! cluster.insert(OwnedDocument::parse(web.as_slice())?, Body::Whole)?;
+//! cluster.insert(OwnedDocument::parse(web.as_slice())?, Projection::Full)?;
 //!
 //! let list = apps(&[&cluster], &Taffrail, now);
 //! assert_eq!(list.apps[0].app.to_string(), "label shop/shop");
@@ -70,7 +70,7 @@ pub use fleet::{Renewals, Sameness, aliases};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
-pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+pub use objects::{Lookup, Objects, Observed, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{

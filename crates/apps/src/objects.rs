@@ -3,29 +3,12 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_object::Object;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds;
 use crate::reading::Reading;
-use taffrail_object::{GroupKind, ObjectKey};
-
-/// How much of an object was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Body {
-    /// All of it.
-    Whole,
-    /// Its metadata: that `status` is missing then says nothing.
-    Metadata,
-}
-
-impl Body {
-    /// Returns true if it is at least as much as is wanted.
-    pub fn covers(self, wanted: Body) -> bool {
-        self == Body::Whole || wanted == Body::Metadata
-    }
-}
 
 /// An object of a cluster.
 #[derive(Debug, Clone)]
@@ -35,12 +18,12 @@ pub struct Observed<'a> {
     /// What was read of it.
     pub object: Object<'a>,
     /// How much that is.
-    pub body: Body,
+    pub projection: Projection,
 }
 
 /// Whether what was read of an object is enough to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
-    observed.body == Body::Whole
+    observed.projection == Projection::Full
         || !kinds::needs_body(&observed.key.group, &observed.key.kind)
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }

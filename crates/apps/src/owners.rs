@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Event, Regarding, other_owners};
 
 use crate::objects::{Lookup, Objects, Observed};
-use taffrail_object::ObjectKey;
 
 /// Both, of one cluster: one pass over its objects, whatever is asked later.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::ObjectKey;
 use taffrail_status::{MAX_MESSAGE, Status, cut};
 
 use crate::apps::{App, Resource};
@@ -14,7 +15,6 @@ use crate::objects::{Objects, Observed, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 use crate::words::Words;
-use taffrail_object::ObjectKey;
 
 /// How long a tool may leave a wanted revision untried.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);

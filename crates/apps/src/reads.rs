@@ -45,15 +45,16 @@ pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wante
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
 pub use turns::Turns;
 
+use taffrail_object::{GroupKind, ObjectKey, Projection};
+
 use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
 use crate::find::AppQuery;
 use crate::identity::Delivery;
 use crate::kinds::{self, KindCatalog, ServedKind};
-use crate::objects::{Body, Lookup, Objects, Scope, suffices};
+use crate::objects::{Lookup, Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// What a person asked to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,7 +176,7 @@ pub struct Read {
     /// What is read.
     pub target: Target,
     /// How much of each object is read.
-    pub body: Body,
+    pub projection: Projection,
 }
 
 impl Read {
@@ -329,8 +330,8 @@ impl<'p> Plan<'p> {
             let id = GroupKind::new(group, kind);
             let catalog = self.snapshot.kinds();
             let missing = catalog.is_some_and(|catalog| !catalog.may_serve(&id));
-            let body = body_of(group, kind);
-            if missing || self.snapshot.listed(&id, self.namespace, body) != Listed::No {
+            let projection = body_of(group, kind);
+            if missing || self.snapshot.listed(&id, self.namespace, projection) != Listed::No {
                 continue;
             }
             let served = catalog.and_then(|catalog| catalog.get(&id));
@@ -341,12 +342,12 @@ impl<'p> Plan<'p> {
                 plural: plural.to_owned(),
                 namespace: self.asked.namespace.clone(),
                 target: Target::List { labels: None, fields: None },
-                body,
+                projection,
             });
         }
         let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
         let id = GroupKind::new("", CONFIG_MAP);
-        let is_known = self.snapshot.was_selected(&id, self.namespace, &maps, Body::Metadata);
+        let is_known = self.snapshot.was_selected(&id, self.namespace, &maps, Projection::Metadata);
         if self.asked.declarations && !is_known {
             reads.push(Read {
                 group: String::new(),
@@ -355,7 +356,7 @@ impl<'p> Plan<'p> {
                 plural: "configmaps".to_owned(),
                 namespace: self.asked.namespace.clone(),
                 target: maps,
-                body: Body::Metadata,
+                projection: Projection::Metadata,
             });
         }
         let seldom = DECLARING_SELDOM.into_iter().filter(|_| self.asked.declarations);
@@ -363,13 +364,13 @@ impl<'p> Plan<'p> {
             seldom.filter_map(|(group, kind)| self.snapshot.kinds()?.get(&GroupKind::new(group, kind)))
         {
             let id = GroupKind::new(&*served.group, &*served.kind);
-            let listed = self.snapshot.listed(&id, self.namespace, Body::Whole);
+            let listed = self.snapshot.listed(&id, self.namespace, Projection::Full);
             if served.is_listable() && listed == Listed::No {
-                reads.push(list(served, self.asked.namespace.clone(), None, Body::Whole));
+                reads.push(list(served, self.asked.namespace.clone(), None, Projection::Full));
             }
         }
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
-        if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity, Body::Metadata) {
+        if self.snapshot.id().is_none() && !self.snapshot.was_read(&identity, Projection::Metadata) {
             reads.push(Read {
                 group: String::new(),
                 version: "v1".to_owned(),
@@ -377,7 +378,7 @@ impl<'p> Plan<'p> {
                 plural: "namespaces".to_owned(),
                 namespace: None,
                 target: Target::Object(identity.name),
-                body: Body::Metadata,
+                projection: Projection::Metadata,
             });
         }
         reads
@@ -385,7 +386,7 @@ impl<'p> Plan<'p> {
 
     /// How at least so much of a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says
     /// nothing.
-    fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Body) -> Listed {
+    fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.snapshot.listed(kind, namespace, wanted) {
             Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
                 let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
@@ -454,7 +455,7 @@ impl<'p> Plan<'p> {
                 .filter(flux::is_source)
                 .chain(flux::owner(&observed.object).filter(|_| wants_parents))
         });
-        origins.filter(|key| self.lacks(key, Body::Whole)).collect()
+        origins.filter(|key| self.lacks(key, Projection::Full)).collect()
     }
 
     /// What is to be known of all namespaces though one was asked for, because of the apps of some deliveries there:
@@ -501,24 +502,25 @@ impl<'p> Plan<'p> {
         let definition = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
         if !found.definitions.is_empty()
             && !wanted.contains_key(&definition)
-            && self.snapshot.listed(&definition, None, Body::Whole) == Listed::No
+            && self.snapshot.listed(&definition, None, Projection::Full) == Listed::No
             && let Some(served) = catalog.get(&definition)
         {
-            reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Body::Whole));
+            reads.push(list(served, None, Some(labels::HELM_RELEASE.to_owned()), Projection::Full));
         }
         if self.asked.label_groups && self.asked.declarations {
             let labelled = catalog.iter().filter(|served| served.namespaced && served.is_listable());
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
-                let body = body_of(&served.group, &served.kind);
-                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace, body) != Listed::No {
+                let projection = body_of(&served.group, &served.kind);
+                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace, projection) != Listed::No
+                {
                     continue;
                 }
                 for selector in self.asked.app_labels.selectors() {
                     // Of Pods few are declared; the others are evidence, and read only where that is wanted.
                     let is_made = labels::is_mostly_made(&served.group, &served.kind);
                     let selector = if is_made { labels::not_made(&selector) } else { selector };
-                    reads.push(list(served, self.asked.namespace.clone(), Some(selector), body));
+                    reads.push(list(served, self.asked.namespace.clone(), Some(selector), projection));
                 }
             }
         }
@@ -532,18 +534,18 @@ impl<'p> Plan<'p> {
             let served = catalog.get(kind).filter(|served| served.is_listable())?;
             let namespace = namespace.clone().filter(|_| served.namespaced);
             let target = Target::List { labels: labels.clone(), fields: None };
-            let body = self.body(served);
-            let is_read = self.snapshot.was_selected(kind, namespace.as_deref(), &target, body)
-                || self.snapshot.listed(kind, namespace.as_deref(), body) == Listed::Done;
-            (!is_read).then(|| list(served, namespace, labels.clone(), body))
+            let projection = self.body(served);
+            let is_read = self.snapshot.was_selected(kind, namespace.as_deref(), &target, projection)
+                || self.snapshot.listed(kind, namespace.as_deref(), projection) == Listed::Done;
+            (!is_read).then(|| list(served, namespace, labels.clone(), projection))
         });
         wanted.collect()
     }
 
     /// How much is read of what was asked for.
-    fn body(&self, served: &ServedKind) -> Body {
+    fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
-        if self.asked.whole && !is_secret { Body::Whole } else { body_of(&served.group, &served.kind) }
+        if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
     }
 
     /// The kinds in namespaces that the apps of the namespace name beyond what is listed one by one for them; those that name
@@ -581,7 +583,7 @@ impl<'p> Plan<'p> {
         reads: &mut Vec<Read>,
     ) {
         let kind = GroupKind::new(&*served.group, &*served.kind);
-        let body = self.body(served);
+        let projection = self.body(served);
         if self.asked.by_name {
             let mut places: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
             for key in keys {
@@ -590,12 +592,12 @@ impl<'p> Plan<'p> {
             for (namespace, keys) in places {
                 let namespace = served.namespaced.then_some(namespace);
                 let is_few = keys.len() <= FEW || !served.is_listable();
-                match self.listed(&kind, namespace, body) {
+                match self.listed(&kind, namespace, projection) {
                     Listed::Done => {}
                     _ if is_few => {
-                        reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)))
+                        reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, projection)))
                     }
-                    _ => reads.push(list(served, namespace.map(str::to_owned), None, body)),
+                    _ => reads.push(list(served, namespace.map(str::to_owned), None, projection)),
                 }
             }
             return;
@@ -620,13 +622,15 @@ impl<'p> Plan<'p> {
         for scope in scopes {
             let keys = if scope.is_none() && !more.is_empty() { &more } else { &few };
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
-            match self.listed(&kind, scope, body) {
+            match self.listed(&kind, scope, projection) {
                 Listed::Done => {}
                 Listed::Selected if inside().count() <= FEW => {
-                    reads.extend(inside().filter_map(|key| self.object(catalog, key, body)));
+                    reads.extend(inside().filter_map(|key| self.object(catalog, key, projection)));
                 }
-                _ if served.is_listable() => reads.push(list(served, scope.map(str::to_owned), None, body)),
-                _ => reads.extend(inside().filter_map(|key| self.object(catalog, key, body))),
+                _ if served.is_listable() => {
+                    reads.push(list(served, scope.map(str::to_owned), None, projection))
+                }
+                _ => reads.extend(inside().filter_map(|key| self.object(catalog, key, projection))),
             }
         }
     }
@@ -636,17 +640,22 @@ impl<'p> Plan<'p> {
         let asked: BTreeSet<&ObjectKey> = self.asked.objects.iter().filter(|_| self.asked.whole).collect();
         let is_wanted = |key: &ObjectKey| {
             asked.contains(key)
-                && catalog.get(&key.group_kind()).is_some_and(|it| self.body(it) == Body::Whole)
+                && catalog.get(&key.group_kind()).is_some_and(|it| self.body(it) == Projection::Full)
         };
         let declared = self.objects_of(found);
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
         let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key) {
-            Lookup::Found(observed) => !suffices(&observed) || observed.body != Body::Whole && is_wanted(key),
+            Lookup::Found(observed) => {
+                !suffices(&observed) || observed.projection != Projection::Full && is_wanted(key)
+            }
             Lookup::Absent | Lookup::Unobserved(_) => false,
         };
-        keys.into_iter().filter(lacks_body).filter_map(|key| self.object(catalog, key, Body::Whole)).collect()
+        keys.into_iter()
+            .filter(lacks_body)
+            .filter_map(|key| self.object(catalog, key, Projection::Full))
+            .collect()
     }
 
     /// Reads that decide if an Argo CD is known; none where that makes no difference.
@@ -658,11 +667,11 @@ impl<'p> Plan<'p> {
             let served = catalog.get(&id).filter(|served| served.is_listable());
             // Who declares such an object has its kind listed by metadata, which does not say what it allows.
             let mut known = self.snapshot.of_kind(group, kind);
-            let is_read = self.snapshot.was_selected(&id, namespace, &target, Body::Whole)
-                || self.snapshot.listed(&id, namespace, Body::Metadata) == Listed::Done
-                    && known.all(|observed| observed.body == Body::Whole);
+            let is_read = self.snapshot.was_selected(&id, namespace, &target, Projection::Full)
+                || self.snapshot.listed(&id, namespace, Projection::Metadata) == Listed::Done
+                    && known.all(|observed| observed.projection == Projection::Full);
             if let Some(served) = served.filter(|_| !is_read) {
-                let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
+                let read = list(served, namespace.map(str::to_owned), None, Projection::Full);
                 reads.push(Read { target, ..read });
             }
         };
@@ -694,9 +703,9 @@ impl<'p> Plan<'p> {
         if !self.asked.label_groups {
             return Vec::new();
         }
-        let body = Body::Metadata;
+        let projection = Projection::Metadata;
         let mut wanted: BTreeMap<GroupKind, BTreeMap<&str, Vec<&ObjectKey>>> = BTreeMap::new();
-        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key, body)) {
+        for (_, key) in found.owners.iter().filter(|(_, key)| !self.snapshot.was_read(key, projection)) {
             wanted.entry(key.group_kind()).or_default().entry(&key.namespace).or_default().push(key);
         }
         let mut reads = Vec::new();
@@ -708,17 +717,17 @@ impl<'p> Plan<'p> {
             }
             let few = if all > FEW { SHARE_OF_FEW } else { FEW };
             if self.namespace.is_none() && served.namespaced && served.is_listable() && shares > FEW {
-                if self.snapshot.listed(&kind, None, body) != Listed::Done {
-                    reads.push(list(served, None, None, body));
+                if self.snapshot.listed(&kind, None, projection) != Listed::Done {
+                    reads.push(list(served, None, None, projection));
                 }
                 continue;
             }
             for (namespace, keys) in places {
                 let namespace = Some(namespace.to_owned()).filter(|_| served.namespaced);
                 if keys.len() <= few || !served.is_listable() {
-                    reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)));
-                } else if self.snapshot.listed(&kind, namespace.as_deref(), body) != Listed::Done {
-                    reads.push(list(served, namespace, None, body));
+                    reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, projection)));
+                } else if self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done {
+                    reads.push(list(served, namespace, None, projection));
                 }
             }
         }
@@ -726,30 +735,44 @@ impl<'p> Plan<'p> {
     }
 
     /// Returns true if less of an object is known than is wanted, so that it is to be read.
-    fn lacks(&self, key: &ObjectKey, wanted: Body) -> bool {
+    fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
         match self.snapshot.get(key) {
-            Lookup::Found(observed) => !observed.body.covers(wanted),
+            Lookup::Found(observed) => !observed.projection.covers(wanted),
             Lookup::Absent => false,
             Lookup::Unobserved(_) => true,
         }
     }
 
     /// The read of one object, if so much of it was not read and its kind is served.
-    fn object(&self, catalog: &KindCatalog, key: &ObjectKey, body: Body) -> Option<Read> {
+    fn object(&self, catalog: &KindCatalog, key: &ObjectKey, projection: Projection) -> Option<Read> {
         // What cannot be got, such as a review, is only refused, as often as it is asked for.
         let served =
             catalog.get(&key.group_kind()).filter(|served| served.verbs.iter().any(|it| it == "get"))?;
         let namespace = served.namespaced.then(|| key.namespace.clone());
-        let read = Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, body) };
-        (!self.snapshot.was_read(key, body)).then_some(read)
+        let read =
+            Read { target: Target::Object(key.name.clone()), ..list(served, namespace, None, projection) };
+        (!self.snapshot.was_read(key, projection)).then_some(read)
     }
 }
 
-fn body_of(group: &str, kind: &str) -> Body {
-    if kinds::needs_body(group, kind) { Body::Whole } else { Body::Metadata }
+fn body_of(group: &str, kind: &str) -> Projection {
+    if kinds::needs_body(group, kind) { Projection::Full } else { Projection::Metadata }
 }
 
-fn list(served: &ServedKind, namespace: Option<String>, labels: Option<String>, body: Body) -> Read {
+fn list(
+    served: &ServedKind,
+    namespace: Option<String>,
+    labels: Option<String>,
+    projection: Projection,
+) -> Read {
     let ServedKind { group, version, kind, plural, .. } = served.clone();
-    Read { group, version, kind, plural, namespace, target: Target::List { labels, fields: None }, body }
+    Read {
+        group,
+        version,
+        kind,
+        plural,
+        namespace,
+        target: Target::List { labels, fields: None },
+        projection,
+    }
 }

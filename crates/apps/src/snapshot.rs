@@ -10,21 +10,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
+use marks::{ByBody, KindMarks, Mark};
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{Object, ObjectError};
+use taffrail_object::{GroupKind, Object, ObjectError, ObjectKey, Projection};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::{self, KindCatalog};
 use crate::names;
-use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
-use marks::{ByBody, KindMarks, Mark};
-use taffrail_object::{GroupKind, ObjectKey};
 
 pub use aside::Aside;
 use errors::Errors;
@@ -96,7 +95,7 @@ pub(crate) enum Listed {
 #[derive(Debug)]
 struct Stored {
     document: OwnedDocument,
-    body: Body,
+    projection: Projection,
     /// Whether it was there before, and differently.
     is_repeated: bool,
 }
@@ -115,12 +114,12 @@ impl Stored {
         });
         let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
         let document = OwnedDocument::parse(text).ok()?;
-        Some(Stored { document, body: Body::Metadata, is_repeated: self.is_repeated })
+        Some(Stored { document, projection: Projection::Metadata, is_repeated: self.is_repeated })
     }
 
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
-        Some(Observed { key, object, body: self.body })
+        Some(Observed { key, object, projection: self.projection })
     }
 }
 
@@ -305,7 +304,7 @@ impl Snapshot {
     /// As [`Snapshot::insert`], and when it is another one than was asked for: a server may answer with anything.
     pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
         match is_answer_to(read, &document) {
-            true => self.insert(document, read.body),
+            true => self.insert(document, read.projection),
             false => Err(InsertError::NotAsked),
         }
     }
@@ -315,7 +314,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// When the document is no object with a name.
-    pub fn insert(&mut self, document: OwnedDocument, body: Body) -> Result<(), InsertError> {
+    pub fn insert(&mut self, document: OwnedDocument, projection: Projection) -> Result<(), InsertError> {
         let object = Object::new(document.root()).map_err(InsertError::NotAnObject)?;
         let key = ObjectKey::of(&object);
         if key.name.is_empty() {
@@ -348,11 +347,11 @@ impl Snapshot {
         let size = length(&document);
         match self.objects.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Stored { document, body, is_repeated: false });
+                place.insert(Stored { document, projection, is_repeated: false });
             }
             Entry::Occupied(mut place) => {
-                let known = Some(place.get()).filter(|stored| stored.body == Body::Whole);
-                if body != Body::Whole && known.is_some() {
+                let known = Some(place.get()).filter(|stored| stored.projection == Projection::Full);
+                if projection != Projection::Full && known.is_some() {
                     return Ok(());
                 }
                 // A live cluster answers the same question twice with what it holds by then.
@@ -363,7 +362,7 @@ impl Snapshot {
                     self.repeated.push(place.key().clone());
                 }
                 self.size -= place.get().size();
-                place.insert(Stored { document, body, is_repeated: differs || was_repeated });
+                place.insert(Stored { document, projection, is_repeated: differs || was_repeated });
             }
         }
         self.size += size;
@@ -419,7 +418,7 @@ impl Snapshot {
     pub fn retract_read(&mut self, read: &Read) {
         let scope = read.scope();
         let beside = match &scope {
-            Scope::Object(key) => self.unread.get(key).and_then(|it| it.beside(read.body)?.as_deref()),
+            Scope::Object(key) => self.unread.get(key).and_then(|it| it.beside(read.projection)?.as_deref()),
             _ => {
                 let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
                 marks.and_then(|marks| marks.failure_beside(read))
@@ -509,7 +508,7 @@ impl Snapshot {
             Target::Object(name) => {
                 let namespace = read.namespace.clone().unwrap_or_default();
                 let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
-                self.unread.entry(key).or_default().set(read.body, failure);
+                self.unread.entry(key).or_default().set(read.projection, failure);
             }
             Target::List { .. } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
@@ -519,7 +518,7 @@ impl Snapshot {
     }
 
     /// How at least so much of the objects of a kind was listed in a namespace (`None`: in all).
-    pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Body) -> Listed {
+    pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,
             Some(Mark::Selected) => Listed::Selected,
@@ -539,7 +538,7 @@ impl Snapshot {
         kind: &GroupKind,
         namespace: Option<&str>,
         target: &Target,
-        wanted: Body,
+        wanted: Projection,
     ) -> bool {
         self.kinds.get(kind).is_some_and(|marks| marks.was_selected(namespace, target, wanted))
     }
@@ -555,7 +554,7 @@ impl Snapshot {
     }
 
     /// Whether a read of at least so much of this one object was answered, or one that says that there is no more to read.
-    pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Body) -> bool {
+    pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
@@ -566,7 +565,7 @@ impl Snapshot {
             return Lookup::Unobserved(message.clone());
         }
         if let Some(read) = self.unread.get(key) {
-            let answers = || read.at_least(Body::Metadata);
+            let answers = || read.at_least(Projection::Metadata);
             return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
                 None => Lookup::Absent,
                 Some(message) => Lookup::Unobserved(message.clone()),
@@ -574,7 +573,7 @@ impl Snapshot {
         }
         let kind = key.group_kind();
         let marks = self.kinds.get(&kind);
-        let find = |namespace| marks.and_then(|marks| marks.find(namespace, Body::Metadata));
+        let find = |namespace| marks.and_then(|marks| marks.find(namespace, Projection::Metadata));
         let mark = find(Some(key.namespace.as_str())).or_else(|| find(None));
         match mark {
             Some(Mark::Listed) => return Lookup::Absent,

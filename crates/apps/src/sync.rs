@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-
 use taffrail_object::ObjectKey;
 
 /// Where an app stands between what its source wants and what its cluster holds.

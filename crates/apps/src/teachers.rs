@@ -9,15 +9,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::{Payer, Rules, Teacher, Trust, Voice};
 
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
-use taffrail_object::{GroupKind, ObjectKey};
+use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 
 /// The label of the workload that applies what Applications declare, and its value.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
@@ -112,7 +111,8 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
         for workload in objects.of_kind_in(group, kind, namespace) {
             let object = &workload.object;
             let [label, value] = COMPONENT;
-            if workload.body != Body::Whole || object.text(&["metadata", "labels", label]) != value {
+            if workload.projection != Projection::Full || object.text(&["metadata", "labels", label]) != value
+            {
                 continue;
             }
             accounts.insert(object.text(&["spec", "template", "spec", "serviceAccountName"]).into_owned());
@@ -244,7 +244,7 @@ pub(crate) fn unread_settings(
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         match objects.get(&key) {
             Lookup::Unobserved(why) => Some((key, why)),
-            Lookup::Found(observed) if observed.body != Body::Whole => {
+            Lookup::Found(observed) if observed.projection != Projection::Full => {
                 Some((key, "only its metadata was read".to_owned()))
             }
             Lookup::Found(_) | Lookup::Absent => None,
@@ -253,7 +253,7 @@ pub(crate) fn unread_settings(
 }
 
 fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    objects.get(key).found().filter(|observed| observed.body == Body::Whole)
+    objects.get(key).found().filter(|observed| observed.projection == Projection::Full)
 }
 
 /// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.

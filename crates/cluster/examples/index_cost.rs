@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_cluster::ApiResource;
-use taffrail_cluster::index::{Form, Handle, Index, IndexSettings, KindId};
-use taffrail_object::Object;
+use taffrail_cluster::index::{Handle, Index, IndexSettings, KindId};
 use taffrail_object::json::Parser;
+use taffrail_object::{Object, Projection};
 use taffrail_status::Status;
 
 /// Writes objects one after the other into one buffer.
@@ -310,18 +310,18 @@ fn main() {
     let (mut parsing, mut applying, mut settling) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut count, mut loaded) = (0, 0);
     bytes = 0;
-    let mut some: Vec<(KindId, Form, String)> = Vec::new();
-    let mut take = |some: &mut Vec<(KindId, Form, String)>, index: &mut Index| {
+    let mut some: Vec<(KindId, Projection, String)> = Vec::new();
+    let mut take = |some: &mut Vec<(KindId, Projection, String)>, index: &mut Index| {
         let begun = busy();
         for (.., text) in some.iter() {
             std::hint::black_box(parser.parse(text.as_bytes()).expect("JSON"));
         }
         let parsed = busy() - begun;
         let begun = busy();
-        for (kind, form, text) in some.iter() {
+        for (kind, projection, text) in some.iter() {
             let document = parser.parse(text.as_bytes()).expect("JSON");
             let object = Object::new(document.root()).expect("an object");
-            index.apply(*kind, &object, *form, now).expect("taken");
+            index.apply(*kind, &object, *projection, now).expect("taken");
         }
         loaded += 1;
         parsing += parsed;
@@ -335,8 +335,9 @@ fn main() {
         }
     };
     generate(namespaces, &mut |name, text| {
-        let form = if matches!(name, "Secret" | "ConfigMap") { Form::Metadata } else { Form::Body };
-        some.push((kind(&mut index, name), form, text.to_owned()));
+        let projection =
+            if matches!(name, "Secret" | "ConfigMap") { Projection::Metadata } else { Projection::Full };
+        some.push((kind(&mut index, name), projection, text.to_owned()));
         count += 1;
         bytes += text.len();
         if some.len() == 1_000 {
@@ -435,7 +436,7 @@ fn update(index: &mut Index, now: Timestamp) {
             let document = parser.parse(text.as_bytes()).expect("JSON");
             let object = Object::new(document.root()).expect("an object");
             let begun = busy();
-            index.apply(pods, &object, Form::Body, now).expect("taken");
+            index.apply(pods, &object, Projection::Full, now).expect("taken");
             applying += busy() - begun;
             if at % batch == 0 {
                 let begun = busy();

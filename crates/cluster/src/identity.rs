@@ -1,11 +1,11 @@
 //! Which cluster this is.
 
 use serde::Deserialize;
+use taffrail_object::Projection;
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
 use crate::error::ReadError;
-use crate::read::Form;
 use crate::request::{Ask, JSON};
 
 impl Cluster {
@@ -25,7 +25,7 @@ impl Cluster {
         let unexpected =
             |problem: &str| ReadError::Unexpected { what: what.to_owned(), problem: problem.to_owned() };
         let object = self
-            .get_for(what, &namespaces, None, "kube-system", Form::Metadata)
+            .get_for(what, &namespaces, None, "kube-system", Projection::Metadata)
             .await?
             .ok_or_else(|| unexpected("there is no namespace kube-system"))?;
 

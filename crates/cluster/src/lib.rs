@@ -37,6 +37,6 @@ pub use feed::{
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use memory::{Held, Memory};
-pub use read::{Form, ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
+pub use read::{ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
 pub use record::RequestRecord;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

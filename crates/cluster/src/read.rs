@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use taffrail_object::Projection;
 use taffrail_object::json::{Kind, Parser, Value, write_string};
 
 use crate::aside::aside;
@@ -37,16 +38,6 @@ pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 /// One object as JSON text, with its `apiVersion` and `kind`.
 pub type ObjectBytes = Box<[u8]>;
 
-/// How much of each object is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Form {
-    /// All of it.
-    #[default]
-    Body,
-    /// Only `metadata`.
-    Metadata,
-}
-
 /// Which objects to list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
@@ -54,10 +45,10 @@ pub struct ListRequest<'a> {
     pub resource: &'a ApiResource,
     /// Their namespace; none for all of them, or for objects that have none.
     pub namespace: Option<&'a str>,
-    /// How much of each. Secrets are listed as [`Form::Metadata`] whatever stands here: their values come
+    /// How much of each. Secrets are listed as [`Projection::Metadata`] whatever stands here: their values come
     /// in only one at a time and by name. The copy that `kubectl apply` leaves among their annotations is
     /// left out.
-    pub form: Form,
+    pub projection: Projection,
     /// A label selector, as the API takes it.
     pub label_selector: Option<&'a str>,
     /// A field selector, as the API takes it.
@@ -81,7 +72,7 @@ impl<'a> ListRequest<'a> {
         ListRequest {
             resource,
             namespace: None,
-            form: Form::Body,
+            projection: Projection::Full,
             label_selector: None,
             field_selector: None,
             page: ListRequest::PAGE,
@@ -109,8 +100,8 @@ impl<'a> ListRequest<'a> {
         ReadError::Timeout { what: self.what(), phase: Phase::Reading, after }
     }
 
-    fn form(&self) -> Form {
-        if is_secret(self.resource) { Form::Metadata } else { self.form }
+    fn projection(&self) -> Projection {
+        if is_secret(self.resource) { Projection::Metadata } else { self.projection }
     }
 
     fn path(&self, continued: Option<&str>) -> String {
@@ -195,8 +186,8 @@ impl Cluster {
     /// begun again once.
     pub async fn list(&self, request: &ListRequest<'_>) -> Result<Listing, ReadError> {
         let what = request.what();
-        let form = request.form();
-        let accept = if form == Form::Metadata { METADATA_LIST } else { JSON };
+        let projection = request.projection();
+        let accept = if projection == Projection::Metadata { METADATA_LIST } else { JSON };
         let mut listing = Listing::default();
         let mut continued: Option<String> = None;
         let mut parser = Parser::new();
@@ -225,7 +216,8 @@ impl Cluster {
             self.charge_index(&what, &answer.body)?;
             let before = listing.objects.len();
             let in_time = || self.deadline.check(&what).is_ok();
-            let next = listing.take_aside(&mut parser, &answer.body, request.resource, form, false, &in_time);
+            let next =
+                listing.take_aside(&mut parser, &answer.body, request.resource, projection, false, &in_time);
             self.deadline.check(&what)?;
             let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
             // Each object has its part of that index when it is read.
@@ -253,15 +245,21 @@ impl Cluster {
         continued: Option<&str>,
     ) -> Result<ListPage, ReadError> {
         let what = request.what();
-        let form = request.form();
-        let accept = if form == Form::Metadata { METADATA_LIST } else { JSON };
+        let projection = request.projection();
+        let accept = if projection == Projection::Metadata { METADATA_LIST } else { JSON };
         let ask = Ask { what: what.clone(), path: request.path(continued), accept };
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         let mut listing = Listing::default();
         let index = self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
-        let next =
-            listing.take_aside(&mut Parser::new(), &answer.body, request.resource, form, true, &in_time);
+        let next = listing.take_aside(
+            &mut Parser::new(),
+            &answer.body,
+            request.resource,
+            projection,
+            true,
+            &in_time,
+        );
         self.deadline.check(&what)?;
         self.charge.give_back(index);
         let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
@@ -274,7 +272,7 @@ impl Cluster {
     /// The version at which the server's state is, by the first page of a list. Asked once, whatever comes of it.
     pub(crate) async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
         let what = request.what();
-        let accept = if request.form() == Form::Metadata { METADATA_LIST } else { JSON };
+        let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
         let ask = Ask { what: what.clone(), path: request.path(None), accept };
         let answer = self.ask_once(&ask).await?;
         let mut parser = Parser::new();
@@ -282,8 +280,14 @@ impl Cluster {
         let answer = answer.successful(&ask)?;
         let index = self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
-        let taken =
-            listing.take_aside(&mut parser, &answer.body, request.resource, request.form(), false, &in_time);
+        let taken = listing.take_aside(
+            &mut parser,
+            &answer.body,
+            request.resource,
+            request.projection(),
+            false,
+            &in_time,
+        );
         self.charge.give_back(index);
         taken.map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
@@ -307,13 +311,13 @@ impl Cluster {
         resource: &ApiResource,
         namespace: Option<&str>,
         name: &str,
-        form: Form,
+        projection: Projection,
     ) -> Result<Option<ObjectBytes>, ReadError> {
         let mut what = format!("get {}/{name}", resource.full_name());
         if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
             let _ = write!(what, " in namespace {namespace}");
         }
-        self.get_for(&what, resource, namespace, name, form).await
+        self.get_for(&what, resource, namespace, name, projection).await
     }
 
     /// [`Cluster::get`] for a purpose.
@@ -323,10 +327,10 @@ impl Cluster {
         resource: &ApiResource,
         namespace: Option<&str>,
         name: &str,
-        form: Form,
+        projection: Projection,
     ) -> Result<Option<ObjectBytes>, ReadError> {
         let path = format!("{}/{}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED));
-        let accept = if form == Form::Metadata { METADATA } else { JSON };
+        let accept = if projection == Projection::Metadata { METADATA } else { JSON };
         let ask = Ask { what: what.to_owned(), path, accept };
         let answer = match self.ask(&ask).await {
             Ok(answer) => answer,
@@ -338,14 +342,14 @@ impl Cluster {
             .parse(&answer.body)
             .map_err(|error| answer.unreadable(what, format!("the answer is malformed: {error}")))?;
         let root = document.root();
-        if form == Form::Metadata
+        if projection == Projection::Metadata
             && !root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"))
         {
             return Err(answer.unreadable(what, WHOLE));
         }
         let owner =
             Owner { api_version: &resource.api_version(), kind: &resource.kind, secret: is_secret(resource) };
-        owner.object(root, form).map(Some).map_err(|problem| answer.unreadable(what, problem))
+        owner.object(root, projection).map(Some).map_err(|problem| answer.unreadable(what, problem))
     }
 }
 
@@ -362,11 +366,11 @@ impl Listing {
         parser: &mut Parser,
         body: &[u8],
         resource: &ApiResource,
-        form: Form,
+        projection: Projection,
         only_asked: bool,
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
-        let mut take = || self.take(parser, body, resource, form, only_asked, in_time);
+        let mut take = || self.take(parser, body, resource, projection, only_asked, in_time);
         if body.len() < LARGE { take() } else { aside(take) }
     }
 
@@ -377,7 +381,7 @@ impl Listing {
         parser: &mut Parser,
         body: &[u8],
         resource: &ApiResource,
-        form: Form,
+        projection: Projection,
         only_asked: bool,
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
@@ -389,11 +393,11 @@ impl Listing {
         let mut owner =
             Owner { api_version: &own_version, kind: &resource.kind, secret: is_secret(resource) };
         let list_version = text("apiVersion");
-        match form {
-            Form::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
-            Form::Metadata => {}
-            Form::Body if only_asked => {}
-            Form::Body => {
+        match projection {
+            Projection::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
+            Projection::Metadata => {}
+            Projection::Full if only_asked => {}
+            Projection::Full => {
                 // The list knows better than we what its items are.
                 if let Some(kind) = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
                     owner.kind = kind;
@@ -414,10 +418,10 @@ impl Listing {
                 if index.is_multiple_of(ITEMS_AT_ONCE) && !in_time() {
                     return Err("there was no time to read all of it".to_owned());
                 }
-                let is_other = only_asked && form == Form::Body && !is_of(item, resource);
+                let is_other = only_asked && projection == Projection::Full && !is_of(item, resource);
                 let object = match is_other {
                     true => Err(OTHER_KIND.to_owned()),
-                    false => owner.object(item, form),
+                    false => owner.object(item, projection),
                 };
                 match object {
                     Ok(object) => self.objects.push(object),
@@ -508,7 +512,7 @@ pub(crate) struct Owner<'a> {
 
 impl Owner<'_> {
     /// The text of an object, with its `apiVersion` and `kind`.
-    pub(crate) fn object(&self, value: Value<'_>, form: Form) -> Result<ObjectBytes, String> {
+    pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<ObjectBytes, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
             return Err("it is not an object".to_owned());
         };
@@ -527,7 +531,7 @@ impl Owner<'_> {
             return Err("it has no name".to_owned());
         }
         let mut object = Vec::new();
-        if form == Form::Metadata {
+        if projection == Projection::Metadata {
             // What the server calls these objects is their form; their kind is the one asked for.
             let text = metadata.text().unwrap_or(b"{}");
             object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 40);

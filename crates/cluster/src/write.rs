@@ -5,12 +5,13 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
+use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
-use crate::read::{ESCAPED, Form, ObjectBytes, Owner, is_secret, path_of};
+use crate::read::{ESCAPED, ObjectBytes, Owner, is_secret, path_of};
 use crate::request::{Ask, JSON, refused, retry_after};
 
 /// Who writes, as `metadata.managedFields` names it.
@@ -40,7 +41,7 @@ pub struct PatchRequest<'a> {
     /// Which part of the object is meant: `status` where that is a resource of its own; the object itself without.
     pub subresource: Option<&'a str>,
     /// The form of `body`.
-    pub form: PatchType,
+    pub patch_type: PatchType,
     /// The patch. Where the change depends on what was read, a merge patch names that version in
     /// `metadata.resourceVersion`: it is then refused as [`WriteError::Conflict`] if anything was written since.
     pub body: &'a [u8],
@@ -167,7 +168,7 @@ impl Cluster {
         let PatchRequest { resource, name, subresource, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
         let part = subresource.map_or(String::new(), |part| format!("/{part}"));
-        let content_type = match request.form {
+        let content_type = match request.patch_type {
             PatchType::Merge => "application/merge-patch+json",
             PatchType::Json => "application/json-patch+json",
         };
@@ -267,7 +268,7 @@ fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<ObjectBytes
     let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
     let api_version = resource.api_version();
     let owner = Owner { api_version: &api_version, kind: &resource.kind, secret: false };
-    let object = owner.object(document.root(), Form::Body)?;
+    let object = owner.object(document.root(), Projection::Full)?;
     let kind = document.root().get("kind");
     match kind.is_none_or(|kind| kind.is_str(&resource.kind)) {
         true => Ok(object),

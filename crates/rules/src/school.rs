@@ -12,6 +12,7 @@ use taffrail_status::{Look, Payer, Status, Strikes, Surroundings, Teacher, Teach
 use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
 use crate::layer::Origin;
+
 #[cfg(not(target_family = "wasm"))]
 use crate::lua::Customizations;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};

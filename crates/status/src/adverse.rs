@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-
-use crate::verdict::{Status, Verdict};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+
+use crate::verdict::{Status, Verdict};
 
 const RULE: &str = "generic/adverse";
 

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use taffrail_object::{Object, ObjectError};
 
 use crate::compute::ComputeError;
 use crate::rules::Rules;
-use taffrail_object::{Object, ObjectError};
 
 /// Why an object cannot be augmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,9 +3,10 @@
 //! A reconciler that is stuck says `Stalled=True`, and goes on saying `Reconciling=True` before it in the
 //! list. Here `Stalled` speaks, wherever it stands.
 
-use crate::verdict::Verdict;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+
+use crate::verdict::Verdict;
 
 const RULE: &str = "builtin/configsync.gke.io";
 

@@ -3,10 +3,11 @@
 //! While something fails and is retried, Flux says `Ready=False` with the reason and, beside it,
 //! `Reconciling=True` with `ProgressingWithRetry`. Here `Ready` speaks.
 
-use crate::compute::{not_observed, terminating};
-use crate::verdict::Verdict;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+
+use crate::compute::{not_observed, terminating};
+use crate::verdict::Verdict;
 
 const RULE: &str = "builtin/toolkit.fluxcd.io";
 

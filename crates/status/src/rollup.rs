@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-
 use taffrail_object::ObjectKeyRef;
 
 use crate::verdict::Status;

@@ -1,6 +1,7 @@
 //! Who judges an object.
 
 use jiff::Timestamp;
+use taffrail_object::Object;
 
 use crate::adverse;
 use crate::assess::{Costs, Options, Patience};
@@ -9,7 +10,6 @@ use crate::config_sync;
 use crate::flux;
 use crate::teaching::{Look, Teacher, Trust};
 use crate::verdict::Verdict;
-use taffrail_object::Object;
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::verdict::Verdict;
 use taffrail_object::Object;
+
+use crate::verdict::Verdict;
 
 /// Time that the objects of one kind in one namespace may cost whatever they are.
 const OF_KIND: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{Trust, cut};
 
 use super::{
@@ -15,11 +15,10 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::objects::{Lookup, Objects, Observed};
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
-use taffrail_object::ObjectKey;
 
 pub(crate) const GROUP: &str = "argoproj.io";
 
@@ -112,7 +111,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     }
     // That a list told of its metadata says nothing of what is set.
     let is_unread = |key: &ObjectKey| match objects.get(key) {
-        Lookup::Found(observed) => observed.body != Body::Whole,
+        Lookup::Found(observed) => observed.projection != Projection::Full,
         Lookup::Absent => false,
         Lookup::Unobserved(_) => true,
     };

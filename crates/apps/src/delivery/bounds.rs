@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Declaration, Declarations, ObjectKeys};
 use taffrail_object::ObjectKey;
+
+use super::{Declaration, Declarations, ObjectKeys};
 
 /// The most objects of one app that are looked at, and of one release of Helm. The fullest known have some hundreds.
 pub(super) const MOST_OBJECTS: usize = 5_000;
@@ -72,6 +73,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
 mod tests {
     use super::*;
     use crate::identity::Delivery;
+    use taffrail_object::Projection;
 
     fn app(namespace: &str, name: &str, number: usize) -> Declaration {
         let objects = (0..number).map(|at| ObjectKey::new("", "ConfigMap", namespace, format!("c{at}")));
@@ -113,7 +115,7 @@ mod tests {
         let mut snapshot = crate::Snapshot::dump("prod", jiff::Timestamp::UNIX_EPOCH);
         for object in objects {
             let document = OwnedDocument::parse(object.to_string().into_bytes());
-            let inserted = document.map(|it| snapshot.insert(it, crate::Body::Whole));
+            let inserted = document.map(|it| snapshot.insert(it, Projection::Full));
             assert!(matches!(inserted, Ok(Ok(_))), "{object}");
         }
         let clusters: [&dyn crate::Objects; 1] = [&snapshot];

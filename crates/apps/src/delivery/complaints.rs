@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::objects::{Scope, ScopeError};
 use taffrail_object::ObjectKey;
+
+use crate::objects::{Scope, ScopeError};
 
 /// How much is reported of the Helm releases of one namespace.
 const MOST_OF_RELEASES: usize = super::MOST_MALFORMED;

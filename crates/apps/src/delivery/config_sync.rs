@@ -1,8 +1,8 @@
 //! Config Sync: `RootSync` and `RepoSync`. What they manage is in the ResourceGroup of the same name and namespace.
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::agreement::{Claimant, Mark};
@@ -11,7 +11,6 @@ use crate::identity::{AppKey, Delivery};
 use crate::objects::{Lookup, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState};
-use taffrail_object::ObjectKey;
 
 const GROUP: &str = "configsync.gke.io";
 const KINDS: [&str; 2] = ["RootSync", "RepoSync"];

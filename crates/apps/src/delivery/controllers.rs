@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::Evidence;
 
 use super::{Declaration, argo, by, time, written};
 use crate::evidence::ClusterEvidence;
 use crate::identity::Delivery;
-use crate::objects::{Body, Objects, Observed};
+use crate::objects::{Objects, Observed};
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
-use taffrail_object::ObjectKey;
 
 /// A controller that delivers apps: its name, the apps that it delivers, and what its absence means.
 pub(crate) struct Controller {
@@ -116,7 +116,7 @@ impl Controller {
             }
             let named = |kind| objects.get(&ObjectKey::new("apps", kind, namespace, self.name)).found();
             let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
-            let named = named.filter(|it| it.body == Body::Whole);
+            let named = named.filter(|it| it.projection == Projection::Full);
             let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();
             stops.0.borrow_mut().insert(place, found.clone());
             found

@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, Projection};
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
-use crate::objects::{Body, Lookup};
+use crate::objects::Lookup;
 use crate::yaml;
-use taffrail_object::ObjectKey;
 
 /// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
 const LARGEST: usize = 256 << 10;
@@ -181,7 +180,7 @@ fn object<'a>(
     key: &ObjectKey,
 ) -> Option<Object<'a>> {
     match fleet.objects(home).get(key) {
-        Lookup::Found(observed) if observed.body == Body::Whole => Some(observed.object),
+        Lookup::Found(observed) if observed.projection == Projection::Full => Some(observed.object),
         Lookup::Absent => None,
         Lookup::Found(_) | Lookup::Unobserved(_) => {
             found.addresses.insert((home, key.clone()));

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use super::{text, time};
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
-use taffrail_object::ObjectKey;
 
 /// The most objects of which the time is looked for.
 const MANY: usize = 20;

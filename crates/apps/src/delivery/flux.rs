@@ -25,6 +25,7 @@ use crate::names;
 use crate::objects::{Objects, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
+
 pub(crate) use definitions::Definitions;
 use releases::ReleaseName;
 pub(crate) use releases::{Elsewhere, Releases};

@@ -1,12 +1,12 @@
 //! The sources of Flux: what keeps them from being fetched or verified.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::{Condition, late, span, text, time, written};
 use crate::objects::{Lookup, Objects};
 use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
-use taffrail_object::ObjectKey;
 
 /// Returns what keeps a source from being fetched or verified, whatever it still holds.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {

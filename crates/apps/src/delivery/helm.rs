@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::{ObjectKey, Projection};
 
 use super::flux::{Elsewhere, Releases};
 use super::release::Release;
@@ -13,9 +14,8 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Body, Objects, Observed};
+use crate::objects::{Objects, Observed};
 use crate::sync::{Source, Sync, SyncState};
-use taffrail_object::ObjectKey;
 
 const PREFIX: &str = "sh.helm.release.v1.";
 const TYPE: &str = "helm.sh/release.v1";
@@ -30,8 +30,8 @@ pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> Objec
 
 /// The release and version that a Secret or ConfigMap holds, if it is one of Helm's.
 fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
-    let is_helms = match (observed.body, is_secret(observed.key)) {
-        (Body::Whole, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
+    let is_helms = match (observed.projection, is_secret(observed.key)) {
+        (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
         // The type is not part of the metadata, and ConfigMaps have none.
         _ => observed.object.text(&["metadata", "labels", "owner"]) == "helm",
     };

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use sha1::{Digest as _, Sha1};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use super::{
     Condition, Declaration, Declarations, Destination, config_sync, declared_objects, entries, gather,
@@ -16,7 +16,6 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Observed;
 use crate::sync::{Sync, SyncState};
-use taffrail_object::ObjectKey;
 
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";

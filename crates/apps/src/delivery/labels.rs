@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use super::Declaration;
 use crate::claims::{Claimed, Claims, Named};
@@ -14,7 +14,6 @@ use crate::kinds;
 use crate::names;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
-use taffrail_object::ObjectKey;
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

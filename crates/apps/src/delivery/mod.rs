@@ -34,6 +34,7 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync};
+
 pub use argo::{argo_delivers, argo_names};
 use bounds::{bound_claims, gather};
 use complaints::{Complaints, Subject};

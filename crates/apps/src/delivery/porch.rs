@@ -13,7 +13,9 @@ mod carriers;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
@@ -23,8 +25,6 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
-use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
-use taffrail_object::ObjectKey;
 
 /// What is named of several that say to deliver a package.
 const MOST_NAMED: usize = 3;

@@ -8,12 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_object::json::{self, Parser, Value};
+use taffrail_object::{ObjectKey, Projection};
 
 use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
-use crate::objects::{Body, Lookup, Objects, Scope, ScopeError, why_unread};
-use taffrail_object::ObjectKey;
+use crate::objects::{Lookup, Objects, Scope, ScopeError, why_unread};
 
 /// How many hooks of a release are known, and how many objects of one.
 const MOST_HOOKS: usize = 200;
@@ -179,7 +179,7 @@ impl Release {
 
 fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
     let observed = match objects.get(key) {
-        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
         Lookup::Found(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
         }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taffrail_object::{GroupKind, ObjectKey};
+
 use super::{Dependents, Plan, Read, body_of, list};
 use crate::delivery::{Declaration, Declarations};
 use crate::kinds::KindCatalog;
 use crate::snapshot::Listed;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// What controllers of Kubernetes make: these are read to see what became of the declared objects.
 const DEPENDENT: [(&str, &str); 5] = [
@@ -47,9 +48,10 @@ impl Plan<'_> {
         for (group, kind) in DEPENDENT.into_iter().chain(events) {
             let id = GroupKind::new(group, kind);
             let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
-            let body = body_of(group, kind);
-            let unread = scopes.iter().filter(|it| self.snapshot.listed(&id, **it, body) != Listed::Done);
-            let read = |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, body);
+            let projection = body_of(group, kind);
+            let unread =
+                scopes.iter().filter(|it| self.snapshot.listed(&id, **it, projection) != Listed::Done);
+            let read = |scope: &Option<&str>| list(served, scope.map(str::to_owned), None, projection);
             reads.extend(unread.map(read));
         }
         reads

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
+use taffrail_object::ObjectKey;
 use taffrail_status::Trust;
 
 use super::Dependents;
@@ -11,7 +12,6 @@ use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
 use crate::objects::{Lookup, Objects, Scope, ScopeError};
-use taffrail_object::ObjectKey;
 
 /// The most kinds of which the apps of one cluster have objects read in another. Each may cost the other cluster a list and
 /// a watch, asked for with its own credentials.

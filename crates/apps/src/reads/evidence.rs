@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::Rules;
 use taffrail_status::assess::{self, Costs, Event, Evidence, History, Listing, assess, references};
 
@@ -17,9 +17,8 @@ use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
 use crate::evidence::{ClusterEvidence, body_of_evidence};
 use crate::kinds::{KindCatalog, ServedKind};
-use crate::objects::{Body, Lookup, Objects, suffices};
+use crate::objects::{Lookup, Objects, suffices};
 use crate::snapshot::Listed;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// In how many namespaces a kind is listed one by one before it is listed in all at once.
 const MANY: usize = 16;
@@ -173,7 +172,7 @@ impl Plan<'_> {
         let keys: BTreeSet<&ObjectKey> = declared.chain(declaring).chain(&self.asked.objects).collect();
         for key in keys {
             let Lookup::Found(observed) = self.snapshot.get(key) else { continue };
-            if !suffices(&observed) || observed.body != Body::Whole {
+            if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
             let assessment = assess(&observed.object, &recorder, rules, now, &rules.options());
@@ -251,7 +250,7 @@ impl Plan<'_> {
         if !demand.objects.iter().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
             return named;
         }
-        for pod in self.snapshot.of_kind("", "Pod").filter(|pod| pod.body == Body::Whole) {
+        for pod in self.snapshot.of_kind("", "Pod").filter(|pod| pod.projection == Projection::Full) {
             if !is_ready(&pod.object) && !is_complained_of(&pod.object) {
                 named.extend(references(&pod.object).into_iter().map(|reference| {
                     let taffrail_object::ObjectKey { group, kind, namespace, name } = reference.to;
@@ -268,16 +267,16 @@ impl Plan<'_> {
             let Some(served) = catalog.get(kind).filter(|served| served.is_listable()) else { continue };
             let namespace = namespace.as_deref().filter(|_| served.namespaced);
             // That its metadata was read, because somebody names one of them, leaves all of it to be read.
-            let body = body_of_evidence(&kind.group, &kind.kind);
-            if self.snapshot.listed(kind, namespace, body) != Listed::Done {
+            let projection = body_of_evidence(&kind.group, &kind.kind);
+            if self.snapshot.listed(kind, namespace, projection) != Listed::Done {
                 scopes.entry(kind).or_default().insert(namespace);
             }
         }
         for (kind, namespaces) in scopes {
             let Some(served) = catalog.get(kind) else { continue };
             for namespace in self.together(namespaces) {
-                let body = body_of_evidence(&kind.group, &kind.kind);
-                reads.push(list(served, namespace.map(str::to_owned), None, body));
+                let projection = body_of_evidence(&kind.group, &kind.kind);
+                reads.push(list(served, namespace.map(str::to_owned), None, projection));
             }
         }
     }
@@ -297,29 +296,29 @@ impl Plan<'_> {
                 continue;
             }
             let namespace = served.namespaced.then(|| key.namespace.clone());
-            let body = body_of_evidence(&kind.group, &kind.kind);
+            let projection = body_of_evidence(&kind.group, &kind.kind);
             let is_coming = reads.iter().any(|read| {
                 (&read.group, &read.kind) == (&kind.group, &kind.kind)
-                    && read.body.covers(body)
+                    && read.projection.covers(projection)
                     && (read.namespace.is_none() || read.namespace == namespace)
             });
             let key = ObjectKey { namespace: namespace.clone().unwrap_or_default(), ..key.clone() };
             // What could not be listed cannot be read one by one either.
             let is_known = matches!(self.snapshot.get(&key), Lookup::Found(_));
-            let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), body) == Listed::Done;
+            let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), projection) == Listed::Done;
             let is_lost = is_listed && !is_known;
-            if !is_coming && !is_lost && !self.snapshot.was_read(&key, body) {
+            if !is_coming && !is_lost && !self.snapshot.was_read(&key, projection) {
                 groups.entry((kind, namespace)).or_default().insert(key);
             }
         }
         for ((kind, namespace), keys) in groups {
             let Some(served) = catalog.get(&kind) else { continue };
-            let body = body_of_evidence(&kind.group, &kind.kind);
-            let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), body) != Listed::Done;
+            let projection = body_of_evidence(&kind.group, &kind.kind);
+            let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done;
             if keys.len() > FEW && is_unlisted && served.is_listable() {
-                reads.push(list(served, namespace, None, body));
+                reads.push(list(served, namespace, None, projection));
             } else {
-                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, body)));
+                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, projection)));
             }
         }
     }
@@ -330,21 +329,22 @@ impl Plan<'_> {
         let unschedulable: BTreeSet<&str> = self
             .snapshot
             .of_kind("", "Pod")
-            .filter(|pod| pod.body == Body::Whole && is_unschedulable(&pod.object))
+            .filter(|pod| pod.projection == Projection::Full && is_unschedulable(&pod.object))
             .map(|pod| pod.key.namespace.as_str())
             .collect();
         for (fields, only) in [(WARNINGS, None), (OF_AUTOSCALERS, Some(unschedulable))] {
             let target = Target::List { labels: None, fields: Some(fields.to_owned()) };
             let is_new = |namespace: &&str| {
-                let was_selected = |place| self.snapshot.was_selected(&kind, place, &target, Body::Whole);
-                self.snapshot.listed(&kind, Some(namespace), Body::Whole) != Listed::Done
+                let was_selected =
+                    |place| self.snapshot.was_selected(&kind, place, &target, Projection::Full);
+                self.snapshot.listed(&kind, Some(namespace), Projection::Full) != Listed::Done
                     && !was_selected(Some(namespace))
                     && !was_selected(None)
             };
             let namespaces = demand.events.iter().map(String::as_str);
             let namespaces = namespaces.filter(|it| only.as_ref().is_none_or(|only| only.contains(it)));
             for namespace in self.together(namespaces.filter(is_new).map(Some).collect()) {
-                let read = list(served, namespace.map(str::to_owned), None, Body::Whole);
+                let read = list(served, namespace.map(str::to_owned), None, Projection::Full);
                 reads.push(Read { target: target.clone(), ..read });
             }
         }

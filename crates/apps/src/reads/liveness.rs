@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use taffrail_object::json::{Kind, Value};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
 use crate::kinds::{self, KindCatalog};
-use crate::objects::{Body, Lookup, Objects};
+use crate::objects::{Lookup, Objects};
 use crate::snapshot::Listed;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// The label of the workloads of Flux and Argo CD.
 const PART_OF: &str = "app.kubernetes.io/part-of";
@@ -33,9 +33,9 @@ impl Plan<'_> {
         let mut reads = Vec::new();
         let leases = GroupKind::new("coordination.k8s.io", "Lease");
         if let Some(served) = catalog.get(&leases).filter(|served| served.is_listable())
-            && self.snapshot.listed(&leases, None, Body::Whole) == Listed::No
+            && self.snapshot.listed(&leases, None, Projection::Full) == Listed::No
         {
-            reads.push(list(served, None, None, Body::Whole));
+            reads.push(list(served, None, None, Projection::Full));
         }
         for kind in ["Deployment", "StatefulSet"] {
             let kind = GroupKind::new("apps", kind);
@@ -46,13 +46,13 @@ impl Plan<'_> {
             let lists: Vec<Read> = [Some(all), others]
                 .into_iter()
                 .flatten()
-                .map(|labels| list(served, None, Some(labels), Body::Whole))
+                .map(|labels| list(served, None, Some(labels), Projection::Full))
                 .collect();
-            let was_made = |it: &Read| self.snapshot.was_selected(&kind, None, &it.target, Body::Whole);
+            let was_made = |it: &Read| self.snapshot.was_selected(&kind, None, &it.target, Projection::Full);
             if lists.iter().any(was_made) {
                 continue;
             }
-            match self.snapshot.listed(&kind, None, Body::Whole) {
+            match self.snapshot.listed(&kind, None, Projection::Full) {
                 Listed::No => reads.extend(lists.into_iter().next()),
                 Listed::Selected => reads.extend(lists.into_iter().nth(1)),
                 Listed::Done => {}
@@ -64,8 +64,8 @@ impl Plan<'_> {
                 .apps
                 .iter()
                 .any(|app| matches!(app.delivery, crate::Delivery::ConfigSync | crate::Delivery::Kpt));
-            if is_used && self.lacks(&key, Body::Whole) {
-                reads.extend(self.object(catalog, &key, Body::Whole));
+            if is_used && self.lacks(&key, Projection::Full) {
+                reads.extend(self.object(catalog, &key, Projection::Full));
             }
         }
         reads.extend(self.definitions(catalog, found));
@@ -84,7 +84,7 @@ impl Plan<'_> {
             let served = catalog.get(&kind)?;
             let name = format!("{}.{}", served.plural, served.group);
             let key = ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", name);
-            self.lacks(&key, Body::Whole).then(|| self.object(catalog, &key, Body::Whole)).flatten()
+            self.lacks(&key, Projection::Full).then(|| self.object(catalog, &key, Projection::Full)).flatten()
         };
         kinds.into_iter().take(MOST).filter_map(definition).collect()
     }
@@ -98,7 +98,7 @@ impl Plan<'_> {
         for key in &self.asked.objects {
             let above = crate::owners::controllers(self.snapshot, key);
             let unread = above.iter().find(|it| self.lacks(it, body_of(&it.group, &it.kind)));
-            let read = unread.and_then(|above| self.object(catalog, above, Body::Whole));
+            let read = unread.and_then(|above| self.object(catalog, above, Projection::Full));
             reads.extend(read.filter(|read| !reads.contains(read)));
         }
         debug_assert!(reads.iter().all(|read: &Read| matches!(read.target, Target::Object(_))));

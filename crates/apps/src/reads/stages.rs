@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Rules;
 
 use super::{Asked, Plan, Read};
 use crate::delivery::Declarations;
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::Body;
 use crate::snapshot::Snapshot;
-use taffrail_object::ObjectKey;
 
 /// How many rounds of reads each stage may hold up the stages after it, until all is read that others need.
 ///
@@ -90,13 +89,14 @@ pub fn plan_reads(
         lacking.add(std::mem::take(&mut found.addresses));
     }
     lacking.extend(plan.origins(&found).into_iter().map(|key| (0, key)));
-    let (mut first, mut rest) = lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key, Body::Whole));
+    let (mut first, mut rest) =
+        lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key, Projection::Full));
     if asked.namespace.is_some() {
         // There are no others whose reads could wait.
         first.append(&mut rest);
         first.sort();
     }
-    let read = |key: &&ObjectKey| plan.object(catalog, key, Body::Whole);
+    let read = |key: &&ObjectKey| plan.object(catalog, key, Projection::Full);
     let rest: Vec<Read> = rest.iter().filter_map(read).filter(is_new).collect();
     let first: Vec<Read> = first.iter().filter_map(read).filter(is_new).collect();
     // No tenant decides how many kinds declare apps: they are waited for however often.

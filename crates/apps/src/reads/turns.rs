@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Elsewhere, Read, Target};
 use taffrail_object::{GroupKind, ObjectKey};
+
+use super::{Elsewhere, Read, Target};
 
 /// The homes that want something, by their numbers.
 type Homes = BTreeSet<usize>;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use taffrail_object::ObjectKey;
+
 use super::marks::ByBody;
 use super::{Snapshot, Stored};
-use taffrail_object::ObjectKey;
 
 /// What single reads told a snapshot of some objects, taken out of it: see [`Snapshot::set_aside`].
 #[derive(Debug, Default)]

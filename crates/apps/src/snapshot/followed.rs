@@ -1,12 +1,10 @@
 //! Objects of a snapshot that are told of again and again, by reads of both bodies.
 
-use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectKey, Projection};
 
 use super::{InsertError, Snapshot, is_answer_to};
-use crate::objects::Body;
 use crate::reads::Read;
-use taffrail_object::ObjectKey;
 
 impl Snapshot {
     /// As [`Snapshot::insert_asked`], of an object that is followed. Metadata that is newer than the whole copy that is known takes its
@@ -21,10 +19,10 @@ impl Snapshot {
         document: OwnedDocument,
         brings_body: bool,
     ) -> Result<(), InsertError> {
-        if read.body == Body::Metadata
+        if read.projection == Projection::Metadata
             && !brings_body
             && is_answer_to(read, &document)
-            && let Some(known) = self.objects.get(key).filter(|stored| stored.body == Body::Whole)
+            && let Some(known) = self.objects.get(key).filter(|stored| stored.projection == Projection::Full)
             && is_newer(&document, &known.document)
         {
             self.remove(key);
@@ -36,7 +34,8 @@ impl Snapshot {
 
     /// Keeps of an object no more than its metadata: the rest is no longer told.
     pub fn forget_body(&mut self, key: &ObjectKey) {
-        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.body == Body::Whole) else {
+        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.projection == Projection::Full)
+        else {
             return;
         };
         let Some(metadata) = stored.metadata() else { return };

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::objects::Body;
+use taffrail_object::Projection;
+
 use crate::reads::{Read, Target};
 
 /// What became of reads of the same thing, by how much of it each was to bring. Neither hides what became of the other,
@@ -20,20 +21,20 @@ impl<T> Default for ByBody<T> {
 }
 
 impl<T> ByBody<T> {
-    pub(super) fn set(&mut self, body: Body, value: T) {
-        *self.slot(body) = Some(value);
+    pub(super) fn set(&mut self, projection: Projection, value: T) {
+        *self.slot(projection) = Some(value);
     }
 
-    fn slot(&mut self, body: Body) -> &mut Option<T> {
-        match body {
-            Body::Whole => &mut self.whole,
-            Body::Metadata => &mut self.metadata,
+    fn slot(&mut self, projection: Projection) -> &mut Option<T> {
+        match projection {
+            Projection::Full => &mut self.whole,
+            Projection::Metadata => &mut self.metadata,
         }
     }
 
     /// What became of the reads that were to bring at least so much, the most first.
-    pub(super) fn at_least(&self, wanted: Body) -> impl Iterator<Item = &T> {
-        self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Body::Metadata))
+    pub(super) fn at_least(&self, wanted: Projection) -> impl Iterator<Item = &T> {
+        self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Projection::Metadata))
     }
 
     /// What became of the read of metadata.
@@ -42,10 +43,10 @@ impl<T> ByBody<T> {
     }
 
     /// What became of the read of the other body.
-    pub(super) fn beside(&self, body: Body) -> Option<&T> {
-        match body {
-            Body::Whole => self.metadata.as_ref(),
-            Body::Metadata => self.whole.as_ref(),
+    pub(super) fn beside(&self, projection: Projection) -> Option<&T> {
+        match projection {
+            Projection::Full => self.metadata.as_ref(),
+            Projection::Metadata => self.whole.as_ref(),
         }
     }
 
@@ -90,13 +91,13 @@ pub(super) struct KindMarks {
     /// Why parts of it could not be listed in all namespaces. In one of them the user may be allowed to list it.
     parts: ByBody<Mark>,
     /// The lists that were chosen by selectors, each with its namespace.
-    selections: HashSet<(Option<String>, Target, Body)>,
+    selections: HashSet<(Option<String>, Target, Projection)>,
 }
 
 impl KindMarks {
     /// What is known of at least so much of the objects in a namespace (`None`: in all): that all were read, where a list says so,
     /// else what the nearest list says.
-    pub(super) fn find(&self, namespace: Option<&str>, wanted: Body) -> Option<&Mark> {
+    pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&Mark> {
         let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
         let places = || own.into_iter().chain([&self.everywhere]);
         let marks = || places().flat_map(|place| place.at_least(wanted));
@@ -110,35 +111,37 @@ impl KindMarks {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();
         if is_part {
-            self.selections.insert((read.namespace.clone(), read.target.clone(), read.body));
+            self.selections.insert((read.namespace.clone(), read.target.clone(), read.projection));
         }
         let mark = if is_part && mark.is_listed() { Mark::Selected } else { mark };
         // Part of a kind, read again, takes away nothing of what is known of all.
         let known = self.place(read.namespace.as_deref());
-        if is_part && known.is_some_and(|known| known.at_least(read.body).any(Mark::is_listed)) {
+        if is_part && known.is_some_and(|known| known.at_least(read.projection).any(Mark::is_listed)) {
             return;
         }
         match &read.namespace {
-            None if is_part && matches!(mark, Mark::Failed { .. }) => self.parts.set(read.body, mark),
+            None if is_part && matches!(mark, Mark::Failed { .. }) => self.parts.set(read.projection, mark),
             None => {
                 // All of a kind are more than what was chosen of it in a namespace.
                 if mark.is_listed() {
-                    self.forget_selected(read.body);
+                    self.forget_selected(read.projection);
                 }
-                self.everywhere.set(read.body, mark);
+                self.everywhere.set(read.projection, mark);
             }
-            Some(namespace) => self.namespaces.entry(namespace.clone()).or_default().set(read.body, mark),
+            Some(namespace) => {
+                self.namespaces.entry(namespace.clone()).or_default().set(read.projection, mark)
+            }
         }
     }
 
-    fn forget_selected(&mut self, listed: Body) {
-        let bodies: &[Body] = match listed {
-            Body::Whole => &[Body::Whole, Body::Metadata],
-            Body::Metadata => &[Body::Metadata],
+    fn forget_selected(&mut self, listed: Projection) {
+        let bodies: &[Projection] = match listed {
+            Projection::Full => &[Projection::Full, Projection::Metadata],
+            Projection::Metadata => &[Projection::Metadata],
         };
         self.namespaces.retain(|_, place| {
-            for body in bodies {
-                place.slot(*body).take_if(|mark| matches!(mark, Mark::Selected));
+            for projection in bodies {
+                place.slot(*projection).take_if(|mark| matches!(mark, Mark::Selected));
             }
             place.whole.is_some() || place.metadata.is_some()
         });
@@ -153,7 +156,7 @@ impl KindMarks {
 
     /// Why the same list with the other body failed, if it did.
     pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
-        match self.place(read.namespace.as_deref())?.beside(read.body)? {
+        match self.place(read.namespace.as_deref())?.beside(read.projection)? {
             Mark::Failed { message, .. } => Some(message),
             _ => None,
         }
@@ -173,9 +176,11 @@ impl KindMarks {
     }
 
     /// Returns true if just this part was listed, with at least so much of each object, whatever came of it.
-    pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Body) -> bool {
-        let was = |body| self.selections.contains(&(namespace.map(str::to_owned), target.clone(), body));
-        was(Body::Whole) || wanted == Body::Metadata && was(Body::Metadata)
+    pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Projection) -> bool {
+        let was = |projection| {
+            self.selections.contains(&(namespace.map(str::to_owned), target.clone(), projection))
+        };
+        was(Projection::Full) || wanted == Projection::Metadata && was(Projection::Metadata)
     }
 
     /// Returns true if another part than this one was listed, whatever came of it.
@@ -197,15 +202,15 @@ mod tests {
             kind: "Pod".to_owned(),
             plural: "pods".to_owned(),
             namespace: None,
-            body: Body::Whole,
+            projection: Projection::Full,
             target: part,
         };
         let mut marks = KindMarks::default();
         marks.take(&read, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
-        assert!(matches!(marks.find(None, Body::Whole), Some(Mark::Failed { .. })));
-        assert!(marks.find(Some("shop"), Body::Whole).is_none());
+        assert!(matches!(marks.find(None, Projection::Full), Some(Mark::Failed { .. })));
+        assert!(marks.find(Some("shop"), Projection::Full).is_none());
         let whole = Read { target: Target::List { labels: None, fields: None }, ..read };
         marks.take(&whole, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
-        assert!(matches!(marks.find(Some("shop"), Body::Whole), Some(Mark::Failed { .. })));
+        assert!(matches!(marks.find(Some("shop"), Projection::Full), Some(Mark::Failed { .. })));
     }
 }

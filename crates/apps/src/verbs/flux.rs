@@ -1,13 +1,13 @@
 //! Flux: a request is an annotation, which its controllers repeat in the status when they have handled it.
 
 use serde_json::json;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, Projection};
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
 use crate::apps::App;
 use crate::delivery;
-use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::objects::{Lookup, Objects, Observed};
 use crate::view::quoted;
 
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
@@ -91,7 +91,7 @@ fn source(
         return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
     }
     let observed = match home.get(key) {
-        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
         Lookup::Found(_) => return Err(fault("cannot be read".to_owned())),
         Lookup::Absent => return Err(fault("is not there".to_owned())),
         Lookup::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),

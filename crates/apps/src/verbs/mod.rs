@@ -10,18 +10,17 @@ mod patch;
 mod without;
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::Status;
 
 use crate::apps::{App, AppList};
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
-use crate::objects::{Body, Lookup, Objects};
+use crate::objects::{Lookup, Objects};
 use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
-use taffrail_object::ObjectKey;
 
 pub use patch::{Change, Line, Patch};
 
@@ -218,7 +217,7 @@ pub fn plan(
         Refusal::new(message, "without knowing it nothing is changed")
     };
     let observed = match home.get(declaring) {
-        Lookup::Found(observed) if observed.body == Body::Whole => observed,
+        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
         Lookup::Found(_) => return Err(unread("only its metadata is known")),
         Lookup::Absent => return Err(unread("it is not there any more")),
         Lookup::Unobserved(why) => return Err(unread(&why)),

@@ -1,11 +1,11 @@
 //! `reconcile`, `suspend` and `resume`: what was written, and what came of it.
 
 use serde::Serialize;
+use taffrail_object::ObjectKey;
 
 use super::API_VERSION;
 use crate::identity::AppRef;
 use crate::verbs::{Patch, Verb};
-use taffrail_object::ObjectKey;
 
 /// What was done with apps.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
-use taffrail_object::ObjectKey;
 
 use serde::{Serialize, Serializer};
+use taffrail_object::ObjectKey;
 use taffrail_status::assess::Link;
 
 use super::{Explanation, WaitChange, time};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 use taffrail_status::Rules;
 
@@ -15,7 +16,6 @@ use crate::delivery::{argo, config_sync, flux};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{Source, SyncState};
-use taffrail_object::ObjectKey;
 
 /// The details of an app, for each cluster that it is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::Rules;
 use taffrail_status::assess::Event;
 
@@ -17,7 +17,6 @@ use crate::delivery::flux;
 use crate::fleet::Fleet;
 use crate::objects::{Lookup, Objects};
 use crate::owners::controllers;
-use taffrail_object::ObjectKey;
 
 /// The warnings about apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

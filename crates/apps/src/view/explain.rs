@@ -1,6 +1,7 @@
 //! `explain`: from the symptom to the cause, and where to look further.
 
 use serde::Serialize;
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, Link};
 
@@ -18,7 +19,6 @@ use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
 use crate::words::Words;
-use taffrail_object::ObjectKey;
 
 /// Why an app is as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]

@@ -20,7 +20,6 @@ mod wait;
 
 use jiff::Timestamp;
 use serde::Serialize;
-
 use taffrail_status::{Status, rollup};
 
 pub use actions::{ActionList, ActionRow, PatchRow};

@@ -11,13 +11,13 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use serde::Serialize;
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+use taffrail_status::assess::Link;
 
 use super::{Explanation, LinkRow};
 use crate::apps::App;
 use crate::words::{Place, Words};
-use taffrail_object::ObjectKey;
-use taffrail_status::Status;
-use taffrail_status::assess::Link;
 
 /// The clusters that an entry is of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]

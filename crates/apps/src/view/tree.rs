@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::ObjectKey;
 use taffrail_status::assess::assess_dependent;
 use taffrail_status::{Rules, Status};
 
@@ -17,7 +18,6 @@ use crate::owners::dependents;
 use crate::problem::{self, SUSPENDED};
 use crate::sync::ObjectSync;
 use crate::words::Words;
-use taffrail_object::ObjectKey;
 
 /// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
 /// cluster holds may be wrong.

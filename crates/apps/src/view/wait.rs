@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::chain::awaited_in_few;
@@ -11,7 +12,6 @@ use super::command::{explain, taffrail};
 use super::{API_VERSION, AppName, LinkRow, time};
 use crate::wait::{End, Row, Subject, Until, Verdict};
 use crate::words::Words;
-use taffrail_object::ObjectKey;
 
 /// What is said of one target since now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

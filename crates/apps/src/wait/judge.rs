@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{Rules, Status};
 
 use super::expression::{Answer, Question};
@@ -17,13 +17,12 @@ use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
 use crate::identity::Delivery;
 use crate::inventory;
-use crate::objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::problem::{Axis, Problem, RULES_UNREAD};
 use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
-use taffrail_object::ObjectKey;
 
 /// The reason of what is not there.
 const NOT_FOUND: &str = "NotFound";
@@ -170,8 +169,8 @@ impl Bench<'_> {
         let served = self.snapshot.kinds().is_none_or(|kinds| kinds.may_serve(kind));
         let target = ReadTarget::List { labels: labels.clone(), fields: None };
         // Of each object it is judged for itself if as much was read as the question needs.
-        let is_read = self.snapshot.was_selected(kind, namespace, &target, Body::Metadata)
-            || self.snapshot.listed(kind, namespace, Body::Metadata) == Listed::Done;
+        let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
+            || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
             return vec![self.said(subject(), None, Opinion::unobserved("it was not read yet"))];
         }
@@ -310,8 +309,8 @@ impl Bench<'_> {
                     _ => with_cause(opinion),
                 }
             }
-            Until::JsonPath(path) => of_tree(&|tree| of_field(path, tree, observed.body)),
-            Until::Cel(question) => of_tree(&|tree| of_expression(question, tree, observed.body)),
+            Until::JsonPath(path) => of_tree(&|tree| of_field(path, tree, observed.projection)),
+            Until::Cel(question) => of_tree(&|tree| of_expression(question, tree, observed.projection)),
             Until::Revision(_) => Opinion::hopeless("only apps have revisions: write app/NAME"),
         }
     }
@@ -551,7 +550,7 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
 }
 
 /// How a field stands to the value that is wanted.
-fn of_field(path: &JsonPath, tree: &serde_json::Value, body: Body) -> Opinion {
+fn of_field(path: &JsonPath, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
     match path.look(tree) {
@@ -559,7 +558,7 @@ fn of_field(path: &JsonPath, tree: &serde_json::Value, body: Body) -> Opinion {
             Some(wanted) => format!("{name} is {wanted}"),
             None => format!("{name} is there"),
         }),
-        Field::Missing if body != Body::Whole => Opinion::unobserved(LEFT_OUT),
+        Field::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
         Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
         Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
         Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
@@ -567,9 +566,9 @@ fn of_field(path: &JsonPath, tree: &serde_json::Value, body: Body) -> Opinion {
 }
 
 /// What an expression says of an object.
-fn of_expression(question: &Question, tree: &serde_json::Value, body: Body) -> Opinion {
+fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
     // What was left out must not make `!has(object.data.key)` true.
-    if body != Body::Whole && !question.asks_for_metadata_only() {
+    if projection != Projection::Full && !question.asks_for_metadata_only() {
         return Opinion::unobserved(LEFT_OUT);
     }
     let text = question.text();

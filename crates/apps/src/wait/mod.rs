@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
 use taffrail_status::{Rules, Status};
 
@@ -31,7 +32,6 @@ use crate::identity::AppRef;
 use crate::objects::{Lookup, Objects};
 use crate::snapshot::Snapshot;
 use crate::words::Words;
-use taffrail_object::{GroupKind, ObjectKey};
 
 pub use expression::{Answer, Expression, Question};
 pub use jsonpath::JsonPath;

@@ -1,10 +1,8 @@
 //! Metadata that was read keeps no body from being read that is evidence, whoever had the metadata read.
 
 use serde_json::{Value, json};
-use taffrail_apps::{
-    Answer, App, Asked, Body, Lookup, Objects as _, Read, Snapshot, Target, apps, next_reads,
-};
-use taffrail_object::ObjectKey;
+use taffrail_apps::{Answer, App, Asked, Lookup, Objects as _, Read, Snapshot, Target, apps, next_reads};
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::NOW;
@@ -223,10 +221,10 @@ fn leases_are_read_whole_though_somebody_declares_one() {
     let (live, log) = Server::new(vec![own, lease]).read("cluster", &asked);
     let key = ObjectKey::new("coordination.k8s.io", "Lease", "kube-node-lease", "one");
     let Lookup::Found(found) = live.get(&key) else { panic!("{:?}", log.paths()) };
-    assert_eq!(found.body, Body::Whole, "{:?}", log.paths());
+    assert_eq!(found.projection, Projection::Full, "{:?}", log.paths());
 }
 
-fn pods(namespace: Option<&str>, body: Body) -> Read {
+fn pods(namespace: Option<&str>, projection: Projection) -> Read {
     Read {
         group: String::new(),
         version: "v1".to_owned(),
@@ -234,7 +232,7 @@ fn pods(namespace: Option<&str>, body: Body) -> Read {
         plural: "pods".to_owned(),
         namespace: namespace.map(str::to_owned),
         target: Target::List { labels: None, fields: None },
-        body,
+        projection,
     }
 }
 
@@ -245,7 +243,7 @@ fn what_metadata_says_last_takes_nothing_from_what_was_read_whole() {
     let (kind, team) = (taffrail_object::GroupKind::new("", "Pod"), Some("team-c"));
     let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "no answer".to_owned() };
     for place in [None, team] {
-        let (whole, metadata) = (pods(place, Body::Whole), pods(place, Body::Metadata));
+        let (whole, metadata) = (pods(place, Projection::Full), pods(place, Projection::Metadata));
         let mut live = Snapshot::live("cluster", NOW);
         live.set_kinds(server.catalog());
         live.answer(&metadata, server.answer(&metadata));

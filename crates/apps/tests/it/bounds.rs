@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, Objects, Scope, apps, declared};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Evidence, Patience};
 use taffrail_status::{Choosing, ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Taffrail, Verdict};
 

@@ -1,7 +1,8 @@
 //! What changed before an app turned red.
 
 use serde_json::{Value, json};
-use taffrail_apps::{App, Asked, Body, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
+use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
+use taffrail_object::Projection;
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, holding};
@@ -264,7 +265,7 @@ fn what_changed_is_read_where_it_is_asked_for_and_of_secrets_only_metadata() {
         assert_eq!(maps.len(), expected, "{:?}", log.paths());
         let values = ["ConfigMap", "Secret"];
         assert!(
-            log.all().all(|read| !values.contains(&&*read.kind) || read.body == Body::Metadata),
+            log.all().all(|read| !values.contains(&&*read.kind) || read.projection == Projection::Metadata),
             "{:?}",
             log.paths()
         );

@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{AppList, Body, Snapshot, apps};
+use taffrail_apps::{AppList, Snapshot, apps};
+use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::Taffrail;
 
@@ -31,7 +32,7 @@ pub(crate) fn cluster(name: &str, yaml: &str) -> Snapshot {
 }
 
 pub(crate) fn insert(snapshot: &mut Snapshot, object: &Value) {
-    snapshot.insert(document(object), Body::Whole).unwrap();
+    snapshot.insert(document(object), Projection::Full).unwrap();
 }
 
 pub(crate) fn document(object: &Value) -> OwnedDocument {

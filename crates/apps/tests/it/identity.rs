@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppKey, AppRef, Delivery};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 
 #[test]
 fn keys_of_objects_are_read_and_written() {

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Body, Delivery, Dependents, Lookup, Objects, Read,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Lookup, Objects, Read,
     ReadMode, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};
@@ -55,7 +55,7 @@ fn of_config_maps_only_the_newest_releases_are_read_whole() {
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
         assert!(log.0.len() <= 3, "{:?}", log.paths());
-        let whole = log.all().filter(|read| read.kind == "ConfigMap" && read.body == Body::Whole);
+        let whole = log.all().filter(|read| read.kind == "ConfigMap" && read.projection == Projection::Full);
         let whole: Vec<_> = whole.map(Read::path).collect();
         assert_eq!(whole, ["/api/v1/namespaces/data/configmaps/sh.helm.release.v1.pg.v2"]);
         let (mut expected, mut found) = (apps(&[&dump], &Taffrail, NOW), apps(&[&live], &Taffrail, NOW));
@@ -89,7 +89,7 @@ fn without_label_groups_only_what_is_declared_is_read() {
 }
 
 pub(super) fn values_of_secrets(log: &Log) -> Vec<String> {
-    let values = log.all().filter(|read| read.kind == "Secret" && read.body == Body::Whole);
+    let values = log.all().filter(|read| read.kind == "Secret" && read.projection == Projection::Full);
     values.map(Read::path).collect()
 }
 
@@ -406,7 +406,7 @@ fn an_item_says_what_it_is() {
         plural: "deployments".to_owned(),
         namespace: None,
         target: Target::List { labels: None, fields: None },
-        body: Body::Whole,
+        projection: Projection::Full,
     };
     for (item, kind) in [
         (r#"{"metadata": {"name": "web"}}"#, Some("Deployment")),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, Asked, Body, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
-
+use taffrail_apps::{Answer, Asked, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
+use taffrail_object::Projection;
 use taffrail_status::Taffrail;
 
 use super::dump::NOW;
@@ -164,9 +164,9 @@ impl Server {
         let item = |object: &&Value| {
             let mut object = (*object).clone();
             let keys = object.as_object_mut().unwrap();
-            match read.body {
-                Body::Whole => keys.retain(|key, _| key != "apiVersion" && key != "kind"),
-                Body::Metadata => {
+            match read.projection {
+                Projection::Full => keys.retain(|key, _| key != "apiVersion" && key != "kind"),
+                Projection::Metadata => {
                     keys.retain(|key, _| key == "metadata");
                     keys.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
                     keys.insert("kind".to_owned(), json!("PartialObjectMetadata"));
@@ -239,7 +239,7 @@ impl Log {
                         assert!(one != two || read.namespace != other.namespace, "read twice: {read:?}");
                     }
                     (Target::List { labels: None, fields: None }, Target::Object(_))
-                        if read.body == Body::Whole && other.body == Body::Whole =>
+                        if read.projection == Projection::Full && other.projection == Projection::Full =>
                     {
                         let apart = read.namespace.is_some() && read.namespace != other.namespace;
                         assert!(apart, "read by name though it was listed: {other:?}");

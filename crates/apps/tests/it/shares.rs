@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Body, Dependents, Excess, KindCatalog, Lookup, Objects as _, Read, ReadMode, ReadPlan,
-    Rounds, ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
+    AppList, Asked, Dependents, Excess, KindCatalog, Lookup, Objects as _, Read, ReadMode, ReadPlan, Rounds,
+    ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Taffrail;
 
 use super::dump::{NOW, release, storage};
@@ -195,7 +195,7 @@ fn what_is_judged_by_its_body_is_read_whole() {
         let (live, _) = server.read("prod", &Asked { label_groups: false, ..Asked::default() });
         let key = ObjectKey::new("admissionregistration.k8s.io", kind, "", "orphan");
         let Lookup::Found(observed) = live.get(&key) else { panic!("{kind} was not read") };
-        assert_eq!(observed.body, Body::Whole, "{kind}");
+        assert_eq!(observed.projection, Projection::Full, "{kind}");
     }
 }
 

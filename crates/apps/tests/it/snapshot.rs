@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use taffrail_apps::{
-    Answer, Body, FreshnessState, KindCatalog, Lookup, Objects, Read, ServedKind, Snapshot, Target, apps,
+    Answer, FreshnessState, KindCatalog, Lookup, Objects, Read, ServedKind, Snapshot, Target, apps,
 };
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, document, holding, insert};
@@ -20,9 +20,11 @@ fn key() -> ObjectKey {
     ObjectKey::new("", "ConfigMap", "shop", "a")
 }
 
-fn value(snapshot: &Snapshot) -> (String, Body) {
+fn value(snapshot: &Snapshot) -> (String, Projection) {
     match snapshot.get(&key()) {
-        Lookup::Found(observed) => (observed.object.text(&["data", "value"]).into_owned(), observed.body),
+        Lookup::Found(observed) => {
+            (observed.object.text(&["data", "value"]).into_owned(), observed.projection)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -30,10 +32,10 @@ fn value(snapshot: &Snapshot) -> (String, Body) {
 #[test]
 fn of_equal_keys_the_last_counts_but_metadata_replaces_nothing() {
     let mut snapshot = holding("prod", &[config_map("one"), config_map("two")]);
-    assert_eq!(value(&snapshot), ("two".to_owned(), Body::Whole));
+    assert_eq!(value(&snapshot), ("two".to_owned(), Projection::Full));
     assert_eq!(snapshot.all().count(), 1);
-    snapshot.insert(document(&config_map("")), Body::Metadata).unwrap();
-    assert_eq!(value(&snapshot), ("two".to_owned(), Body::Whole));
+    snapshot.insert(document(&config_map("")), Projection::Metadata).unwrap();
+    assert_eq!(value(&snapshot), ("two".to_owned(), Projection::Full));
 }
 
 fn of_version(value: &str, version: &str) -> serde_json::Value {
@@ -46,27 +48,27 @@ fn of_version(value: &str, version: &str) -> serde_json::Value {
 #[test]
 fn newer_metadata_that_is_followed_takes_the_place_of_a_whole_copy() {
     let everything = Target::List { labels: None, fields: None };
-    let list = read("ConfigMap", None, everything, Body::Metadata);
+    let list = read("ConfigMap", None, everything, Projection::Metadata);
     let told = |version: &str, brings_body: bool| {
         let mut snapshot = Snapshot::live("prod", NOW);
-        let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Body::Whole);
+        let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Projection::Full);
         snapshot.answer(&one, Answer::Objects(vec![document(&of_version("one", "90"))]));
         let metadata = document(&of_version("", version));
         snapshot.insert_followed(&list, &key(), metadata, brings_body).unwrap();
         value(&snapshot)
     };
-    let old = ("one".to_owned(), Body::Whole);
-    assert_eq!(told("100", false), (String::new(), Body::Metadata), "numbers are compared as such");
+    let old = ("one".to_owned(), Projection::Full);
+    assert_eq!(told("100", false), (String::new(), Projection::Metadata), "numbers are compared as such");
     assert_eq!(told("100", true), old, "what follows it whole says what it is");
     assert_eq!(told("90", false), old);
     assert_eq!(told("9", false), old);
-    assert_eq!(told("other", false), (String::new(), Body::Metadata));
+    assert_eq!(told("other", false), (String::new(), Projection::Metadata));
 }
 
 #[test]
 fn what_is_set_aside_is_known_as_a_list_knows_it() {
     let mut snapshot = Snapshot::live("prod", NOW);
-    let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Body::Whole);
+    let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Projection::Full);
     snapshot.answer(&one, Answer::Objects(vec![document(&config_map("one"))]));
     let whole = snapshot.size();
     for (is_listed, is_wanted) in [(true, true), (false, true), (true, false)] {
@@ -74,8 +76,8 @@ fn what_is_set_aside_is_known_as_a_list_knows_it() {
         assert_eq!(matches!(snapshot.get(&key()), Lookup::Found(_)), is_listed);
         assert!(snapshot.size() < whole);
         assert_eq!(snapshot.put_back(&mut aside, |_| is_wanted), is_wanted);
-        let body = if is_wanted { Body::Whole } else { Body::Metadata };
-        assert_eq!(value(&snapshot).1, body);
+        let projection = if is_wanted { Projection::Full } else { Projection::Metadata };
+        assert_eq!(value(&snapshot).1, projection);
         assert_eq!(snapshot.size() == whole, is_wanted);
     }
 }
@@ -88,7 +90,7 @@ fn objects_without_kind_or_name_are_refused() {
         (json!({"metadata": {"name": "a"}}), "no Kubernetes object"),
         (json!({"kind": "Pod"}), "an object without name"),
     ] {
-        assert_eq!(snapshot.insert(document(&object), Body::Whole).unwrap_err().to_string(), error);
+        assert_eq!(snapshot.insert(document(&object), Projection::Full).unwrap_err().to_string(), error);
     }
     assert_eq!(snapshot.all().count(), 0);
 }
@@ -119,7 +121,7 @@ fn a_lost_cluster_knows_nothing() {
     assert_eq!(apps(&[&snapshot], &Taffrail, NOW).errors.len(), 1);
 }
 
-fn read(kind: &str, namespace: Option<&str>, target: Target, body: Body) -> Read {
+fn read(kind: &str, namespace: Option<&str>, target: Target, projection: Projection) -> Read {
     Read {
         group: String::new(),
         version: "v1".to_owned(),
@@ -127,7 +129,7 @@ fn read(kind: &str, namespace: Option<&str>, target: Target, body: Body) -> Read
         plural: format!("{}s", kind.to_lowercase()),
         namespace: namespace.map(str::to_owned),
         target,
-        body,
+        projection,
     }
 }
 
@@ -149,7 +151,7 @@ fn each_answer_says_something_else_of_what_is_not_there() {
     ] {
         let mut snapshot = Snapshot::live("prod", NOW);
         let case = format!("{namespace:?} {target:?} {answer:?}");
-        snapshot.answer(&read("ConfigMap", namespace, target, Body::Whole), answer);
+        snapshot.answer(&read("ConfigMap", namespace, target, Projection::Full), answer);
         assert_eq!(matches!(snapshot.get(&key()), Lookup::Absent), absent, "{case}");
     }
 }
@@ -169,7 +171,7 @@ fn kinds_are_absent_only_where_discovery_knows_it() {
 #[test]
 fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
     let forbidden = || Answer::Forbidden { message: "no".to_owned() };
-    let all = || read("Thing", None, Target::List { labels: None, fields: None }, Body::Whole);
+    let all = || read("Thing", None, Target::List { labels: None, fields: None }, Projection::Full);
     let key = ObjectKey::new("", "Thing", "shop", "a");
     let mut after = Snapshot::live("prod", NOW);
     after.answer(&all(), forbidden());
@@ -230,7 +232,7 @@ fn metadata_is_judged_only_where_it_says_all() {
         ("Service", Some("2026-03-01T11:00:00Z"), Status::Terminating),
     ] {
         let mut snapshot = Snapshot::dump("prod", NOW);
-        snapshot.insert(document(&labelled(kind, deletion)), Body::Metadata).unwrap();
+        snapshot.insert(document(&labelled(kind, deletion)), Projection::Metadata).unwrap();
         let list = apps(&[&snapshot], &Taffrail, NOW);
         assert_eq!(list.apps[0].health, status, "{kind}");
     }
@@ -301,7 +303,7 @@ fn items_of_another_kind_than_was_asked_are_malformed() {
         plural: "deployments".to_owned(),
         namespace: Some("shop".to_owned()),
         target: Target::List { labels: None, fields: None },
-        body: Body::Whole,
+        projection: Projection::Full,
     };
     let item = |version: &str, kind: &str, namespace: &str, name: &str| {
         document(
@@ -336,6 +338,6 @@ fn a_role_with_a_long_name_is_left_out_in_silence() {
         "metadata": {"namespace": "tenant", "name": "r".repeat(1_100)},
     });
     let mut snapshot = holding("prod", &[]);
-    assert!(snapshot.insert(document(&role), Body::Whole).is_ok());
+    assert!(snapshot.insert(document(&role), Projection::Full).is_ok());
     assert_eq!(snapshot.all().count(), 0);
 }

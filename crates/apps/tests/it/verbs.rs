@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::verbs::{Line, Plan, Progress, Reconcile, Refusal, Verb, plan, settled, sources};
-use taffrail_apps::{App, AppList, Body, Snapshot};
+use taffrail_apps::{App, AppList, Snapshot};
+use taffrail_object::Projection;
 
 use super::dump::{NOW, apps_of, document, holding, insert};
 
@@ -383,7 +384,7 @@ fn what_is_not_known_whole_is_not_changed() {
     insert(&mut cluster, &kustomization(json!({})));
     let list = apps_of(&cluster);
     let mut partly = Snapshot::dump("prod", NOW);
-    partly.insert(document(&kustomization(json!({}))), Body::Metadata).unwrap();
+    partly.insert(document(&kustomization(json!({}))), Projection::Metadata).unwrap();
     let refused = plan(&list.apps[0], Verb::Suspend, &partly, &list, NOW).unwrap_err();
     assert!(refused.message.contains("only its metadata is known"), "{refused}");
     let refused = plan(&list.apps[0], Verb::Suspend, &holding("prod", &[]), &list, NOW).unwrap_err();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Verdict, Wait};
-use taffrail_apps::{AppLabels, Body, Snapshot};
-use taffrail_object::ObjectKey;
+use taffrail_apps::{AppLabels, Snapshot};
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Taffrail;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -15,7 +15,7 @@ fn cluster(objects: &[&str]) -> Snapshot {
     for object in objects {
         let tree: serde_json::Value = taffrail_apps::yaml::read(object).unwrap();
         let document = OwnedDocument::parse(tree.to_string().into_bytes()).unwrap();
-        cluster.insert(document, Body::Whole).unwrap();
+        cluster.insert(document, Projection::Full).unwrap();
     }
     cluster
 }

@@ -9,9 +9,9 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{ObjectRef, ScopeState, Snapshot};
-use taffrail_cluster::{ApiResource, Cluster, Deadline, Form, Kubeconfig, ListRequest};
-use taffrail_object::Object;
+use taffrail_cluster::{ApiResource, Cluster, Deadline, Kubeconfig, ListRequest};
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, Projection};
 use taffrail_status::assess::{Dump, Options, assess};
 use taffrail_status::{Status, Taffrail};
 
@@ -221,7 +221,7 @@ impl Truth {
                 differences.push(Difference { what: format!("{named} is missing"), green: false });
                 continue;
             };
-            let judged = kind != "Secret" && known.form() == Form::Body;
+            let judged = kind != "Secret" && known.projection() == Projection::Full;
             let right =
                 judged.then(|| assess(&object, &dump, &Taffrail, now, &Options::default()).verdict.status);
             let wrong = right.filter(|right| known.status() != *right);

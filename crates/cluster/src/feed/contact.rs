@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use taffrail_object::Projection;
 use tokio::time::Instant;
 
 use super::decode::went_back;
@@ -13,7 +14,7 @@ use crate::connect::Cluster;
 use crate::deadline::Deadline;
 use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
-use crate::read::{Form, ListRequest};
+use crate::read::ListRequest;
 
 /// Whether the API server proved, to us and lately, that it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +112,7 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
         plural: "namespaces".to_owned(),
         namespaced: false,
     };
-    let request = ListRequest { form: Form::Metadata, page: 1, ..ListRequest::all(&namespaces) };
+    let request = ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
     shared.costs.request(Purpose::Probe);
     let cluster = shared.connection().cluster.with_timeout(shared.settings.probe_timeout);
     match cluster.first_page(&request).await {

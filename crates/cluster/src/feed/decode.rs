@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use taffrail_object::json::{Kind, Parser, Part, Value};
 use taffrail_object::protobuf::{self, Extent};
-use taffrail_object::{Object, ObjectError};
+use taffrail_object::{Object, ObjectError, Projection};
 
 use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;
-use crate::read::{Form, ListRequest, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of, too_malformed};
+use crate::read::{ListRequest, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of, too_malformed};
 
 /// What happened to an object, or to the scope.
 #[derive(Debug)]
@@ -151,10 +151,10 @@ impl Batch {
             return Err("it is not an object".to_owned());
         }
         let cut = || root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"));
-        if scope.form == Form::Metadata && !known_form && !cut() {
+        if scope.projection == Projection::Metadata && !known_form && !cut() {
             return Err(WHOLE.to_owned());
         }
-        if scope.form == Form::Body && !is_of(root, &scope.resource) {
+        if scope.projection == Projection::Full && !is_of(root, &scope.resource) {
             return Err(OTHER_KIND.to_owned());
         }
         let object = Object::typed(root, &self.followed.api_version, &scope.resource.kind);
@@ -322,7 +322,7 @@ const ITEMS_BYTES: usize = 512 << 10;
 const ITEMS: usize = 2000;
 
 /// Cuts a page where its items end; the reader reads some at a time.
-pub(super) fn split(page: &[u8], form: Form) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
+pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
     let mut parts: Vec<(Vec<u8>, Items)> = Vec::new();
     let (mut index, mut malformed) = (0, 0);
     let (mut has_items, mut is_list, mut is_cut, mut kind) = (false, false, false, String::new());
@@ -369,7 +369,7 @@ pub(super) fn split(page: &[u8], form: Form) -> (Vec<(Vec<u8>, Items)>, PageEnd)
     end.unreadable = match read {
         Err(error) => Some(format!("the answer is malformed: {error}")),
         Ok(()) if malformed > ListRequest::MALFORMED => Some(too_malformed()),
-        Ok(()) if form == Form::Metadata && !is_cut => Some(WHOLE.to_owned()),
+        Ok(()) if projection == Projection::Metadata && !is_cut => Some(WHOLE.to_owned()),
         // An empty list may come without items; anything else is no list.
         Ok(()) if !has_items && !is_list => {
             Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
@@ -414,7 +414,7 @@ pub(crate) fn went_back(before: &str, now: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
-    use crate::read::Form;
+    use taffrail_object::Projection;
 
     #[test]
     fn a_page_is_cut_into_what_is_read_at_once() {
@@ -424,7 +424,7 @@ mod tests {
             r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"7","continue":"c"}},"items":[{}]}}"#,
             items.join(" ,\n")
         );
-        let (parts, end) = split(page.as_bytes(), Form::Body);
+        let (parts, end) = split(page.as_bytes(), Projection::Full);
         let expected =
             PageEnd { resource_version: "7".to_owned(), continued: Some("c".to_owned()), unreadable: None };
         assert_eq!(end, expected);
@@ -442,11 +442,11 @@ mod tests {
 
         let large = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(300 << 10));
         let page = format!(r#"{{"kind":"ThingList","items":[{large},{large},{large}]}}"#);
-        assert_eq!(split(page.as_bytes(), Form::Body).0.len(), 3);
+        assert_eq!(split(page.as_bytes(), Projection::Full).0.len(), 3);
 
         // What is no object costs little, however much of it there is.
         let page = format!(r#"{{"kind":"ThingList","items":[{}1]}}"#, "1,".repeat(100_000));
-        let (parts, end) = split(page.as_bytes(), Form::Body);
+        let (parts, end) = split(page.as_bytes(), Projection::Full);
         assert!(parts.iter().map(|(_, items)| items.ends.len()).sum::<usize>() <= 1000);
         assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are no objects"));
     }

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use taffrail_object::Projection;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -33,7 +34,6 @@ use tokio::time::Instant;
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
 use crate::kubeconfig::Context;
-use crate::read::Form;
 
 pub use contact::Contact;
 pub(crate) use decode::went_back;
@@ -47,8 +47,8 @@ pub struct Scope {
     pub resource: ApiResource,
     /// Their namespace; none for all of them, or for objects that have none.
     pub namespace: Option<String>,
-    /// How much of each. Secrets are followed as [`Form::Metadata`] whatever stands here.
-    pub form: Form,
+    /// How much of each. Secrets are followed as [`Projection::Metadata`] whatever stands here.
+    pub projection: Projection,
     /// A label selector, as the API takes it.
     pub labels: Option<String>,
     /// A field selector, as the API takes it.
@@ -58,7 +58,7 @@ pub struct Scope {
 impl Scope {
     /// All whole objects of `resource`.
     pub fn all(resource: ApiResource) -> Scope {
-        Scope { resource, namespace: None, form: Form::Body, labels: None, fields: None }
+        Scope { resource, namespace: None, projection: Projection::Full, labels: None, fields: None }
     }
 }
 
@@ -367,7 +367,7 @@ impl Feeds {
         let id = ScopeId(self.next.fetch_add(1, Ordering::Relaxed));
         let mut scope = scope;
         if crate::read::is_secret(&scope.resource) {
-            scope.form = Form::Metadata;
+            scope.projection = Projection::Metadata;
         }
         let api_version = scope.resource.api_version();
         let progress = Mutex::new(progress);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
+use taffrail_object::Projection;
 use taffrail_object::json::{Parser, Part};
 use taffrail_object::protobuf::schema::of_kind;
 use tokio::sync::{oneshot, watch};
@@ -22,8 +23,7 @@ use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{
-    ESCAPED, Form, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost,
-    path_of,
+    ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
 };
 use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
 
@@ -393,7 +393,7 @@ impl<'a> Task<'a> {
         self.tell(ScopeState::CatchingUp).await?;
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
-        let accept = if scope.form == Form::Metadata { METADATA_LIST } else { JSON };
+        let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
         let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
         let mut continued: Option<String> = None;
         let mut pages = 0;
@@ -454,9 +454,9 @@ impl<'a> Task<'a> {
 
     /// Hands over a page, some items at a time; why it ended, where it cannot be read.
     async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, Unread> {
-        let form = self.followed.scope.form;
+        let projection = self.followed.scope.projection;
         // A large page keeps no other task from its turn.
-        let split = tokio::task::spawn_blocking(move || split(&page, form)).await;
+        let split = tokio::task::spawn_blocking(move || split(&page, projection)).await;
         let Ok((parts, end)) = split else {
             let problem = "the page could not be read".to_owned();
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
@@ -739,11 +739,11 @@ impl Skipping {
 /// In which forms the objects of a scope may come. Of kinds whose fields are not known here Protobuf could not be read.
 fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     let ApiResource { group, version, kind, .. } = &scope.resource;
-    match scope.form {
-        Form::Metadata if protobuf => METADATA_PROTOBUF,
-        Form::Metadata => METADATA,
-        Form::Body if protobuf && of_kind(group, version, kind).is_some() => PROTOBUF,
-        Form::Body => JSON,
+    match scope.projection {
+        Projection::Metadata if protobuf => METADATA_PROTOBUF,
+        Projection::Metadata => METADATA,
+        Projection::Full if protobuf && of_kind(group, version, kind).is_some() => PROTOBUF,
+        Projection::Full => JSON,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value, write_string};
+use taffrail_object::{Object, Projection};
 use taffrail_status::assess::{Costs, claims, defined};
 use taffrail_status::{Status, Surroundings, Verdict};
 use xxhash_rust::xxh3::Xxh3;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::extract::{Extractor, Known, write_value};
 use super::record::{Owner, Relation, Uid, flag};
 use super::table::Seed;
-use super::{Form, IndexSettings, Refusal};
+use super::{IndexSettings, Refusal};
 
 /// What kubectl and others write of a whole object into one of its own annotations: Secret values may be in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -91,7 +91,7 @@ pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
 /// Reads an object.
 pub(super) fn read<'a>(
     object: &Object<'a>,
-    form: Form,
+    projection: Projection,
     settings: &IndexSettings,
     extractor: &Extractor,
     costs: &Costs,
@@ -120,7 +120,7 @@ pub(super) fn read<'a>(
     set(flag::ODD_CREATION, has_odd_creation);
     let version = version(text("resourceVersion"));
     set(flag::ODD_VERSION, matches!(version, Version::Text(_)));
-    set(flag::METADATA, form == Form::Metadata);
+    set(flag::METADATA, projection == Projection::Metadata);
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
     let surroundings = Surroundings { costs: Some(costs), ..Surroundings::default() };
@@ -134,7 +134,7 @@ pub(super) fn read<'a>(
     let known = Known {
         verdict: &verdict,
         is_deleting,
-        is_metadata: form == Form::Metadata,
+        is_metadata: projection == Projection::Metadata,
         is_new: created.is_some_and(|created| now.duration_since(created) < FIRST_STATUS),
         has_odd_uid,
         has_odd_creation,
@@ -142,8 +142,8 @@ pub(super) fn read<'a>(
     };
     let extract = extractor.extract(object, &known);
     set(flag::PLAIN, extract.is_plain);
-    let keeps = form == Form::Body && !is_secret && (settings.keep)(object);
-    let digest = digest(object, form, &labels, annotations, seed);
+    let keeps = projection == Projection::Full && !is_secret && (settings.keep)(object);
+    let digest = digest(object, projection, &labels, annotations, seed);
     Ok(Draft {
         uid,
         version,
@@ -328,7 +328,7 @@ fn may_claim(volumes: Value<'_>) -> bool {
 /// made to have the digest of what was there before would be seen by nobody.
 fn digest(
     object: &Object<'_>,
-    form: Form,
+    projection: Projection,
     labels: &[(Cow<'_, str>, Cow<'_, str>)],
     annotations: Option<Value<'_>>,
     seed: Seed,
@@ -338,7 +338,7 @@ fn digest(
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    add(&[u8::from(form == Form::Metadata)]);
+    add(&[u8::from(projection == Projection::Metadata)]);
     for (key, value) in labels {
         add(key.as_bytes());
         add(value.as_bytes());
@@ -350,7 +350,7 @@ fn digest(
         }
     }
     match (object.group(), object.kind()) {
-        _ if form == Form::Metadata => {
+        _ if projection == Projection::Metadata => {
             let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
             add(&generation.unwrap_or(0).to_le_bytes());
         }

@@ -6,9 +6,8 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, Lookup, assess_named};
 use taffrail_status::{ComputeError, Rules, Verdict};
 

@@ -43,6 +43,8 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use cells::CellVacant;
+use chunked::Vacant;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::Object;
@@ -50,9 +52,7 @@ use taffrail_status::assess::Costs;
 use taffrail_status::{Rules, Taffrail};
 
 use crate::ApiResource;
-pub use crate::Form;
-use cells::CellVacant;
-use chunked::Vacant;
+
 pub use contents::{Contents, Snapshot};
 use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
@@ -65,6 +65,7 @@ pub use scope::{Scope, ScopeState};
 use settle::Settling;
 pub use subscribe::{Aspects, Batch, Change, Notice, Seen, Subscription};
 use table::Seed;
+pub use taffrail_object::Projection;
 pub use tree::{Node, Tree};
 pub use view::ObjectRef;
 use write::Pending;
@@ -277,7 +278,7 @@ impl Index {
         &mut self,
         kind: KindId,
         object: &Object<'_>,
-        form: Form,
+        projection: Projection,
         now: Timestamp,
     ) -> Result<Applied, Refusal> {
         let resource = self.contents.resource(kind).ok_or(Refusal::UnknownKind)?;
@@ -290,8 +291,15 @@ impl Index {
             return Ok(Applied::Event);
         }
         let settings = Arc::clone(&self.contents.settings);
-        let draft =
-            draft::read(object, form, &settings, &self.extractor, &self.costs, self.contents.seed, now)?;
+        let draft = draft::read(
+            object,
+            projection,
+            &settings,
+            &self.extractor,
+            &self.costs,
+            self.contents.seed,
+            now,
+        )?;
         Ok(self.put(kind, draft, now))
     }
 

@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
 use taffrail_status::{Rules, Status};
 

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{Status, Verdict};
 
+use super::KindId;
 use super::contents::Contents;
 use super::record::{Handle, Record, Relation, Transition, Uid, at_millis, flag};
 use super::scope::Scope;
-use super::{Form, KindId};
 use crate::ApiResource;
 
 /// An object, as far as it is kept.
@@ -85,8 +85,8 @@ impl<'s> ObjectRef<'s> {
     }
 
     /// How much of it was read.
-    pub fn form(&self) -> Form {
-        if self.record.has(flag::METADATA) { Form::Metadata } else { Form::Body }
+    pub fn projection(&self) -> Projection {
+        if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
 
     /// A digest of everything that is declared: labels, annotations, and all that is neither metadata nor status. It

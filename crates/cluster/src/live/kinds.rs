@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use taffrail_object::Projection;
+
 use crate::discovery::{ApiResource, Discovery};
 use crate::feed::Scope;
-use crate::read::Form;
 
 /// Kinds that are left out unless somebody asks for them: second views of what is followed already, what changes all the
 /// time and says nothing of how an app is, and what is no state at all. A star stands for all kinds of a group.
@@ -76,10 +77,10 @@ impl KindSettings {
         is_asked_for && !is_among(pairs(&self.exclude), resource)
     }
 
-    fn form(&self, resource: &ApiResource) -> Form {
+    fn projection(&self, resource: &ApiResource) -> Projection {
         let needs_body =
             is_among(pairs(&self.bodies), resource) || !is_among(WITHOUT_BODY.into_iter(), resource);
-        if needs_body { Form::Body } else { Form::Metadata }
+        if needs_body { Projection::Full } else { Projection::Metadata }
     }
 
     /// What is to be followed of a server that has these kinds.
@@ -94,7 +95,7 @@ impl KindSettings {
             // Of events only the warnings are kept.
             let is_event = resource.group.is_empty() && resource.kind == "Event";
             let fields = is_event.then(|| "type=Warning".to_owned());
-            let scope = Scope { form: self.form(&resource), fields, ..Scope::all(resource) };
+            let scope = Scope { projection: self.projection(&resource), fields, ..Scope::all(resource) };
             if self.namespaces.is_empty() {
                 scopes.insert(scope);
             } else if scope.resource.namespaced {

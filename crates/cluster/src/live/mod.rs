@@ -425,7 +425,7 @@ impl Owner {
             Delivery::Batch(batch) => {
                 let Some(followed) = self.scopes.get_mut(&batch.scope()) else { return };
                 let Owner { index, parser, .. } = self;
-                let (kind, form) = (followed.kind, batch.followed().form);
+                let (kind, form) = (followed.kind, batch.followed().projection);
                 let (mut changed, mut complete) = (false, false);
                 batch.read(parser, |change| match change {
                     Change::Upsert(object) => {

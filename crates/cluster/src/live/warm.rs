@@ -7,13 +7,14 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use taffrail_object::Projection;
 
 use crate::connect::Cluster;
 use crate::discovery::ApiResource;
 use crate::error::ReadError;
 use crate::feed::{Scope, went_back};
 use crate::index::{Index, IndexSettings, ReopenError, Snapshot, save};
-use crate::read::{Form, ListRequest};
+use crate::read::ListRequest;
 
 /// Why nothing could be begun with what was saved. The cluster is read as if for the first time then.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +115,7 @@ pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Sco
             plural,
             namespaced,
             namespace: scope.namespace.clone(),
-            whole: scope.form == Form::Body,
+            whole: scope.projection == Projection::Full,
             fields: scope.fields.clone(),
             resource_version: resource_version.clone(),
         }
@@ -148,7 +149,8 @@ pub(super) async fn read(
             plural: "namespaces".to_owned(),
             namespaced: false,
         };
-        let request = ListRequest { form: Form::Metadata, page: 1, ..ListRequest::all(&namespaces) };
+        let request =
+            ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
         let found = cluster.first_page(&request).await.map_err(ColdStart::Unidentified)?.unwrap_or_default();
         if went_back(&saved, &found) {
             return Err(ColdStart::WentBack { saved, found });
@@ -158,9 +160,14 @@ pub(super) async fn read(
     let positions = head.positions.into_iter().map(|position| {
         let Position { group, version, kind, plural, namespaced, .. } = position;
         let resource = ApiResource { group, version, kind, plural, namespaced };
-        let form = if position.whole { Form::Body } else { Form::Metadata };
-        let scope =
-            Scope { resource, namespace: position.namespace, form, labels: None, fields: position.fields };
+        let projection = if position.whole { Projection::Full } else { Projection::Metadata };
+        let scope = Scope {
+            resource,
+            namespace: position.namespace,
+            projection,
+            labels: None,
+            fields: position.fields,
+        };
         (scope, position.resource_version)
     });
     Ok(Warm { index, positions: positions.collect() })

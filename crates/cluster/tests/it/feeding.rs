@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use taffrail_cluster::{
-    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Form, Inbox,
+    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Inbox,
     Kubeconfig, Lists, Scope, ScopeId, ScopeState,
 };
+use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_sim::{Fault, Fleet, Trouble};
 
@@ -448,7 +449,7 @@ async fn secrets_come_without_their_values() {
         let (mut feeds, mut inbox) = Feeds::start(connected, None, settings(lists));
         let secrets =
             ApiResource { kind: "Secret".to_owned(), plural: "secrets".to_owned(), ..config_maps() };
-        feeds.follow(Scope { form: Form::Body, ..Scope::all(secrets) });
+        feeds.follow(Scope { projection: Projection::Full, ..Scope::all(secrets) });
         let mut seen = Vec::new();
         let mut complete = false;
         while !complete {

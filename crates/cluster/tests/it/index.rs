@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_cluster::ApiResource;
 use taffrail_cluster::index::{
-    Applied, Aspects, Contents, Form, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal,
+    Applied, Aspects, Contents, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal,
 };
-use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, Projection};
 use taffrail_status::Status;
 
 /// An index that learns kinds from the objects it is told of.
@@ -43,15 +43,15 @@ impl World {
         self.kind(&text(&object["apiVersion"]), &text(&object["kind"]), namespaced)
     }
 
-    pub(crate) fn try_apply(&mut self, object: &Value, form: Form) -> Result<Applied, Refusal> {
+    pub(crate) fn try_apply(&mut self, object: &Value, projection: Projection) -> Result<Applied, Refusal> {
         let kind = self.kind_of(object);
         let document = OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
-        self.index.apply(kind, &Object::new(document.root()).unwrap(), form, self.now)
+        self.index.apply(kind, &Object::new(document.root()).unwrap(), projection, self.now)
     }
 
     #[track_caller]
     pub(crate) fn apply(&mut self, object: &Value) -> Applied {
-        self.try_apply(object, Form::Body).unwrap()
+        self.try_apply(object, Projection::Full).unwrap()
     }
 
     pub(crate) fn remove(&mut self, object: &Value) -> bool {
@@ -249,11 +249,11 @@ fn what_is_no_object_is_refused_and_changes_nothing() {
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": ""}}), Refusal::NoName),
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": long}}), Refusal::NameTooLong),
     ] {
-        assert_eq!(world.try_apply(&bad, Form::Body), Err(refusal));
+        assert_eq!(world.try_apply(&bad, Projection::Full), Err(refusal));
     }
     let kind = world.kind("v1", "Service", true);
     let pod = object("Pod", "shop", "web", 1, None);
-    let refused = world.index.apply(kind, &Object::new((&pod).into()).unwrap(), Form::Body, world.now);
+    let refused = world.index.apply(kind, &Object::new((&pod).into()).unwrap(), Projection::Full, world.now);
     assert!(matches!(refused, Err(Refusal::OtherKind { .. })));
     assert!(world.index.contents().is_empty());
     // What is oddly shaped is taken as far as it goes.

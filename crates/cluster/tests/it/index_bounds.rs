@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::Evidence;
 use taffrail_status::{ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Verdict};
 

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use taffrail_cluster::index::{Form, IndexEvidence, IndexSettings};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_cluster::index::{IndexEvidence, IndexSettings};
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::assess::{
     Assessment, Dump, Event, Evidence, Listing, Lookup, Options, assess_dependent, assess_named,
 };
@@ -108,7 +107,7 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
     world.now = now;
     for object in &whole {
         let tree = object.root().to_tree().unwrap();
-        world.try_apply(&tree, Form::Body).unwrap();
+        world.try_apply(&tree, Projection::Full).unwrap();
     }
     let snapshot = world.index.publish(now);
     let rules = snapshot.rules();
@@ -248,7 +247,7 @@ fn what_is_shown_is_what_an_assessment_says() {
         let mut world = World::new(IndexSettings::default());
         world.now = now;
         for object in read(&objects) {
-            world.try_apply(&object.root().to_tree().unwrap(), Form::Body).unwrap();
+            world.try_apply(&object.root().to_tree().unwrap(), Projection::Full).unwrap();
         }
         let snapshot = world.index.publish(now);
         for object in snapshot.all() {

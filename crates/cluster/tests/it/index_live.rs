@@ -1,8 +1,8 @@
 //! What follows from a change follows at once, and what follows from time in time.
 
 use serde_json::{Value, json};
-use taffrail_cluster::index::{Form, IndexSettings, Notice, ScopeState};
-use taffrail_object::ObjectKey;
+use taffrail_cluster::index::{IndexSettings, Notice, ScopeState};
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Status;
 
 use crate::index::{World, object, uid};
@@ -217,7 +217,7 @@ fn what_is_missing_is_said_when_that_is_known() {
     world.index.publish(world.now);
     assert_eq!(message(&world), "m; Secret shop/key does not exist");
     let secret = object("Secret", "shop", "key", 9, None);
-    world.try_apply(&secret, Form::Metadata).unwrap();
+    world.try_apply(&secret, Projection::Metadata).unwrap();
     world.index.publish(world.now);
     assert_eq!(message(&world), "m");
     world.remove(&secret);

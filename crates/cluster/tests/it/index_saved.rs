@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::json;
-use taffrail_cluster::index::{Form, Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
-use taffrail_object::ObjectKey;
+use taffrail_cluster::index::{Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Status;
 
 use crate::index::{NOW, World, object, uid};
@@ -38,7 +38,7 @@ fn world() -> World {
         "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}}));
     world.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"namespace": "shop", "name": "data-db-0", "uid": uid(7)}, "status": {"phase": "Bound"}}));
-    world.try_apply(&object("Secret", "shop", "key", 8, None), Form::Metadata).unwrap();
+    world.try_apply(&object("Secret", "shop", "key", 8, None), Projection::Metadata).unwrap();
     world.index.publish(world.now);
     world.pass(30);
     pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]});
@@ -91,7 +91,7 @@ fn shown(snapshot: &Snapshot) -> Vec<String> {
                 (it.status(), it.cause(), it.since(), it.unwell_since()),
                 it.history().collect::<Vec<_>>(),
                 it.body(),
-                it.form(),
+                it.projection(),
                 tree,
             )
         })

@@ -1,7 +1,8 @@
 //! Owners: whatever order they come in, and where no owner reference says who they are.
 
 use serde_json::{Value, json};
-use taffrail_cluster::index::{Form, Index, IndexSettings, Relation, save};
+use taffrail_cluster::index::{Index, IndexSettings, Relation, save};
+use taffrail_object::Projection;
 use taffrail_status::assess::Evidence as _;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -199,8 +200,9 @@ fn owners_that_no_reference_tells_are_inferred() {
                 all.reverse();
             }
             for object in all {
-                let form = if object["kind"] == "Secret" { Form::Metadata } else { Form::Body };
-                world.try_apply(object, form).unwrap();
+                let projection =
+                    if object["kind"] == "Secret" { Projection::Metadata } else { Projection::Full };
+                world.try_apply(object, projection).unwrap();
             }
             assert_eq!(tree(&world, root).last().unwrap(), &format!("1 {name}"), "{root}");
             world.remove(&owner);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::{ApiResource, Form, ListRequest, ObjectBytes, ReadError, Reason};
+use taffrail_cluster::{ApiResource, ListRequest, ObjectBytes, ReadError, Reason};
+use taffrail_object::Projection;
 
 use crate::server::{LONG, Reply, Server};
 
@@ -86,7 +87,7 @@ async fn metadata_items_get_the_kind_that_was_asked_for() {
     .await;
     let cluster = server.cluster(LONG).await;
     let resource = deployments();
-    let request = ListRequest { form: Form::Metadata, ..ListRequest::all(&resource) };
+    let request = ListRequest { projection: Projection::Metadata, ..ListRequest::all(&resource) };
     let listing = cluster.list(&request).await.unwrap();
     assert_eq!(
         text(&listing.objects[0]),
@@ -375,11 +376,11 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
     })
     .await;
     let cluster = server.cluster(LONG).await;
-    let there = cluster.get(&deployments(), Some("a"), "there", Form::Body).await.unwrap().unwrap();
+    let there = cluster.get(&deployments(), Some("a"), "there", Projection::Full).await.unwrap().unwrap();
     assert_eq!(text(&there), r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"there"}}"#);
-    assert_eq!(cluster.get(&deployments(), Some("a"), "gone", Form::Body).await.unwrap(), None);
+    assert_eq!(cluster.get(&deployments(), Some("a"), "gone", Projection::Full).await.unwrap(), None);
     let kind = resource("nobody.example", "Thing", "things");
-    let error = cluster.get(&kind, Some("a"), "x", Form::Body).await.unwrap_err();
+    let error = cluster.get(&kind, Some("a"), "x", Projection::Full).await.unwrap_err();
     assert_eq!(error.reason(), Reason::NotFound);
 }
 
@@ -387,7 +388,7 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
 async fn names_cannot_leave_their_place_in_the_path() {
     let server = Server::start(|_| Reply::status(404, "NotFound", "no")).await;
     let cluster = server.cluster(LONG).await;
-    let _ = cluster.get(&deployments(), Some("a/../b"), "x?limit=1#y", Form::Body).await;
+    let _ = cluster.get(&deployments(), Some("a/../b"), "x?limit=1#y", Projection::Full).await;
     let seen = server.seen();
     assert_eq!(seen[0].path, "/apis/apps/v1/namespaces/a%2F..%2Fb/deployments/x%3Flimit%3D1%23y");
     assert_eq!(seen[0].query, "");

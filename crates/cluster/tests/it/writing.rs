@@ -31,7 +31,7 @@ fn merge<'a>(resource: &'a ApiResource, name: &'a str, body: &'a [u8]) -> PatchR
         namespace: Some("shop"),
         name,
         subresource: None,
-        form: PatchType::Merge,
+        patch_type: PatchType::Merge,
         body,
         dry_run: false,
     }
@@ -48,7 +48,7 @@ async fn a_patch_says_who_writes_and_is_counted_as_one() {
     let object: Value = serde_json::from_slice(&object).unwrap();
     assert_eq!((&object["kind"], &object["metadata"]["resourceVersion"]), (&json!("ConfigMap"), &json!("8")));
     let operations = PatchRequest {
-        form: PatchType::Json,
+        patch_type: PatchType::Json,
         dry_run: true,
         ..merge(&resource, "a", br#"[{"op":"test","path":"/data/k","value":"v"}]"#)
     };

@@ -12,9 +12,9 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use schema::{Field, Kind, Message, Shape};
 
 use crate::json::{Parser, write_string};
-use schema::{Field, Kind, Message, Shape};
 
 /// How Kubernetes marks its own envelope.
 const MAGIC: &[u8] = b"k8s\0";

@@ -32,10 +32,11 @@ pub use error::{LuaError, LuaProblem};
 pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
 pub use trial::try_customizations;
 
-use crate::layer::Origin;
-use crate::script::{Judged, Script, ScriptKind, computed, cut};
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
+
+use crate::layer::Origin;
+use crate::script::{Judged, Script, ScriptKind, computed, cut};
 
 /// What a script may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Dump, assess_named, worst};
 use taffrail_status::{Rules, Status, Taffrail};

@@ -1,10 +1,11 @@
 //! What decides about requests: bindings of admission policies, and requests for certificates.
 
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+
 use crate::assess::case::{Case, Finding};
 use crate::assess::evidence::time;
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// A binding without its policy checks nothing.
 pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Finding) {

@@ -1,13 +1,13 @@
 //! HorizontalPodAutoscalers.
 
 use jiff::SignedDuration;
+use taffrail_object::Object;
+use taffrail_object::json::{OwnedDocument, Value};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, references};
 use crate::assess::evidence::time;
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::{OwnedDocument, Value};
 
 /// Metrics of new Pods come late; the third minute is the first that tells.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);

@@ -1,14 +1,14 @@
 //! Jobs and CronJobs.
 
 use jiff::Timestamp;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
 use crate::assess::workloads::{is_terminating, unseen};
 use crate::assess::{Flags, pod, refusals};
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 const POD: (&str, &str) = ("", "Pod");
 

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::{references, selects};
@@ -14,9 +16,6 @@ use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{Rules, Surroundings};
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
-use taffrail_object::json::Value;
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
 const DEPTH: usize = 24;

@@ -9,14 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, can_own, controller, time};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
-use taffrail_object::json::Value;
 
 /// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
 /// a changed ConfigMap its time to restart.

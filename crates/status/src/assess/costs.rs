@@ -6,9 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use taffrail_object::Object;
+
 use crate::teaching::{Look, Payer, Strikes, Teaching};
 use crate::verdict::{Status, Verdict};
-use taffrail_object::Object;
 
 /// Steps that the objects of one namespace may take whatever they are. A step is an object that is looked at.
 const OF_NAMESPACE: u64 = 100_000;

@@ -1,14 +1,14 @@
 //! Deletions that do not end: what still uses or holds the object.
 
 use jiff::Timestamp;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::defined;
 use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// The finalizer of a claim while a snapshot is taken of it.
 const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";

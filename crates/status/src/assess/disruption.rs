@@ -1,11 +1,12 @@
 //! PodDisruptionBudgets: what they say of the workload whose Pods they protect.
 
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+
 use crate::assess::Budgets;
 use crate::assess::case::{Case, Finding};
 use crate::assess::evidence::time;
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// A budget whose controller cannot tell which Pods it protects guards nothing.
 pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::{Kind, Value};
+use taffrail_object::{Object, ObjectKey};
 
 /// How an edge is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use taffrail_object::ObjectKey;
 
 use jiff::Timestamp;
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::costs::Costs;
 use crate::assess::edges;
 use crate::verdict::cut;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// The answer to "is this object there?".
 #[derive(Debug, Clone)]

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use jiff::SignedDuration;
+use taffrail_object::Object;
+use taffrail_object::json::{Kind, Value};
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
 use crate::assess::{flux, workloads};
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::{Kind, Value};
 
 /// How long a controller may take before it writes the first status.
 const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);

@@ -1,10 +1,11 @@
 //! Flux' own objects: what they wait for.
 
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, health_checks, references};
 use crate::verdict::cut;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 pub(super) fn is_flux(group: &str) -> bool {
     group == "toolkit.fluxcd.io" || group.ends_with(".toolkit.fluxcd.io")

@@ -37,16 +37,15 @@ mod workloads;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use taffrail_object::ObjectKey;
 
+use case::{Case, Finding};
 use jiff::Timestamp;
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::rollup::Subject;
 use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
-use case::{Case, Finding};
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};

@@ -1,15 +1,14 @@
 //! Services, and the APIs that stand behind some of them.
 
 use jiff::SignedDuration;
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
 use crate::assess::evidence::time;
 use crate::assess::workloads::is_terminating;
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
-use taffrail_object::json::Value;
 
 /// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
 pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {

@@ -1,8 +1,9 @@
 //! Nodes.
 
-use crate::assess::case::{Finding, HardCause};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+
+use crate::assess::case::{Finding, HardCause};
 
 /// A node whose kubelet no longer reports is lost; one that reports that it is not ready still speaks, and may get well.
 pub(super) fn examine(node: &Object<'_>, finding: &mut Finding) {

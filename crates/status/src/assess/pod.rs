@@ -1,15 +1,14 @@
 //! Pods: containers, scheduling, volumes, nodes.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, claims, controller, time};
 use crate::assess::storage;
 use crate::verdict::{Status, cut};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
-use taffrail_object::json::Value;
 
 /// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);

@@ -1,11 +1,11 @@
 //! Pods and claims that quota or admission refuses to let be made.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::{Event, time};
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// Controllers try again after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);

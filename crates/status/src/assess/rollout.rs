@@ -1,11 +1,12 @@
 //! Rollouts of Argo.
 
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+
 use crate::assess::case::{Case, Finding};
 use crate::assess::evidence::time;
 use crate::assess::{Flags, extension};
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// A rollout that somebody, or a step, paused between two revisions is half done.
 pub(super) fn examine(case: &Case<'_>, rollout: &Object<'_>, finding: &mut Finding) {

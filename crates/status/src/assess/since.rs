@@ -1,13 +1,13 @@
 //! Since when an object is not well, as far as it tells itself.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::adverse;
 use crate::assess::changes;
 use crate::assess::evidence::time;
 use crate::verdict::{Status, Verdict};
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 /// The transition of the condition that says that `object` is not well.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {

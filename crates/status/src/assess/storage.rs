@@ -1,13 +1,12 @@
 //! Claims, volumes and classes.
 
 use jiff::Timestamp;
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding, has_ended};
 use crate::assess::evidence::time;
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
-use taffrail_object::json::Value;
 
 /// The reason of a claim that is bound when a Pod that uses it has a node.
 pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";

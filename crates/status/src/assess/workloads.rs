@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::evidence::time;
 use crate::assess::{disruption, pod, refusals};
 use crate::verdict::Status;
-use taffrail_object::Object;
-use taffrail_object::json::Value;
 
 const POD: (&str, &str) = ("", "Pod");
 

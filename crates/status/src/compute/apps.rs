@@ -1,9 +1,10 @@
 //! Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet.
 
+use taffrail_object::json::Value;
+
 use super::fields::{Metadata, ObjectStatus};
 use super::{ComputeError, Subject, fields};
 use crate::verdict::{Condition, ConditionType, Status, Verdict};
-use taffrail_object::json::Value;
 
 /// `progressDeadlineSeconds` of this value means that there is no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;

@@ -1,8 +1,9 @@
 //! The batch group: Job.
 
+use taffrail_object::json::Value;
+
 use super::{ComputeError, Fork, Subject};
 use crate::verdict::Verdict;
-use taffrail_object::json::Value;
 
 pub(super) fn job(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     const RULE: &str = "builtin/batch/Job";

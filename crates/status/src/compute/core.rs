@@ -1,10 +1,10 @@
 //! The core group: Pod, PersistentVolumeClaim, Service.
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::{Kind, Value};
 
 use super::{ComputeError, Subject, fields};
 use crate::verdict::Verdict;
-use taffrail_object::json::{Kind, Value};
 
 /// How long a Pod may wait for the scheduler before that is a failure.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);

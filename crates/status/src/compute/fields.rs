@@ -1,8 +1,9 @@
 //! Access to fields with the strictness, and the laxness, of kstatus.
 
-use crate::compute::ComputeError;
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
+
+use crate::compute::ComputeError;
 
 /// The keys of a section and of a field in it.
 type Path = &'static [&'static str; 2];

@@ -11,12 +11,12 @@ mod fields;
 
 use std::fmt;
 
-use jiff::Timestamp;
-
-use crate::verdict::Verdict;
 use fields::{Metadata, ObjectCondition, ObjectStatus};
+use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Kind;
+
+use crate::verdict::Verdict;
 
 /// Which of the two lines of kstatus to follow where they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

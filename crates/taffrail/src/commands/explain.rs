@@ -21,15 +21,14 @@ use taffrail_status::Status;
 use taffrail_status::assess::Change;
 use unicode_width::UnicodeWidthStr;
 
+use super::get::{self, complaints};
+use super::named;
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
 use crate::source::{Fleet, Source, asked};
 use crate::{phrase, say};
-
-use super::get::{self, complaints};
-use super::named;
 
 mod doubts;
 

@@ -9,9 +9,9 @@ use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use taffrail_apps::view::is_plain;
 use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
-use taffrail_cluster::{Cluster, Discovery, Form, ListRequest, aside};
-use taffrail_object::Object;
+use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, Projection};
 use taffrail_rules::shipped_action_names;
 use taffrail_status::Status;
 
@@ -373,7 +373,7 @@ async fn names(
 ) -> Option<BTreeSet<String>> {
     let resource = discovery.resolve(kind)?;
     let namespace = namespace.filter(|_| resource.namespaced);
-    let request = ListRequest { namespace, form: Form::Metadata, ..ListRequest::all(&resource) };
+    let request = ListRequest { namespace, projection: Projection::Metadata, ..ListRequest::all(&resource) };
     let listing = cluster.list(&request).await.ok()?;
     let name = |text: Box<[u8]>| {
         let document = OwnedDocument::parse(text).ok()?;

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{
-    Answer, Asked, Body, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
+    Answer, Asked, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
     wanted_elsewhere,
 };
-use taffrail_object::Object;
 use taffrail_object::json::{OwnedDocument, Parser};
+use taffrail_object::{Object, Projection};
 use taffrail_status::Rules;
 
 use super::ending::Ending;
@@ -296,7 +296,7 @@ impl Recording {
             }
             let key = taffrail_object::ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
             if let taffrail_apps::Lookup::Found(found) = snapshot.get(&key) {
-                return match found.body >= read.body && read.body == Body::Whole {
+                return match found.projection >= read.projection && read.projection == Projection::Full {
                     true => not_held("the dump does not hold the values of this object"),
                     false => Answer::Objects(Vec::new()),
                 };
@@ -340,8 +340,8 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
         is_recorded && (object.group(), object.kind()) == ("", "Secret") && object.at(&["data"]).is_none();
     let document = input::json(object)?;
     let document = OwnedDocument::parse(document).map_err(|error| error.to_string())?;
-    let body = if is_masked { Body::Metadata } else { Body::Whole };
-    snapshot.insert(document, body).map_err(|error| error.to_string())
+    let projection = if is_masked { Projection::Metadata } else { Projection::Full };
+    snapshot.insert(document, projection).map_err(|error| error.to_string())
 }
 
 /// The name of a dump's cluster: the file's, without its extension.

@@ -11,24 +11,22 @@ use futures::future::{join_all, join3};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, Body, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind,
-    Snapshot, Target, Turns, elsewhere, next_reads, still_wanted,
+    Answer, Asked, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind, Snapshot,
+    Target, Turns, elsewhere, next_reads, still_wanted,
 };
 use taffrail_cluster::{
-    ApiResource, Cluster, Context, Deadline, Discovery, Form, Kubeconfig, ListRequest, Memory, ReadError,
-    Reason, aside,
+    ApiResource, Cluster, Context, Deadline, Discovery, Kubeconfig, ListRequest, Memory, ReadError, Reason,
+    aside,
 };
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::Rules;
-
-use crate::cli::SourceArguments;
-use crate::complaint::{Complaint, chain};
-use crate::output::progress::Progress;
 
 use super::timing::Timing;
 use super::{reading, sameness};
+use crate::cli::SourceArguments;
+use crate::complaint::{Complaint, chain};
+use crate::output::progress::Progress;
 use crate::ruling::Judging;
 
 /// Why a cluster cannot be read.
@@ -551,7 +549,7 @@ async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read
         plural: "namespaces".to_owned(),
         namespace: None,
         target: Target::List { labels: None, fields: None },
-        body: Body::Metadata,
+        projection: Projection::Metadata,
     };
     let Ok(Some((documents, _))) = read_one(&cluster.with_more_time(), &namespaces).await else { return };
     let names = documents.iter().filter_map(|document| Object::new(document.root()).ok());
@@ -625,19 +623,21 @@ pub(super) fn resource(read: &Read) -> ApiResource {
 
 pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     let resource = resource(read);
-    let form = match read.body {
-        Body::Whole => Form::Body,
-        Body::Metadata => Form::Metadata,
+    let projection = match read.projection {
+        Projection::Full => Projection::Full,
+        Projection::Metadata => Projection::Metadata,
     };
     let (texts, mut problems) = match &read.target {
-        Target::Object(name) => match cluster.get(&resource, read.namespace.as_deref(), name, form).await? {
-            Some(text) => (vec![text], Vec::new()),
-            None => return Ok(None),
-        },
+        Target::Object(name) => {
+            match cluster.get(&resource, read.namespace.as_deref(), name, projection).await? {
+                Some(text) => (vec![text], Vec::new()),
+                None => return Ok(None),
+            }
+        }
         Target::List { labels, fields } => {
             let request = ListRequest {
                 namespace: read.namespace.as_deref(),
-                form,
+                projection,
                 label_selector: labels.as_deref(),
                 field_selector: fields.as_deref(),
                 ..ListRequest::all(&resource)

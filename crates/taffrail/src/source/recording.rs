@@ -2,7 +2,8 @@
 //! which kinds it serves, the last one which scopes were read; between them is a line for each object.
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{Body, KindCatalog, Read, ServedKind, Target, needs_body};
+use taffrail_apps::{KindCatalog, Read, ServedKind, Target, needs_body};
+use taffrail_object::Projection;
 
 /// The API version of the first and the last line.
 pub(crate) const VERSION: &str = "cli.taffrail.dev/v1alpha1";
@@ -178,7 +179,8 @@ impl From<&ServedKind> for Kind {
 impl RecordedScope {
     /// Returns the list that it stands for.
     pub(crate) fn read(&self) -> Read {
-        let body = if needs_body(&self.group, &self.kind) { Body::Whole } else { Body::Metadata };
+        let projection =
+            if needs_body(&self.group, &self.kind) { Projection::Full } else { Projection::Metadata };
         Read {
             group: self.group.clone(),
             version: self.version.clone(),
@@ -186,7 +188,7 @@ impl RecordedScope {
             plural: self.plural.clone(),
             namespace: self.namespace.clone(),
             target: Target::List { labels: None, fields: None },
-            body,
+            projection,
         }
     }
 

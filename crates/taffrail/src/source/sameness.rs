@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use taffrail_apps::{Body, Objects, Read, Renewals, Sameness, Snapshot, Target};
+use taffrail_apps::{Objects, Read, Renewals, Sameness, Snapshot, Target};
 use taffrail_cluster::Cluster;
+use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
 use tokio::time::Instant;
 
@@ -168,7 +169,7 @@ async fn read(place: usize, cluster: &Cluster, pause: Duration, begun: Instant) 
         plural: "leases".to_owned(),
         namespace: Some("kube-system".to_owned()),
         target: Target::List { labels: None, fields: None },
-        body: Body::Metadata,
+        projection: Projection::Metadata,
     };
     let leases = match tokio::time::timeout(READ_WITHIN, read_one(cluster, &read)).await {
         Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => Leases::Read(leases),

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use taffrail_object::ObjectKey;
+
 use super::super::labels;
 use crate::objects::Objects;
-use taffrail_object::ObjectKey;
 
 /// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease that labels name.
 type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use taffrail_object::Object;
+use taffrail_object::{Object, ObjectKey};
 
 use super::super::{helm, text};
 use super::Definitions;
 use crate::agreement::Mark;
-use taffrail_object::ObjectKey;
 
 /// The name of a release in Helm's storage, as far as a HelmRelease tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::super::{flux_source, short, text, time};
@@ -14,7 +15,6 @@ use crate::names;
 use crate::objects::{Lookup, Objects};
 use crate::problem::Problem;
 use crate::sync::Source;
-use taffrail_object::ObjectKey;
 
 /// The longest revision that is compared. Those of Flux have a name that Git, OCI or SemVer limits, and a digest.
 const LONGEST_REVISION: usize = 1024;

@@ -6,13 +6,14 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use taffrail_object::ObjectKey;
+
 use super::super::{Declaration, ObjectKeys, flux, text};
 use super::{Package, Repository, address, folder};
 use crate::agreement::{CONFIG_SYNC, Mark};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects, Observed};
-use taffrail_object::ObjectKey;
 
 /// The file of the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
 use super::ground::{Ground, found, is_well, number};
@@ -14,7 +14,6 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::kinds;
 use crate::objects::Scope;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// A Pod that was lost this short ago may not have been counted yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);

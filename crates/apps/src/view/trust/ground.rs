@@ -4,8 +4,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::{Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
@@ -13,10 +13,9 @@ use crate::apps::{App, AppList, Resource};
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux::{self, Sources};
-use crate::objects::{Body, Lookup, Objects, Observed};
+use crate::objects::{Lookup, Objects, Observed};
 use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// One cluster, its apps, and the time as of which it is judged.
 pub(super) struct Ground<'a> {
@@ -108,7 +107,7 @@ impl<'a> Ground<'a> {
         let resources = self.apps().flat_map(|(_, app)| &app.resources);
         let once = resources.filter(|resource| seen.insert(&resource.key));
         let read = once.filter_map(|resource| Some((resource, found(self.objects, &resource.key)?)));
-        self.resources = read.filter(|(_, observed)| observed.body == Body::Whole).collect();
+        self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
     }
 
     /// Returns true where some apps alone are looked at.
@@ -258,7 +257,7 @@ impl<'a> Ground<'a> {
 
     /// Whether Pods of a namespace were read.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
-        self.objects.of_kind_in("", "Pod", namespace).any(|pod| pod.body == Body::Whole)
+        self.objects.of_kind_in("", "Pod", namespace).any(|pod| pod.projection == Projection::Full)
     }
 
     /// The Pods that a workload controls, where it can be told which these are.
@@ -278,7 +277,7 @@ impl<'a> Ground<'a> {
         };
         let kind = GroupKind::new("", "Pod");
         let known = self.objects.is_observed(&kind, Some(&workload.key.namespace))
-            && pods.iter().all(|pod| pod.body == Body::Whole)
+            && pods.iter().all(|pod| pod.projection == Projection::Full)
             && !workload.object.text(&["metadata", "uid"]).is_empty();
         known.then_some(pods)
     }
@@ -291,7 +290,7 @@ impl<'a> Ground<'a> {
             apps: apps.len(),
             green: apps.iter().filter(|app| is_green(app)).count(),
             objects: apps.iter().map(|app| app.counts.total()).sum(),
-            pods: self.objects.of_kind("", "Pod").filter(|pod| pod.body == Body::Whole).count(),
+            pods: self.objects.of_kind("", "Pod").filter(|pod| pod.projection == Projection::Full).count(),
             leases: self.leases().count(),
             as_of: time(self.now),
         }
@@ -300,7 +299,7 @@ impl<'a> Ground<'a> {
     /// The leases that were read whole.
     pub(super) fn leases(&self) -> impl Iterator<Item = Observed<'a>> + use<'a> {
         let leases = self.objects.of_kind("coordination.k8s.io", "Lease");
-        leases.filter(|lease| lease.body == Body::Whole)
+        leases.filter(|lease| lease.projection == Projection::Full)
     }
 }
 

@@ -17,8 +17,10 @@ mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use ground::Ground;
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 
 use super::together::{earlier, grouped};
@@ -26,8 +28,6 @@ use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
 use crate::apps::{self, App};
 use crate::fleet::Fleet;
 use crate::objects::Objects;
-use ground::Ground;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// How many objects and apps a finding names; the others are counted.
 const NAMED: usize = 10;

@@ -1,12 +1,13 @@
 //! Apps whose objects are Ready, and that have a problem on another axis.
 
+use taffrail_object::ObjectKey;
+
 use super::ground::Ground;
 use super::{DoubtCategory, Finding, Severity, is_green};
 use crate::apps::App;
 use crate::delivery::argo;
 use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
-use taffrail_object::ObjectKey;
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     let apps = ground.list.apps.iter().enumerate();

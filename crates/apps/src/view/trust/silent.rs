@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::Trust;
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
@@ -18,7 +18,6 @@ use crate::objects::Observed;
 use crate::sync::{SyncState, shorten};
 use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// A lease is renewed several times before it expires; that one or two renewals came late is no news.
 const LATE: SignedDuration = SignedDuration::from_secs(60);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::ground::{Ground, found, is_set, is_well};
@@ -10,7 +11,6 @@ use crate::delivery::{by, written};
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 use crate::view::command;
-use taffrail_object::ObjectKey;
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = apps(ground);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 use taffrail_status::assess::UNJUDGED;
 
@@ -12,7 +13,6 @@ use crate::kinds;
 use crate::objects::{Scope, ScopeError};
 use crate::reads;
 use crate::view::command;
-use taffrail_object::{GroupKind, ObjectKey};
 
 /// How many kinds a finding names.
 const NAMED: usize = 6;

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 
 use super::{all, assess_all, dump, name, now, pod_of, read};
 

@@ -13,8 +13,7 @@ mod workloads;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::Taffrail;
 use taffrail_status::assess::{Assessment, Dump, Evidence, Options, assess_named, worst};
 

@@ -9,10 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 use taffrail_apps::verbs::{Line, Patch};
 use taffrail_apps::view::API_VERSION;
-use taffrail_cluster::{Form, WriteError};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_cluster::WriteError;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
 
@@ -548,7 +547,8 @@ impl Task<'_> {
     async fn read_again(&self, reach: &Reach) -> Result<OwnedDocument, Complaint> {
         let name = format!("{} {}", self.key.kind, self.key.path());
         let cluster = in_time(&reach.cluster);
-        let read = cluster.get(&reach.resource, Some(&self.key.namespace), &self.key.name, Form::Body).await;
+        let read =
+            cluster.get(&reach.resource, Some(&self.key.namespace), &self.key.name, Projection::Full).await;
         let text = read.map_err(|error| Complaint::unreadable(&name).because(&error))?;
         let text = text.ok_or_else(|| Complaint::unreadable(format!("{name} was deleted meanwhile")))?;
         OwnedDocument::parse(text).map_err(|error| Complaint::unreadable(&name).because(&error))

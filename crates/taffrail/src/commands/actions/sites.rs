@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use futures::future::join;
 use jiff::Timestamp;
-use taffrail_apps::{
-    Body, Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter,
-};
-use taffrail_cluster::{ApiResource, Cluster, Discovery, Form, ListRequest, ReadError};
-use taffrail_object::ObjectKey;
+use taffrail_apps::{Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter};
+use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError};
 use taffrail_object::json::{OwnedDocument, Value};
-use taffrail_object::{Object, ObjectError};
+use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
 
@@ -167,7 +164,7 @@ async fn of_cluster(
         if is_everywhere {
             return of_all_namespaces(&cluster, &resource, name).await;
         }
-        let object = cluster.get(&resource, place, name, Form::Body).await?;
+        let object = cluster.get(&resource, place, name, Projection::Full).await?;
         Ok((object.into_iter().collect(), None))
     };
     let (objects, argos) = join(objects, argos(&live.member.name, &cluster, &discovery)).await;
@@ -207,8 +204,11 @@ async fn of_all_namespaces(
     name: &str,
 ) -> Result<(Vec<Box<[u8]>>, Option<String>), ReadError> {
     let by_name = format!("metadata.name={name}");
-    let request =
-        ListRequest { field_selector: Some(&by_name), form: Form::Metadata, ..ListRequest::all(resource) };
+    let request = ListRequest {
+        field_selector: Some(&by_name),
+        projection: Projection::Metadata,
+        ..ListRequest::all(resource)
+    };
     let listed = cluster.list(&request).await?.objects;
     let mut namespaces: Vec<String> = listed
         .into_iter()
@@ -224,7 +224,7 @@ async fn of_all_namespaces(
     let more = (more > 0).then(|| format!("{name} is in {more} more namespaces, which were left out"));
     let mut objects = Vec::new();
     for namespace in namespaces.iter().take(NAMESPACES) {
-        objects.extend(cluster.get(resource, Some(namespace), name, Form::Body).await?);
+        objects.extend(cluster.get(resource, Some(namespace), name, Projection::Full).await?);
     }
     Ok((objects, more))
 }
@@ -278,13 +278,13 @@ async fn with_applications(
     for argo in standing(&snapshot).0 {
         let named = argo_names(&snapshot, &argo, object);
         if named.iter().any(|(namespace, _)| *namespace != argo) {
-            let parameters = cluster.get(&config_maps, Some(&argo), PARAMETERS, Form::Body).await?;
+            let parameters = cluster.get(&config_maps, Some(&argo), PARAMETERS, Projection::Full).await?;
             insert(&mut snapshot, parameters);
         }
         for (namespace, name) in named {
             match name {
                 Some(name) => {
-                    let found = cluster.get(&applications, Some(&namespace), &name, Form::Body).await?;
+                    let found = cluster.get(&applications, Some(&namespace), &name, Projection::Full).await?;
                     insert(&mut snapshot, found);
                 }
                 None => {
@@ -300,7 +300,7 @@ async fn with_applications(
 fn insert<T: Into<Box<[u8]>>>(snapshot: &mut Snapshot, objects: impl IntoIterator<Item = T>) {
     for document in objects.into_iter().filter_map(|text| OwnedDocument::parse(text).ok()) {
         // What is no object is no Argo CD.
-        let _ = snapshot.insert(document, Body::Whole);
+        let _ = snapshot.insert(document, Projection::Full);
     }
 }
 

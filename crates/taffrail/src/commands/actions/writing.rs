@@ -3,9 +3,8 @@
 use serde_json::Value;
 use taffrail_apps::verbs::Patch;
 use taffrail_cluster::{Cluster, CreateRequest, PatchRequest, PatchType, WriteError};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectKey};
 
 use super::sites::{Reach, Site};
 use crate::complaint::Complaint;
@@ -43,7 +42,7 @@ pub(super) async fn write_parts(
             namespace: Some(&key.namespace),
             name: &key.name,
             subresource,
-            form: PatchType::Merge,
+            patch_type: PatchType::Merge,
             body: &body,
             dry_run,
         };

@@ -8,9 +8,9 @@ use futures::future::{join, join_all};
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::KindCatalog;
-use taffrail_cluster::{ApiResource, Cluster, Form, ListRequest, ReadError, Reason};
-use taffrail_object::Object;
+use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason};
 use taffrail_object::json::Parser;
+use taffrail_object::{Object, Projection};
 use tokio::sync::mpsc;
 
 use super::file::{Output, Target};
@@ -373,7 +373,7 @@ impl Dump<'_> {
             plural: "namespaces".to_owned(),
             namespaced: false,
         };
-        match self.asked().get(&resource, None, "kube-system", Form::Metadata).await {
+        match self.asked().get(&resource, None, "kube-system", Projection::Metadata).await {
             Ok(Some(object)) => drop(self.send(&[object]).await),
             Ok(None) => {}
             Err(error) => return Some(unread("Namespace", "", "kube-system", &error)),
@@ -427,7 +427,7 @@ impl Dump<'_> {
         if self.namespace.is_some_and(|own| own != namespace) || self.lines.is_closed() {
             return None;
         }
-        let object = match self.asked().get(resource, Some(namespace), name, Form::Body).await {
+        let object = match self.asked().get(resource, Some(namespace), name, Projection::Full).await {
             Ok(object) => object?,
             Err(error) => return Some(unread("Secret", namespace, name, &error)),
         };

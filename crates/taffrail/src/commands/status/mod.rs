@@ -24,6 +24,7 @@ use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
 use crate::ruling::{Ruling, patience};
+
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
 use print::Printer;

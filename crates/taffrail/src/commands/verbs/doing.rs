@@ -13,9 +13,8 @@ use taffrail_apps::{
     App, AppList, AppRef, Delivery, FreshnessState, Objects, Snapshot, SyncState, full_name,
 };
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
-use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, Object, ObjectKey};
 
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};
@@ -683,7 +682,7 @@ async fn write(
         namespace: Some(&key.namespace),
         name: &key.name,
         subresource: None,
-        form: PatchType::Merge,
+        patch_type: PatchType::Merge,
         body,
         dry_run,
     };

@@ -1,8 +1,7 @@
 //! What the words of the command line stand for in each cluster.
 
-use taffrail_apps::filter;
 use taffrail_apps::wait::{Selection, Target, Until};
-use taffrail_apps::{AppQuery, InvalidAppQuery, is_namespaced};
+use taffrail_apps::{AppQuery, InvalidAppQuery, filter, is_namespaced};
 use taffrail_cluster::Discovery;
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};

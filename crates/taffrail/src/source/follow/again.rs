@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
+use taffrail_object::{Object, ObjectKey};
 
 use super::super::live::{Outcome, read_one, take};
 

@@ -1,23 +1,23 @@
 //! Objects that are followed by scopes of both bodies: metadata neither replaces nor takes away what is followed whole.
 
-use taffrail_apps::{Body, Snapshot};
-use taffrail_object::ObjectKey;
+use taffrail_apps::Snapshot;
+use taffrail_object::{ObjectKey, Projection};
 
 /// Takes an object away that a scope of this body says to be gone, unless another one is to say so. They are not heard at the same
 /// time: one of its name may be there again already.
-pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Body, others: Option<Body>) {
+pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection, others: Option<Projection>) {
     match (gone, others) {
-        (Body::Metadata, Some(Body::Whole)) => {}
-        (Body::Whole, Some(Body::Metadata)) => snapshot.forget_body(key),
+        (Projection::Metadata, Some(Projection::Full)) => {}
+        (Projection::Full, Some(Projection::Metadata)) => snapshot.forget_body(key),
         _ => snapshot.remove(key),
     }
 }
 
 /// Takes away what a scope of this body that has ended brought of an object, as far as no other brings it.
-pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Body, others: Option<Body>) {
+pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, others: Option<Projection>) {
     match (ended, others) {
         (_, None) => snapshot.remove(key),
-        (Body::Whole, Some(Body::Metadata)) => snapshot.forget_body(key),
+        (Projection::Full, Some(Projection::Metadata)) => snapshot.forget_body(key),
         (_, Some(_)) => {}
     }
 }
@@ -125,20 +125,23 @@ mod tests {
         });
         let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20));
         follow.settle(NOTHING_MORE);
-        let is_followed = |follow: &Follow, namespace: Option<&str>, body: Body| {
+        let is_followed = |follow: &Follow, namespace: Option<&str>, projection: Projection| {
             let mut reads = follow.clusters[0].scopes.values().map(|followed| &followed.read);
             reads.any(|read| {
                 let is_list = read.target == Target::List { labels: None, fields: None };
-                read.kind == "Pod" && is_list && read.namespace.as_deref() == namespace && read.body == body
+                read.kind == "Pod"
+                    && is_list
+                    && read.namespace.as_deref() == namespace
+                    && read.projection == projection
             })
         };
-        until(&mut follow, |it| is_followed(it, None, Body::Metadata));
+        until(&mut follow, |it| is_followed(it, None, Projection::Metadata));
         assert_eq!(message(&mut follow), "");
 
         // It turns bad after all Pods were listed.
         cluster.apply(deployment(false)).unwrap();
         says(&mut follow, "first");
-        assert!(is_followed(&follow, Some("shop"), Body::Whole));
+        assert!(is_followed(&follow, Some("shop"), Projection::Full));
         // What both scopes say of a Pod that comes again under its name is heard in any order.
         for round in 0..20 {
             assert!(cluster.delete("v1", "Pod", "shop", "web-1-a"));
@@ -157,11 +160,11 @@ mod tests {
     #[test]
     fn of_two_scopes_the_one_with_bodies_says_what_is_gone() {
         let key = ObjectKey::new("", "Pod", "shop", "web-1-a");
-        let known = |gone: Body, others: Option<Body>, does_end: bool| {
+        let known = |gone: Projection, others: Option<Projection>, does_end: bool| {
             let mut snapshot = Snapshot::dump("one", jiff::Timestamp::UNIX_EPOCH);
             let text = serde_json::to_vec(&pod("web-1-a", "first")).unwrap();
             let document = taffrail_object::json::OwnedDocument::parse(text).unwrap();
-            snapshot.insert(document, Body::Whole).unwrap();
+            snapshot.insert(document, Projection::Full).unwrap();
             let whole = snapshot.size();
             match does_end {
                 true => end(&mut snapshot, &key, gone, others),
@@ -169,15 +172,15 @@ mod tests {
             }
             let found = found(&snapshot, &key).map(|found| {
                 let has_status = found.object.at(&["status"]).is_some();
-                assert_eq!(has_status, found.body == Body::Whole);
+                assert_eq!(has_status, found.projection == Projection::Full);
                 assert_eq!(snapshot.size() == whole, has_status);
                 assert_eq!(found.object.text(&["metadata", "uid"]), "u-shop-web-1-a");
-                found.body
+                found.projection
             });
             assert_eq!(found.is_none(), snapshot.size() == 0);
             found
         };
-        let (whole, metadata) = (Body::Whole, Body::Metadata);
+        let (whole, metadata) = (Projection::Full, Projection::Metadata);
         assert_eq!(known(metadata, Some(whole), false), Some(whole));
         assert_eq!(known(whole, Some(metadata), false), Some(metadata));
         assert_eq!(known(whole, Some(whole), false), None);

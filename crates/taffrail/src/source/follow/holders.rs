@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use taffrail_apps::{Body, Read, Target};
-use taffrail_object::ObjectKey;
+use taffrail_apps::{Read, Target};
+use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
@@ -21,7 +21,7 @@ impl<'f> Holders<'f> {
             match &followed.key {
                 Some(key) => {
                     let known = holders.singles.entry(key).or_insert(followed);
-                    if followed.read.body == Body::Whole {
+                    if followed.read.projection == Projection::Full {
                         *known = followed;
                     }
                 }
@@ -47,29 +47,29 @@ impl<'f> Holders<'f> {
     }
 
     /// Returns true if a list holds an object with at least as much of it.
-    pub(super) fn list(&self, key: &ObjectKey, body: Body) -> bool {
-        self.lists(key).any(|followed| followed.read.body.covers(body))
+    pub(super) fn list(&self, key: &ObjectKey, projection: Projection) -> bool {
+        self.lists(key).any(|followed| followed.read.projection.covers(projection))
     }
 
     /// Returns true if a list of all objects of the kind, or of all in a namespace, holds an object with at least as much of it and
     /// was answered.
-    pub(super) fn list_as_whole(&self, key: &ObjectKey, body: Body) -> bool {
+    pub(super) fn list_as_whole(&self, key: &ObjectKey, projection: Projection) -> bool {
         let is_whole = |followed: &Followed| {
             matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
         };
-        self.lists(key).any(|followed| is_whole(followed) && followed.read.body.covers(body))
+        self.lists(key).any(|followed| is_whole(followed) && followed.read.projection.covers(projection))
     }
 
     /// Returns how much of an object scopes hold.
-    pub(super) fn held(&self, key: &ObjectKey) -> Option<Body> {
+    pub(super) fn held(&self, key: &ObjectKey) -> Option<Projection> {
         let single = self.singles.get(key).copied().filter(|followed| followed.keys.contains(key));
-        let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.body);
-        bodies.reduce(|one, other| if one == Body::Whole { one } else { other })
+        let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.projection);
+        bodies.reduce(|one, other| if one == Projection::Full { one } else { other })
     }
 
     /// Returns true if a scope says all of an object whenever it changes.
     pub(super) fn bring_body(&self, key: &ObjectKey) -> bool {
-        self.singles.get(key).is_some_and(|followed| followed.read.body.covers(Body::Whole))
-            || self.list(key, Body::Whole)
+        self.singles.get(key).is_some_and(|followed| followed.read.projection.covers(Projection::Full))
+            || self.list(key, Projection::Full)
     }
 }

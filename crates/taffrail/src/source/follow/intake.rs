@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Body, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
+    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
 use super::super::live::{Failure, begun, catalog, take};
@@ -268,7 +268,7 @@ impl Follow {
                 // Beside it are the others, which may hold the same objects.
                 let Some(mut followed) = following.scopes.remove(&id) else { return false };
                 following.again.end(id);
-                let body = followed.read.body;
+                let projection = followed.read.projection;
                 let is_beside = |other: &&Followed| other.kind == followed.kind;
                 let beside = Holders::of(following.scopes.values().filter(is_beside));
                 let mut again: BTreeSet<Read> = BTreeSet::new();
@@ -277,7 +277,7 @@ impl Follow {
                 // Where one of its name comes again, that is another one.
                 let mut forget =
                     |snapshot: &mut Snapshot, values: &mut HashMap<ObjectKey, Read>, key: &ObjectKey| {
-                        bodies::remove(snapshot, key, body, beside.held(key));
+                        bodies::remove(snapshot, key, projection, beside.held(key));
                         let Some(value) = values.remove(key) else { return };
                         planned.remove(&value);
                         snapshot.forget(key);
@@ -297,7 +297,7 @@ impl Follow {
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
                         let secret = key.kind == "Secret" && key.group.is_empty();
-                        let is_whole_beside = body == Body::Metadata && beside.bring_body(&key);
+                        let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
                         let brings_body = is_whole_beside || values.contains_key(&key);
                         if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
                             changed |= followed.note(snapshot, error.to_string());

@@ -19,9 +19,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
+use again::Again;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use plan::has_failed;
+use scopes::{is_whole_kind, named};
+use singles::Singles;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
     Asked, Freshness, FreshnessState, NotLive, Objects, Read, Reading, Rounds, Sameness, ScopeError,
@@ -33,6 +37,7 @@ use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
+use turns::Pace;
 
 use super::live::{Failure, Member, Outcome, runtime};
 use super::reading::following;
@@ -41,11 +46,6 @@ use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::ruling::Judging;
-use again::Again;
-use plan::has_failed;
-use scopes::{is_whole_kind, named};
-use singles::Singles;
-use turns::Pace;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);

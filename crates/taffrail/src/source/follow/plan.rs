@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use taffrail_apps::{
-    Answer, Asked, Body, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot,
-    Target, elsewhere, plan_reads,
+    Answer, Asked, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot, Target,
+    elsewhere, plan_reads,
 };
 use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
 use super::super::More;
@@ -456,9 +456,9 @@ impl Following {
             return;
         }
         let holders = Holders::of(self.scopes.values());
-        for (key, body) in ended.iter().filter_map(|read| Some((named(read)?, read.body))) {
+        for (key, projection) in ended.iter().filter_map(|read| Some((named(read)?, read.projection))) {
             snapshot.forget(&key);
-            bodies::end(snapshot, &key, body, holders.held(&key));
+            bodies::end(snapshot, &key, projection, holders.held(&key));
         }
     }
 }
@@ -466,7 +466,7 @@ impl Following {
 /// Returns true if a read is of values of a Secret: it is made, and not followed.
 fn is_value(read: &Read) -> bool {
     let is_secret = read.kind == "Secret" && read.group.is_empty();
-    is_secret && read.body == Body::Whole && matches!(read.target, Target::Object(_))
+    is_secret && read.projection == Projection::Full && matches!(read.target, Target::Object(_))
 }
 
 /// Whether a connection has failed already, so that nobody waits for it.

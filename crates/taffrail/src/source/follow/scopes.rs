@@ -1,8 +1,7 @@
 //! What is asked of a server for a read that is followed.
 
-use taffrail_apps::{Body, Read, Scope, Target};
-use taffrail_cluster::Form;
-use taffrail_object::ObjectKey;
+use taffrail_apps::{Read, Scope, Target};
+use taffrail_object::{ObjectKey, Projection};
 
 /// What tells of kinds that come: group, version, kind, plural.
 pub(super) const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
@@ -34,7 +33,7 @@ pub(super) fn definitions(
         plural: plural.to_owned(),
         namespaced: false,
     };
-    taffrail_cluster::Scope { form: Form::Metadata, ..taffrail_cluster::Scope::all(resource) }
+    taffrail_cluster::Scope { projection: Projection::Metadata, ..taffrail_cluster::Scope::all(resource) }
 }
 
 pub(super) fn scope_of(read: &Read) -> taffrail_cluster::Scope {
@@ -45,9 +44,9 @@ pub(super) fn scope_of(read: &Read) -> taffrail_cluster::Scope {
     taffrail_cluster::Scope {
         resource: super::super::live::resource(read),
         namespace: read.namespace.clone(),
-        form: match read.body {
-            Body::Whole => Form::Body,
-            Body::Metadata => Form::Metadata,
+        projection: match read.projection {
+            Projection::Full => Projection::Full,
+            Projection::Metadata => Projection::Metadata,
         },
         labels,
         fields,

@@ -110,7 +110,8 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use taffrail_apps::{Body, KindCatalog, Objects as _, ServedKind};
+    use taffrail_apps::{KindCatalog, Objects as _, ServedKind};
+    use taffrail_object::Projection;
 
     use super::*;
 
@@ -137,7 +138,7 @@ mod tests {
             plural: "configmaps".to_owned(),
             namespace: Some(namespace.to_owned()),
             target: Target::Object(name.to_owned()),
-            body: Body::Whole,
+            projection: Projection::Full,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{Asked, Body, Read, ReadPlan, Rounds, Target, plan_reads};
+use taffrail_apps::{Asked, Read, ReadPlan, Rounds, Target, plan_reads};
 use taffrail_cluster::ScopeId;
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, Projection};
 use tokio::time::Instant;
 
 use super::holders::Holders;
@@ -29,9 +29,9 @@ impl Follow {
         let asked_for: HashSet<&ObjectKey> = asked.objects.iter().chain([&identity]).collect();
         let single = |followed: &Followed| {
             let key = followed.key.as_ref().filter(|_| followed.answered && !followed.is_foreign)?;
-            (!asked_for.contains(key)).then(|| (key.clone(), followed.read.body))
+            (!asked_for.contains(key)).then(|| (key.clone(), followed.read.projection))
         };
-        let singles: Vec<(ScopeId, (ObjectKey, Body))> =
+        let singles: Vec<(ScopeId, (ObjectKey, Projection))> =
             following.scopes.iter().filter_map(|(id, followed)| Some((*id, single(followed)?))).collect();
         if singles.len() < following.most_singles {
             return;
@@ -40,7 +40,7 @@ impl Follow {
         // What a list brings too stays known with it, if it brings as much.
         let keys: BTreeSet<ObjectKey> = singles
             .iter()
-            .filter(|(_, (key, body))| !holders.list(key, *body))
+            .filter(|(_, (key, projection))| !holders.list(key, *projection))
             .map(|(_, (key, _))| key.clone())
             .collect();
         let mut aside = snapshot.set_aside(keys, |key| holders.is_listed(key));
@@ -60,8 +60,8 @@ impl Follow {
         let over: HashSet<&ObjectKey> = aside.keys().iter().collect();
         let mut ended: Vec<ScopeId> = Vec::new();
         let mut kept: HashSet<&ObjectKey> = HashSet::new();
-        for (id, (key, body)) in &singles {
-            if !over.contains(key) && !holders.list_as_whole(key, *body) {
+        for (id, (key, projection)) in &singles {
+            if !over.contains(key) && !holders.list_as_whole(key, *projection) {
                 kept.insert(key);
             } else {
                 ended.push(*id);
@@ -229,7 +229,7 @@ mod tests {
         let mut follow = follow(std::slice::from_ref(&cluster), &memory);
         let key = ObjectKey::new("", "ConfigMap", "shop", "argocd-cm");
         let says = |follow: &Follow| match follow.fleet.snapshots[0].get(&key) {
-            taffrail_apps::Lookup::Found(found) if found.body == Body::Whole => {
+            taffrail_apps::Lookup::Found(found) if found.projection == Projection::Full => {
                 found.object.text(&["data", "a"]).into_owned()
             }
             _ => String::new(),

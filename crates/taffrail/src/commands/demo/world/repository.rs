@@ -5,9 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_object::Object;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::Parser;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_sim::{Cluster, SimError, Timeline};
 use taffrail_status::{Kstatus, Rules, Status};
 
