@@ -3,5 +3,11 @@
 pub mod binary;
 pub mod examples;
 pub mod kube;
+mod kubeconfig;
+pub mod objects;
 pub mod peers;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod truth;
+
+pub use kubeconfig::kubeconfig;
