@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use xtask::binary::workspace;
+use taffrail_testkit::binary::workspace;
 
 /// Write the man pages, the reference of commands, the table of errors, and what examples print anew.
 #[derive(Args)]

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::binary::{self, Profile};
-use xtask::peers;
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::peers;
 
 /// Compare Taffrail with Go's kstatus on damaged objects.
 #[derive(Args)]

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
-use xtask::binary::workspace;
-use xtask::kube::{ControlPlane, Options, down, list};
+use taffrail_testkit::binary::workspace;
+use taffrail_testkit::kube::{ControlPlane, Options, down, list};
 
 /// Real Kubernetes control planes on this machine.
 #[derive(Subcommand)]

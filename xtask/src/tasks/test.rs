@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use xtask::binary::workspace;
+use taffrail_testkit::binary::workspace;
 
 use super::{fuzz, tidy};
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::binary::workspace;
+use taffrail_testkit::binary::workspace;
 
 /// Check the borders of the crates, the purity of the pure ones, and the shape of the tree.
 #[derive(Args)]
@@ -25,7 +25,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 7] = [
+const BORDERS: [Border; 8] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -65,7 +65,19 @@ const BORDERS: [Border; 7] = [
         never: &["kube", "kube-client", "k8s-openapi", "axum", "sqlx", "clap", "openssl-sys", "ring"],
         pure: false,
     },
+    Border {
+        name: TESTKIT,
+        uses: &["taffrail-object", "taffrail-sim"],
+        never: &["kube", "kube-client", "k8s-openapi", "axum", "sqlx", "clap", "openssl-sys", "ring"],
+        pure: false,
+    },
 ];
+
+/// The crate that only tests, benches and developer tasks are built with.
+const TESTKIT: &str = "taffrail-testkit";
+
+/// The packages that may have [`TESTKIT`] among their normal dependencies: neither is delivered.
+const BUILT_WITH_TESTKIT: [&str; 2] = ["taffrail-e2e", "xtask"];
 
 /// A file that is longer should be two.
 const LONGEST: usize = 800;
@@ -102,18 +114,49 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
             faults.push(format!("{} reaches {never}, which it must never", border.name));
         }
     }
-    for manifest in crates()? {
-        if !BORDERS.iter().any(|border| border.name == manifest) {
-            faults.push(format!("{manifest} has no border in xtask/src/tasks/tidy.rs"));
+    let packages = packages()?;
+    let folder = workspace().join("crates");
+    for package in &packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let inside =
+            package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(&folder));
+        if inside && !BORDERS.iter().any(|border| border.name == name) {
+            faults.push(format!("{name} has no border in xtask/src/tasks/tidy.rs"));
         }
     }
+    faults.extend(
+        built_with_testkit(&packages).map(|name| {
+            format!("{name} is built with {TESTKIT}, which may only be among the dev-dependencies")
+        }),
+    );
     Ok(())
 }
 
-/// The names of what a crate is built with, itself included.
+/// The names of the packages that have [`TESTKIT`] among their dependencies outside of tests, and may not.
+fn built_with_testkit(packages: &[Value]) -> impl Iterator<Item = &str> {
+    let takes = |package: &&Value| {
+        let dependencies = package["dependencies"].as_array().into_iter().flatten();
+        dependencies.filter(|it| it["kind"] != "dev").any(|it| it["name"] == TESTKIT)
+    };
+    let names = packages.iter().filter(takes).filter_map(|package| package["name"].as_str());
+    names.filter(|name| !BUILT_WITH_TESTKIT.contains(name))
+}
+
+/// The names of what a crate is built with when all its features are on, itself included.
 fn dependencies(name: &str, depth: Option<u32>) -> Result<BTreeSet<String>> {
-    let arguments =
-        ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--package", name];
+    let arguments = [
+        "tree",
+        "--locked",
+        "--all-features",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+        "--package",
+        name,
+    ];
     let depth = depth.map(|depth| depth.to_string());
     let limit = depth.as_deref().map_or(Vec::new(), |depth| vec!["--depth", depth]);
     let output = cargo(&[&arguments[..], &limit].concat())?;
@@ -121,16 +164,11 @@ fn dependencies(name: &str, depth: Option<u32>) -> Result<BTreeSet<String>> {
     Ok(String::from_utf8_lossy(&output).lines().filter_map(first_word).collect())
 }
 
-/// The names of the crates in `crates/`.
-fn crates() -> Result<Vec<String>> {
+/// The packages of the workspace, as `cargo metadata` describes them.
+fn packages() -> Result<Vec<Value>> {
     let output = cargo(&["metadata", "--format-version", "1", "--locked", "--no-deps"])?;
     let metadata: Value = serde_json::from_slice(&output).context("`cargo metadata` printed no JSON")?;
-    let folder = workspace().join("crates");
-    let packages = metadata["packages"].as_array().context("`cargo metadata` names no packages")?;
-    let inside = packages.iter().filter(|package| {
-        package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(&folder))
-    });
-    Ok(inside.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
+    metadata["packages"].as_array().cloned().context("`cargo metadata` names no packages")
 }
 
 /// Files that git tracks or would: their length, their names, and paths of the machine they were written on.
@@ -267,7 +305,22 @@ fn cargo(arguments: &[&str]) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::raw;
+    use serde_json::json;
+
+    use super::{built_with_testkit, raw};
+
+    #[test]
+    fn only_tests_and_tasks_are_built_with_testkit() {
+        let package = |name: &str, kind: Option<&str>| json!({"name": name, "dependencies": [{"name": "taffrail-testkit", "kind": kind}]});
+        let packages = [
+            package("taffrail-apps", Some("dev")),
+            package("taffrail-cluster", None),
+            package("taffrail-rules", Some("build")),
+            package("xtask", None),
+            json!({"name": "taffrail-object", "dependencies": [{"name": "serde_json", "kind": null}]}),
+        ];
+        assert_eq!(built_with_testkit(&packages).collect::<Vec<_>>(), ["taffrail-cluster", "taffrail-rules"]);
+    }
 
     #[test]
     fn raw_printing_is_found_and_formatting_is_not() {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use xtask::binary::{self, Profile};
-use xtask::kube::{self, ControlPlane};
-use xtask::truth;
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::kube::{self, ControlPlane};
+use taffrail_testkit::truth;
 
 /// Look at noisy apps once a second, and compare every look with what Kubernetes itself said then.
 #[derive(Args)]

@@ -4,9 +4,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use xtask::binary::{self, Profile};
-use xtask::examples;
-use xtask::kube::{ControlPlane, Options};
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::examples;
+use taffrail_testkit::kube::{ControlPlane, Options};
 
 /// Start a control plane with example apps and show them with Taffrail.
 #[derive(Args)]

@@ -12,8 +12,9 @@ use taffrail_cluster::{
     Scope, ScopeState,
 };
 use taffrail_object::json::Parser;
+use taffrail_testkit::server::{Reply, Request, Server};
 
-use crate::server::{LONG, Reply, Seen, Server, context};
+use crate::contexts::{LONG, context, reached};
 
 fn things() -> ApiResource {
     ApiResource {
@@ -48,8 +49,7 @@ async fn an_answer_is_bounded_by_what_it_is_when_unpacked() {
             (0..400).for_each(|_| to.write_all(&spaces).unwrap());
             to.write_all(b"]}").unwrap();
         })
-    })
-    .await;
+    });
     let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
     let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::OverLimit);
@@ -57,7 +57,7 @@ async fn an_answer_is_bounded_by_what_it_is_when_unpacked() {
 }
 
 /// A list that has always one more page, of objects with so many bytes.
-fn endless(size: usize) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
+fn endless(size: usize) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     let pages = AtomicUsize::new(0);
     move |_| {
         let page = pages.fetch_add(1, Ordering::Relaxed);
@@ -74,15 +74,14 @@ fn endless(size: usize) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
 async fn a_list_without_end_ends_at_the_clusters_share_and_takes_nobody_elses() {
     let memory = Memory::of(64 << 20);
     let (hostile, honest) = (
-        Server::start(endless(1 << 20)).await,
+        Server::start(endless(1 << 20)),
         Server::start(|_| {
             let list = json!({
                 "kind": "ThingList", "apiVersion": "example/v1", "metadata": { "resourceVersion": "7" },
                 "items": [{ "metadata": { "name": "a" }, "filler": "x".repeat(6 << 20) }],
             });
             Reply::json(200, list.to_string())
-        })
-        .await,
+        }),
     );
     let hostile = connected(&hostile, &memory, LONG).await;
     let honest = connected(&honest, &memory, LONG).await;
@@ -104,9 +103,8 @@ async fn a_list_of_empty_pages_without_end_is_given_up() {
         let list = json!({ "kind": "ThingList", "apiVersion": "example/v1",
             "metadata": { "continue": format!("p{page}") }, "items": [] });
         Reply::json(200, list.to_string())
-    })
-    .await;
-    let cluster = server.cluster(Duration::from_secs(100)).await;
+    });
+    let cluster = reached(&server, Duration::from_secs(100)).await;
     let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::OverLimit);
     assert!(error.to_string().contains("pages"), "{error}");
@@ -131,7 +129,7 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
         ("1,", Reason::OverLimit),
         ("\"a long text that is not an object either\",", Reason::UnexpectedAnswer),
     ] {
-        let server = Server::start(move |_| page_of(items, 4 << 20)).await;
+        let server = Server::start(move |_| page_of(items, 4 << 20));
         let cluster = connected(&server, &Memory::of(32 << 20), LONG).await;
         let error = cluster.list(&ListRequest::all(&things())).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{error}");
@@ -165,12 +163,9 @@ async fn broken(server: &Server, memory: &Memory, lists: Lists) -> ScopeState {
 #[tokio::test]
 async fn what_a_watch_holds_of_a_line_is_charged_to_the_cluster() {
     let server = Server::start(|seen| match seen.query.contains("watch=1") {
-        true => {
-            Reply::Stuck(String::leak(format!(r#"{{"type":"ADDED","object":{{"x":"{}"#, "x".repeat(3 << 20))))
-        }
+        true => Reply::stuck(format!(r#"{{"type":"ADDED","object":{{"x":"{}"#, "x".repeat(3 << 20))),
         false => Reply::status(404, "NotFound", "no"),
-    })
-    .await;
+    });
     let memory = Memory::of(4 << 20);
     let state = broken(&server, &memory, Lists::Streams).await;
     let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
@@ -186,8 +181,7 @@ async fn a_watch_that_is_compressed_is_not_unpacked() {
             to.write_all(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n").unwrap()
         }),
         false => Reply::status(404, "NotFound", "no"),
-    })
-    .await;
+    });
     let state = broken(&server, &Memory::of(4 << 20), Lists::Streams).await;
     let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
     assert_eq!(reason, "UnexpectedAnswer", "{message}");
@@ -196,8 +190,8 @@ async fn a_watch_that_is_compressed_is_not_unpacked() {
 
 #[tokio::test]
 async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
-    let pages = |_: &Seen| page_of("{\"metadata\":{\"name\":\"a\"}},", 2 << 20);
-    let server = Server::start(pages).await;
+    let pages = |_: &Request| page_of("{\"metadata\":{\"name\":\"a\"}},", 2 << 20);
+    let server = Server::start(pages);
     // The last item is no object, and the watch after it no watch.
     let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
     assert!(matches!(&state, ScopeState::Broken { reason: "UnexpectedAnswer", .. }), "{state:?}");
@@ -207,7 +201,7 @@ async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
 
 #[tokio::test]
 async fn a_list_that_is_followed_ends_at_what_is_no_object() {
-    let server = Server::start(|_| page_of("{},", 1 << 20)).await;
+    let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
     let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
     assert!(message.contains("more than 1000 items are no objects"), "{message}");
@@ -223,7 +217,7 @@ enum Excess {
 }
 
 impl Excess {
-    fn reply(self, seen: &Seen) -> Reply {
+    fn reply(self, seen: &Request) -> Reply {
         let group_list = |groups: Value| json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups });
         let body = match (self, seen.path.as_str()) {
             (Excess::Kinds(_), "/api") => {
@@ -251,8 +245,8 @@ impl Excess {
 
 #[tokio::test]
 async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
-    let server = Server::start(|seen| Excess::Kinds(100_000).reply(seen)).await;
-    let cluster = server.cluster(Duration::from_secs(100)).await;
+    let server = Server::start(|seen| Excess::Kinds(100_000).reply(seen));
+    let cluster = reached(&server, Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
     assert_eq!(discovery.resources().len(), 5_000);
     let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
@@ -263,10 +257,10 @@ async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
 
 #[tokio::test]
 async fn not_each_of_20_000_groups_is_asked_for() {
-    let server = Server::start(|seen| Excess::Groups(20_000).reply(seen)).await;
-    let cluster = server.cluster(Duration::from_secs(100)).await;
+    let server = Server::start(|seen| Excess::Groups(20_000).reply(seen));
+    let cluster = reached(&server, Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
-    assert!(server.seen().len() <= 1_002, "{}", server.seen().len());
+    assert!(server.requests().len() <= 1_002, "{}", server.requests().len());
     let reasons: Vec<&str> = discovery.broken().iter().map(|broken| broken.reason.as_str()).collect();
     assert_eq!(reasons, ["of the cluster's API versions 1000 are read, and 19001 more are not"]);
 }
@@ -282,8 +276,7 @@ async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
             (0..100).for_each(|_| to.write_all(&items).unwrap());
             to.write_all(b"{}]}").unwrap();
         })
-    })
-    .await;
+    });
     let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
     let timeout = Duration::from_millis(1500);
     let error = cluster.with_timeout(timeout).list(&ListRequest::all(&things())).await.unwrap_err();
@@ -300,8 +293,7 @@ async fn while_an_answer_is_unpacked_others_have_their_turn() {
             let spaces = vec![b' '; 1 << 20];
             (0..64).for_each(|_| to.write_all(&spaces).unwrap());
         })
-    })
-    .await;
+    });
     let cluster = connected(&server, &Memory::of(64 << 30), LONG).await;
     let things = things();
     let request = ListRequest::all(&things);
@@ -320,7 +312,7 @@ async fn while_an_answer_is_unpacked_others_have_their_turn() {
 async fn honest_clusters_of_100_000_objects_stay_below() {
     // Twenty clusters, one of them large, on a machine of 8 GB.
     let memory = Memory::of(4 << 30);
-    let servers = Server::start(|_| Reply::json(200, "{}")).await;
+    let servers = Server::start(|_| Reply::json(200, "{}"));
     let mut clusters = Vec::new();
     for _ in 0..20 {
         clusters.push(connected(&servers, &memory, LONG).await);

@@ -12,8 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use taffrail_cluster::{ApiResource, ConnectError, ListRequest, Phase, Protocol, Reason};
+use taffrail_testkit::server::{Reply, Request, Server};
 
-use crate::server::{LONG, Reply, Server, connect};
+use crate::contexts::{LONG, connect};
 
 /// A certificate authority.
 struct Authority {
@@ -88,7 +89,7 @@ fn resource(plural: &str) -> ApiResource {
     }
 }
 
-fn empty(_: &crate::server::Seen) -> Reply {
+fn empty(_: &Request) -> Reply {
     Reply::json(200, r#"{"kind":"ThingList","apiVersion":"v1","items":[]}"#)
 }
 
@@ -96,7 +97,7 @@ fn empty(_: &crate::server::Seen) -> Reply {
 async fn many_lists_at_once_share_one_http2_connection_and_90_streams() {
     let authority = Authority::new();
     let config = tls(&authority.issue("127.0.0.1", None), &["h2", "http/1.1"], None);
-    let server = Server::start_tls(config, Duration::from_millis(50), empty).await;
+    let server = Server::start_tls(config, Duration::from_millis(50), empty);
     let cluster = format!("server: {}\n{}", server.url(), authority.trusted());
     let cluster = connect(&cluster, "", LONG).await.unwrap();
     assert_eq!(cluster.protocol(), Protocol::Http2);
@@ -106,9 +107,10 @@ async fn many_lists_at_once_share_one_http2_connection_and_90_streams() {
     for listing in futures::future::join_all(requests.iter().map(|request| cluster.list(request))).await {
         listing.unwrap();
     }
-    assert_eq!(server.connections(), 1);
-    assert!(server.seen().iter().all(|seen| seen.version == Version::HTTP_2));
-    assert!(server.most_under_way() <= 90, "{}", server.most_under_way());
+    assert_eq!(server.traffic().connections, 1);
+    assert!(server.requests().iter().all(|seen| seen.version == Version::HTTP_2));
+    let most = server.traffic().most_under_way;
+    assert!(most <= 90, "{most}");
     assert_eq!(cluster.requests().len(), 200);
 }
 
@@ -116,7 +118,7 @@ async fn many_lists_at_once_share_one_http2_connection_and_90_streams() {
 async fn a_server_without_http2_is_read_over_http1() {
     let authority = Authority::new();
     let config = tls(&authority.issue("127.0.0.1", None), &["http/1.1"], None);
-    let server = Server::start_tls(config, Duration::ZERO, empty).await;
+    let server = Server::start_tls(config, Duration::ZERO, empty);
     let cluster = format!("server: {}\n{}", server.url(), authority.trusted());
     let cluster = connect(&cluster, "", LONG).await.unwrap();
     assert_eq!(cluster.protocol(), Protocol::Http1);
@@ -130,7 +132,7 @@ async fn a_server_without_http2_is_read_over_http1() {
 async fn certificates_that_cannot_be_trusted_say_why() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let reason = async |identity: Identity, extra: &str| {
-        let server = Server::start_tls(tls(&identity, &["h2"], None), Duration::ZERO, empty).await;
+        let server = Server::start_tls(tls(&identity, &["h2"], None), Duration::ZERO, empty);
         connect(&format!("server: {}\n{extra}", server.url()), "", LONG).await.map(drop).map_err(|error| {
             assert!(error.hint().is_some());
             (error.reason(), error.to_string().rsplit(": ").next().unwrap().to_owned())
@@ -167,7 +169,7 @@ async fn certificates_that_cannot_be_trusted_say_why() {
 async fn client_certificates_are_shown_and_their_absence_is_told() {
     let authority = Authority::new();
     let config = tls(&authority.issue("127.0.0.1", None), &["h2"], Some(&authority));
-    let server = Server::start_tls(config, Duration::ZERO, empty).await;
+    let server = Server::start_tls(config, Duration::ZERO, empty);
     let cluster = format!("server: {}\n{}", server.url(), authority.trusted());
     let client = authority.issue("alice", None);
     let user = format!(
@@ -188,8 +190,8 @@ async fn client_certificates_are_shown_and_their_absence_is_told() {
 
 #[tokio::test]
 async fn tls_with_a_server_that_has_none_is_told() {
-    let server = Server::start(empty).await;
-    let error = connect(&format!("server: https://{}", server.address), "", LONG).await.unwrap_err();
+    let server = Server::start(empty);
+    let error = connect(&format!("server: https://{}", server.address()), "", LONG).await.unwrap_err();
     assert_eq!(error.reason(), Reason::ConnectionFailed);
     assert!(error.to_string().ends_with("the other end does not speak TLS"), "{error}");
 }
@@ -229,7 +231,7 @@ async fn a_proxy_is_asked_for_a_tunnel() {
 
     let authority = Authority::new();
     let config = tls(&authority.issue("api.example", None), &["h2"], None);
-    let server = Server::start_tls(config, Duration::ZERO, empty).await;
+    let server = Server::start_tls(config, Duration::ZERO, empty);
     let proxy = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let cluster = format!(
         "server: https://api.example:6443\n{}\nproxy-url: http://user:p%40ss@{}",
@@ -243,7 +245,7 @@ async fn a_proxy_is_asked_for_a_tunnel() {
             head.push(client.read_u8().await.unwrap());
         }
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        let mut onward = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let mut onward = tokio::net::TcpStream::connect(server.address()).await.unwrap();
         let _ = tokio::io::copy_bidirectional(&mut client, &mut onward).await;
         (String::from_utf8(head).unwrap(), server)
     });
@@ -258,7 +260,7 @@ async fn a_proxy_is_asked_for_a_tunnel() {
 
 #[tokio::test]
 async fn every_sort_of_credential_is_sent() {
-    let server = Server::start(empty).await;
+    let server = Server::start(empty);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from-file").unwrap();
     let resource = resource("things");
@@ -270,7 +272,7 @@ async fn every_sort_of_credential_is_sent() {
     ] {
         let cluster = connect(&format!("server: {}", server.url()), &user, LONG).await.unwrap();
         cluster.list(&ListRequest::all(&resource)).await.unwrap();
-        assert_eq!(server.seen().last().unwrap().authorization, expected);
+        assert_eq!(server.requests().last().unwrap().authorization, expected);
     }
 }
 
@@ -286,7 +288,7 @@ fn plugin(script: &str) -> String {
 #[cfg(unix)]
 #[tokio::test]
 async fn an_exec_plugin_gives_a_token_and_runs_once() {
-    let server = Server::start(empty).await;
+    let server = Server::start(empty);
     let runs = tempfile::NamedTempFile::new().unwrap();
     let script = format!(
         "echo run >> {}\necho \"{{\\\"kind\\\":\\\"ExecCredential\\\",\\\"apiVersion\\\":\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{{\\\"token\\\":\\\"for-$WHO\\\"}}}}\"",
@@ -294,7 +296,7 @@ async fn an_exec_plugin_gives_a_token_and_runs_once() {
     );
     let cluster = connect(&format!("server: {}", server.url()), &plugin(&script), LONG).await.unwrap();
     cluster.list(&ListRequest::all(&resource("things"))).await.unwrap();
-    assert_eq!(server.seen()[0].authorization.as_deref(), Some("Bearer for-me"));
+    assert_eq!(server.requests()[0].authorization.as_deref(), Some("Bearer for-me"));
     assert_eq!(std::fs::read_to_string(runs.path()).unwrap(), "run\n");
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use taffrail_cluster::{ApiResource, ListRequest};
+use taffrail_testkit::server::{Reply, Request, Server};
 
-use crate::server::{LONG, Reply, Seen, Server, connect, context, kubeconfig};
+use crate::contexts::{LONG, connect, context, kubeconfig};
 
 const TOKEN: &str = "token: s3cret";
 
@@ -18,17 +19,17 @@ fn things() -> ApiResource {
     }
 }
 
-fn empty(_: &Seen) -> Reply {
+fn empty(_: &Request) -> Reply {
     Reply::json(200, r#"{"kind":"ThingList","apiVersion":"v1","items":[]}"#)
 }
 
 /// What a server at this address is told of who asks.
 async fn shown(host: &str, user: &str) -> Option<String> {
-    let server = Server::start(empty).await;
-    let address = format!("server: http://{host}:{}", server.address.port());
+    let server = Server::start(empty);
+    let address = format!("server: http://{host}:{}", server.address().port());
     let cluster = connect(&address, user, LONG).await.unwrap();
     cluster.list(&ListRequest::all(&things())).await.unwrap();
-    server.seen()[0].authorization.clone()
+    server.requests()[0].authorization.clone()
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use taffrail_cluster::{Discovery, Reason};
+use taffrail_testkit::server::{Reply, Request, Server};
 
-use crate::server::{LONG, Reply, Seen, Server};
+use crate::contexts::{LONG, reached};
 
 fn aggregated(items: Value) -> Reply {
     let list =
@@ -19,7 +20,7 @@ fn resource(plural: &str, kind: &str, short: &[&str]) -> Value {
     })
 }
 
-fn modern(seen: &Seen) -> Reply {
+fn modern(seen: &Request) -> Reply {
     assert!(seen.accept.contains("g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
     match seen.path.as_str() {
         "/api" => aggregated(
@@ -50,15 +51,15 @@ fn modern(seen: &Seen) -> Reply {
     }
 }
 
-async fn discover(script: fn(&Seen) -> Reply) -> (Discovery, Server) {
-    let server = Server::start(script).await;
-    (server.cluster(LONG).await.discover().await.unwrap(), server)
+async fn discover(script: fn(&Request) -> Reply) -> (Discovery, Server) {
+    let server = Server::start(script);
+    (reached(&server, LONG).await.discover().await.unwrap(), server)
 }
 
 #[tokio::test]
 async fn two_answers_tell_all_kinds() {
     let (discovery, server) = discover(modern).await;
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
     let deployment = discovery.kind("apps", "Deployment").unwrap();
     assert_eq!(deployment.versions, ["v1", "v1beta1"]);
     assert_eq!(deployment.preferred().api_version(), "apps/v1");
@@ -118,7 +119,7 @@ async fn names_mean_what_they_mean_to_kubectl() {
 
 #[tokio::test]
 async fn old_servers_are_asked_version_by_version() {
-    fn old(seen: &Seen) -> Reply {
+    fn old(seen: &Request) -> Reply {
         let json = |value: Value| Reply::json(200, value.to_string());
         match seen.path.as_str() {
             "/api" => json(json!({ "kind": "APIVersions", "versions": ["v1"] })),
@@ -146,7 +147,7 @@ async fn old_servers_are_asked_version_by_version() {
     }
     let (discovery, server) = discover(old).await;
     // Two, four versions, and the one that fails once more.
-    assert_eq!(server.seen().len(), 7);
+    assert_eq!(server.requests().len(), 7);
     let kinds: Vec<&str> = discovery.resources().iter().map(|resource| resource.kind.as_str()).collect();
     assert_eq!(kinds, ["Pod", "Deployment"]);
     assert!(discovery.kind("", "Pod").unwrap().has_status_subresource);
@@ -163,7 +164,7 @@ async fn old_servers_are_asked_version_by_version() {
 
 #[tokio::test]
 async fn one_half_that_fails_leaves_the_other() {
-    fn half(seen: &Seen) -> Reply {
+    fn half(seen: &Request) -> Reply {
         if seen.path == "/apis" { Reply::status(403, "Forbidden", "no") } else { modern(seen) }
     }
     let (discovery, _server) = discover(half).await;
@@ -172,7 +173,7 @@ async fn one_half_that_fails_leaves_the_other() {
     assert_eq!(broken.name, "all groups but the core group");
     assert_eq!([broken.concerns("apps"), broken.concerns("")], [true, false]);
 
-    fn core(seen: &Seen) -> Reply {
+    fn core(seen: &Request) -> Reply {
         if seen.path == "/api" { Reply::status(500, "InternalError", "no") } else { modern(seen) }
     }
     let (discovery, _server) = discover(core).await;
@@ -180,7 +181,7 @@ async fn one_half_that_fails_leaves_the_other() {
     let broken = discovery.broken().iter().find(|broken| broken.name == "v1").unwrap();
     assert_eq!([broken.concerns("apps"), broken.concerns("")], [false, true]);
 
-    let server = Server::start(|_| Reply::status(401, "Unauthorized", "Unauthorized")).await;
-    let error = server.cluster(LONG).await.discover().await.unwrap_err();
+    let server = Server::start(|_| Reply::status(401, "Unauthorized", "Unauthorized"));
+    let error = reached(&server, LONG).await.discover().await.unwrap_err();
     assert_eq!(error.reason(), Reason::Unauthorized);
 }

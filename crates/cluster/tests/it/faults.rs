@@ -1,6 +1,5 @@
 //! What servers, credentials and objects do that nobody asked for.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,10 +8,11 @@ use serde_json::{Value, json};
 use taffrail_cluster::index::ScopeState as Known;
 use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
 use taffrail_sim::{Fault, Fleet, Trouble};
+use taffrail_testkit::server::{Reply, Request, Server, watch_event};
 
-use crate::feeding::{Reader, config_map, config_maps, context, in_shop, settings, shop};
+use crate::contexts::{self, current};
+use crate::feeding::{Reader, config_map, config_maps, in_shop, settings, shop};
 use crate::living;
-use crate::server::{Reply, Seen, Server};
 
 /// A user whose token is what a file says; the runs of the plugin that reads it are counted in another.
 #[cfg(unix)]
@@ -63,7 +63,7 @@ impl Rotating {
         );
         let plugin = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
             "args": ["-c", script], "interactiveMode": "Never"});
-        context(&text.replace(&token, &format!("exec: {plugin}")))
+        current(&text.replace(&token, &format!("exec: {plugin}")))
     }
 
     fn runs(&self) -> usize {
@@ -220,19 +220,14 @@ fn list(items: &[Value], version: u64, more: &str) -> Reply {
     )
 }
 
-fn lines(events: &[(&str, Value)]) -> &'static str {
-    let text = events.iter().fold(String::new(), |mut text, (event, object)| {
-        writeln!(text, "{}", json!({"type": event, "object": object})).unwrap();
-        text
-    });
-    // Served by a task that outlives the test's own values.
-    Box::leak(text.into_boxed_str())
+fn lines(events: &[(&str, Value)]) -> String {
+    events.iter().map(|(word, object)| watch_event(word, object)).collect()
 }
 
 /// Follows the ConfigMaps of a server that answers as told; what is not about them is answered well.
 async fn scripted(
     settings: FeedSettings,
-    script: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> (Server, Reader) {
     let server = Server::start(move |seen| {
         if seen.path.ends_with("/configmaps") {
@@ -243,19 +238,18 @@ async fn scripted(
             200,
             json!({"kind": "PartialObjectMetadataList", "metadata": metadata, "items": []}).to_string(),
         )
-    })
-    .await;
-    let context = crate::server::context(&format!("server: {}", server.url()), "");
+    });
+    let context = contexts::context(&format!("server: {}", server.url()), "");
     let reader = Reader::as_of(context, settings).await;
     (server, reader)
 }
 
-fn is_watch(seen: &Seen) -> bool {
+fn is_watch(seen: &Request) -> bool {
     seen.query.contains("watch=1")
 }
 
 /// Only asks at which version the server is.
-fn is_question(seen: &Seen) -> bool {
+fn is_question(seen: &Request) -> bool {
     seen.query == "limit=1"
 }
 
@@ -268,7 +262,7 @@ async fn events_that_come_twice_or_too_late_end_in_the_truth() {
             return list(&[item("a", 10), item("b", 14)], 20, "");
         }
         match watches.fetch_add(1, Ordering::SeqCst) {
-            0 => Reply::Stuck(lines(&[
+            0 => Reply::stuck(lines(&[
                 ("MODIFIED", item("a", 21)),
                 ("MODIFIED", item("a", 21)),
                 ("ADDED", item("c", 22)),
@@ -276,7 +270,7 @@ async fn events_that_come_twice_or_too_late_end_in_the_truth() {
                 ("DELETED", item("c", 23)),
                 ("ADDED", item("c", 22)),
             ])),
-            _ => Reply::Stuck(lines(&[("MODIFIED", item("b", 24))])),
+            _ => Reply::stuck(lines(&[("MODIFIED", item("b", 24))])),
         }
     })
     .await;
@@ -295,7 +289,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
     let counted = lists.clone();
     let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
         if is_watch(seen) {
-            return Reply::Stuck("");
+            return Reply::stuck("");
         }
         let small = seen.query.contains("limit=500");
         match (small, seen.query.contains("continue=")) {
@@ -313,7 +307,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     assert_eq!(reader.names(), ["shop/a", "shop/b"]);
     assert_eq!(lists.load(Ordering::SeqCst), 1);
-    assert!(server.seen().iter().any(|seen| seen.query.contains("limit=4000")));
+    assert!(server.requests().iter().any(|seen| seen.query.contains("limit=4000")));
 }
 
 #[tokio::test]
@@ -333,7 +327,7 @@ async fn a_server_whose_watches_always_expire_is_not_asked_without_end() {
         begun.elapsed() > Duration::from_millis(900),
         "{:?}, {} requests",
         begun.elapsed(),
-        server.seen().len()
+        server.requests().len()
     );
     assert!(reader.known.said.contains(&ScopeState::CatchingUp));
     reader.feeds.end(id);
@@ -348,7 +342,7 @@ async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_en
     let id = reader.feeds.follow(in_shop());
     let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
     reader.until("told", |known| known.states.get(&id).is_some_and(broken)).await;
-    let watches = server.seen().iter().filter(|seen| is_watch(seen)).count();
+    let watches = server.requests().iter().filter(|seen| is_watch(seen)).count();
     assert!(watches <= 4, "{watches} watches");
 }
 
@@ -374,7 +368,7 @@ async fn a_watch_that_brings_news_and_ends_at_once_is_not_opened_again_without_p
         begun.elapsed() > Duration::from_millis(600),
         "{:?}, {} requests",
         begun.elapsed(),
-        server.seen().len()
+        server.requests().len()
     );
     let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
     reader.until("told", |known| known.said.iter().any(broken)).await;
@@ -382,13 +376,13 @@ async fn a_watch_that_brings_news_and_ends_at_once_is_not_opened_again_without_p
 
 /// Follows a server until it has what that was restored to: its first watch ends in order with these lines, and
 /// afterwards it is another server.
-async fn restored_after(farewell: &'static str) -> Server {
+async fn restored_after(farewell: String) -> Server {
     let state = AtomicUsize::new(0);
     let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
         let is_restored = state.load(Ordering::SeqCst) > 0;
         if is_watch(seen) {
             state.fetch_add(1, Ordering::SeqCst);
-            return if is_restored { Reply::Stuck("") } else { Reply::json(200, farewell) };
+            return if is_restored { Reply::stuck("") } else { Reply::json(200, farewell.as_str()) };
         }
         match (is_restored, is_question(seen)) {
             (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
@@ -406,8 +400,8 @@ async fn restored_after(farewell: &'static str) -> Server {
 
 #[tokio::test]
 async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_again() {
-    let server = restored_after("").await;
-    let to_come = server.seen().iter().filter(|seen| seen.query.contains("resourceVersion=100")).count();
+    let server = restored_after(String::new()).await;
+    let to_come = server.requests().iter().filter(|seen| seen.query.contains("resourceVersion=100")).count();
     assert_eq!(to_come, 1, "no watch went on from a version that was still to come");
 }
 
@@ -415,12 +409,12 @@ async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_ag
 async fn a_watch_that_a_busy_server_closes_goes_on_before_any_question_is_answered() {
     let (_server, mut reader) = scripted(settings(Lists::Pages), |seen| {
         if !is_watch(seen) {
-            return if is_question(seen) { Reply::Stuck("") } else { list(&[item("a", 5)], 10, "") };
+            return if is_question(seen) { Reply::stuck("") } else { list(&[item("a", 5)], 10, "") };
         }
         if seen.query.contains("resourceVersion=10") {
             return Reply::json(200, lines(&[("MODIFIED", item("a", 11))]));
         }
-        Reply::Stuck(lines(&[("MODIFIED", item("a", 12))]))
+        Reply::stuck(lines(&[("MODIFIED", item("a", 12))]))
     })
     .await;
     let id = reader.feeds.follow(in_shop());
@@ -448,11 +442,11 @@ async fn a_quiet_scope_knows_by_the_others_that_the_state_went_back() {
         let step = served.load(Ordering::SeqCst);
         if is_watch(seen) {
             if is_quiet || step > 0 {
-                return Reply::Stuck("");
+                return Reply::stuck("");
             }
             // Once somebody has seen version 200, the server is another one.
             served.store(1, Ordering::SeqCst);
-            return Reply::Stuck(lines(&[("ADDED", item("busy", 200))]));
+            return Reply::stuck(lines(&[("ADDED", item("busy", 200))]));
         }
         match (is_quiet, step) {
             (true, 0) => list(&[item("old", 90)], 100, ""),

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use taffrail_cluster::{
-    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Inbox,
-    Kubeconfig, Lists, Scope, ScopeId, ScopeState,
+    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Inbox, Lists,
+    Scope, ScopeId, ScopeState,
 };
 use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_sim::{Fault, Fleet, Trouble};
+use taffrail_testkit::server::{Reply, Server};
 
-use super::server::{self, Reply, Server};
+use crate::contexts::{context, current};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,13 +26,6 @@ pub(crate) fn config_maps() -> ApiResource {
         plural: "configmaps".to_owned(),
         namespaced: true,
     }
-}
-
-pub(crate) fn context(kubeconfig: &str) -> Context {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, kubeconfig).unwrap();
-    Kubeconfig::load(Some(&path), None, None).unwrap().current().unwrap()
 }
 
 pub(crate) fn settings(lists: Lists) -> FeedSettings {
@@ -66,7 +60,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: FeedSettings) -> Reader {
-        Reader::as_of(context(&fleet_cluster.kubeconfig()), settings).await
+        Reader::as_of(current(&fleet_cluster.kubeconfig()), settings).await
     }
 
     pub(crate) async fn as_of(context: Context, settings: FeedSettings) -> Reader {
@@ -262,7 +256,7 @@ async fn what_is_forbidden_is_told_and_picked_up_when_allowed() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 3).await;
     let user = cluster.add_user("alice", &[]);
-    let context = context(&cluster.kubeconfig_for(&user));
+    let context = current(&cluster.kubeconfig_for(&user));
     let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
     let (feeds, inbox) = Feeds::start(connected, Some(context), settings(Lists::Streams));
     let mut reader = Reader { feeds, inbox, parser: Parser::new(), known: Known::default() };
@@ -444,7 +438,7 @@ async fn secrets_come_without_their_values() {
             "data": {"password": "c2VjcmV0"}}))
         .unwrap();
     for lists in [Lists::Streams, Lists::Pages] {
-        let context = context(&cluster.kubeconfig());
+        let context = current(&cluster.kubeconfig());
         let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
         let (mut feeds, mut inbox) = Feeds::start(connected, None, settings(lists));
         let secrets =
@@ -498,11 +492,10 @@ async fn items_of_another_kind_are_malformed_in_lists_and_in_watches() {
         "\n",
     );
     let server = Server::start(|seen| match seen.query.contains("watch=") {
-        true => Reply::Stuck(EVENTS),
+        true => Reply::stuck(EVENTS),
         false => Reply::json(200, LIST),
-    })
-    .await;
-    let context = server::context(&format!("server: {}", server.url()), "");
+    });
+    let context = context(&format!("server: {}", server.url()), "");
     let mut reader = Reader::as_of(context, settings(Lists::Pages)).await;
     reader.feeds.follow(in_shop());
     reader.until("told of all", |known| known.malformed.len() >= 3 && known.objects.len() >= 2).await;

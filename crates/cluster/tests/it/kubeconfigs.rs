@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use taffrail_cluster::{Kubeconfig, KubeconfigError};
 
-use crate::server::kubeconfig;
+use crate::contexts::kubeconfig;
 
 struct Folder(tempfile::TempDir);
 

@@ -5,21 +5,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use taffrail_cluster::index::{Notice, ScopeState, Snapshot};
-use taffrail_cluster::{
-    Cluster, Contact, Context, Deadline, FeedSettings, KindSettings, Kubeconfig, Lists, Live, LiveSettings,
-};
+use taffrail_cluster::{Cluster, Contact, Deadline, FeedSettings, KindSettings, Lists, Live, LiveSettings};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
 
+use crate::contexts::current;
+
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn context(kubeconfig: &str) -> Context {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    std::fs::write(&path, kubeconfig).unwrap();
-    Kubeconfig::load(Some(&path), None, None).unwrap().current().unwrap()
-}
 
 fn settings() -> LiveSettings {
     let mut feeds = FeedSettings::default();
@@ -36,7 +29,7 @@ pub(crate) async fn live(cluster: &taffrail_sim::Cluster) -> Live {
 }
 
 async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Live {
-    let context = context(&cluster.kubeconfig());
+    let context = current(&cluster.kubeconfig());
     let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
     Live::start(connected, Some(context), settings).await.unwrap()
 }
@@ -292,7 +285,7 @@ async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
     cluster.delete("v1", "ConfigMap", "shop", "gone");
     cluster.apply(config_map("new")).unwrap();
 
-    let context = context(&cluster.kubeconfig());
+    let context = current(&cluster.kubeconfig());
     let connect = async || Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
     let warm = LiveSettings { warm: Some(saved.clone()), ..settings() };
     let second = Live::start(connect().await, Some(context.clone()), warm).await.unwrap();
@@ -309,7 +302,7 @@ async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
 
     // What is of another cluster, or damaged, is not begun with.
     let other = fleet.cluster("paris").await.unwrap();
-    let other_context = self::context(&other.kubeconfig());
+    let other_context = current(&other.kubeconfig());
     let connected = Cluster::connect(&other_context, Deadline::after(PATIENCE)).await.unwrap();
     let warm = LiveSettings { warm: Some(saved.clone()), ..settings() };
     let cold = Live::start(connected, None, warm).await.unwrap();

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod connecting;
+mod contexts;
 mod credentials;
 mod discovering;
 mod faults;
@@ -18,5 +19,4 @@ mod index_tree;
 mod kubeconfigs;
 mod living;
 mod reading;
-mod server;
 mod writing;

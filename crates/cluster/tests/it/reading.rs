@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use taffrail_object::Projection;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{ApiResource, ListRequest, ObjectBytes, ReadError, Reason};
-use taffrail_object::Projection;
+use taffrail_testkit::server::{Reply, Server};
 
-use crate::server::{LONG, Reply, Server};
+use crate::contexts::{LONG, reached};
 
 fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
@@ -57,9 +58,8 @@ async fn items_get_the_kind_of_their_list() {
                {"kind":"Own","apiVersion":"own/v1","metadata":{"name":"own"}},
                {"metadata":{"name":"half"},"kind":"Own"}]}"#,
         )
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let listing = cluster.list(&ListRequest::all(&deployments())).await.unwrap();
     let objects: Vec<&str> = listing.objects.iter().map(text).collect();
     // Nothing but the two members is added and no byte of the rest is changed.
@@ -72,7 +72,7 @@ async fn items_get_the_kind_of_their_list() {
         ]
     );
     assert!(listing.malformed.is_empty());
-    assert!(server.seen()[0].agent.starts_with("taffrail/"));
+    assert!(server.requests()[0].agent.starts_with("taffrail/"));
 }
 
 #[tokio::test]
@@ -83,9 +83,8 @@ async fn metadata_items_get_the_kind_that_was_asked_for() {
             r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[
                {"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","uid":"1"}}]}"#,
         )
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let resource = deployments();
     let request = ListRequest { projection: Projection::Metadata, ..ListRequest::all(&resource) };
     let listing = cluster.list(&request).await.unwrap();
@@ -93,7 +92,10 @@ async fn metadata_items_get_the_kind_that_was_asked_for() {
         text(&listing.objects[0]),
         r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","uid":"1"}}"#
     );
-    assert_eq!(server.seen()[0].accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+    assert_eq!(
+        server.requests()[0].accept,
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    );
 }
 
 #[tokio::test]
@@ -103,13 +105,12 @@ async fn secrets_are_listed_as_metadata_or_not_at_all() {
             200,
             r#"{"kind":"SecretList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"},"data":{"k":"cw=="}}]}"#,
         )
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let error = cluster.list(&ListRequest::all(&resource("", "Secret", "secrets"))).await.unwrap_err();
     assert_eq!(error.reason(), Reason::UnexpectedAnswer);
-    assert!(server.seen()[0].accept.contains("PartialObjectMetadataList"));
-    assert!(!server.seen()[0].accept.contains(','), "no other form may be offered");
+    assert!(server.requests()[0].accept.contains("PartialObjectMetadataList"));
+    assert!(!server.requests()[0].accept.contains(','), "no other form may be offered");
 }
 
 #[tokio::test]
@@ -121,10 +122,12 @@ async fn the_copy_of_a_secret_among_its_annotations_is_left_out() {
                "annotations":{"x":"1","kubectl.kubernetes.io\/last-applied-configuration":"{\"data\":\"cw==\"}"},
                "labels":{"l":"\u00e9"}}}]}"#,
         )
-    })
-    .await;
-    let listing =
-        server.cluster(LONG).await.list(&ListRequest::all(&resource("", "Secret", "secrets"))).await.unwrap();
+    });
+    let listing = reached(&server, LONG)
+        .await
+        .list(&ListRequest::all(&resource("", "Secret", "secrets")))
+        .await
+        .unwrap();
     assert_eq!(
         text(&listing.objects[0]),
         r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","annotations":{"x":"1"},"labels":{"l":"\u00e9"}}}"#
@@ -139,9 +142,8 @@ async fn pages_follow_one_another_and_selectors_are_escaped() {
         } else {
             page(&["a", "b"], "next+page")
         }
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let resource = deployments();
     let request = ListRequest {
         namespace: Some("team-a"),
@@ -153,7 +155,7 @@ async fn pages_follow_one_another_and_selectors_are_escaped() {
     let listing = cluster.list(&request).await.unwrap();
     assert_eq!(names(&listing.objects), ["a", "b", "c"]);
     assert_eq!(listing.resource_version.as_deref(), Some("7"));
-    let seen = server.seen();
+    let seen = server.requests();
     assert_eq!(seen[0].path, "/apis/apps/v1/namespaces/team-a/deployments");
     assert_eq!(
         seen[0].query,
@@ -178,9 +180,8 @@ async fn a_list_that_is_gone_begins_again_once() {
             0 => page(&["old-a"], "t1"),
             _ => page(&["new-a"], "t2"),
         }
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let listing = cluster.list(&ListRequest::all(&deployments())).await.unwrap();
     assert_eq!(names(&listing.objects), ["new-a", "new-b"]);
     assert!(listing.restarted);
@@ -188,17 +189,16 @@ async fn a_list_that_is_gone_begins_again_once() {
     let always = Server::start(|seen| match seen.query.contains("continue") {
         true => Reply::status(410, "Expired", "too old"),
         false => page(&["a"], "t"),
-    })
-    .await;
-    let error = always.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    });
+    let error = reached(&always, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::Gone);
-    assert_eq!(always.seen().len(), 4);
+    assert_eq!(always.requests().len(), 4);
 }
 
 #[tokio::test]
 async fn a_server_that_repeats_a_page_is_not_followed_for_ever() {
-    let server = Server::start(|_| page(&["a"], "same")).await;
-    let error = server.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    let server = Server::start(|_| page(&["a"], "same"));
+    let error = reached(&server, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::UnexpectedAnswer);
 }
 
@@ -211,9 +211,8 @@ async fn a_malformed_item_spoils_only_itself() {
                {"metadata":{"name":"a"}}, 7, {"metadata":{"namespace":"n","name":"b"},"kind":3},
                {"metadata":{}}, {"spec":{}}, {"metadata":{"name":"c"}}]}"#,
         )
-    })
-    .await;
-    let listing = server.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap();
+    });
+    let listing = reached(&server, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap();
     assert_eq!(names(&listing.objects), ["a", "c"]);
     let bad: Vec<(usize, Option<&str>)> =
         listing.malformed.iter().map(|item| (item.index, item.name.as_deref())).collect();
@@ -225,9 +224,8 @@ async fn null_items_are_an_empty_list_and_no_items_are_an_error() {
     let server = Server::start(|seen| match seen.path.contains("pods") {
         true => Reply::json(200, r#"{"kind":"PodList","apiVersion":"v1","items":null}"#),
         false => Reply::json(200, r#"{"kind":"Deployment","apiVersion":"apps/v1"}"#),
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     assert!(cluster.list(&ListRequest::all(&resource("", "Pod", "pods"))).await.unwrap().objects.is_empty());
     let error = cluster.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(
@@ -242,17 +240,15 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 | 1 => Reply::status(429, "TooManyRequests", "slow down").header("retry-after", "0"),
         _ => page(&["a"], ""),
-    })
-    .await;
-    let listing = server.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap();
+    });
+    let listing = reached(&server, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap();
     assert_eq!(listing.objects.len(), 1);
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 
     let patient =
-        Server::start(|_| Reply::status(429, "TooManyRequests", "slow down").header("retry-after", "60"))
-            .await;
+        Server::start(|_| Reply::status(429, "TooManyRequests", "slow down").header("retry-after", "60"));
     let begun = Instant::now();
-    let error = patient.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    let error = reached(&patient, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::TooManyRequests);
     assert!(begun.elapsed() < Duration::from_secs(5), "waiting beyond the deadline is of no use");
 }
@@ -263,30 +259,28 @@ async fn a_failing_server_is_asked_once_more() {
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::status(500, "InternalError", "etcd is away"),
         _ => page(&["a"], ""),
-    })
-    .await;
-    assert!(server.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.is_ok());
+    });
+    assert!(reached(&server, LONG).await.list(&ListRequest::all(&deployments())).await.is_ok());
 
-    let down = Server::start(|_| Reply::status(500, "InternalError", "conversion webhook failed")).await;
-    let error = down.cluster(LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    let down = Server::start(|_| Reply::status(500, "InternalError", "conversion webhook failed"));
+    let error = reached(&down, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::ServerError);
     assert_eq!(error.to_string(), "list deployments.apps: conversion webhook failed (HTTP 500)");
-    assert_eq!(down.seen().len(), 2);
+    assert_eq!(down.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn what_the_server_refuses_is_told_in_its_words() {
     let server = Server::start(|seen| match seen.path.as_str() {
         "/api/v1/pods" => Reply::status(401, "Unauthorized", "Unauthorized"),
-        "/api/v1/nodes" => Reply::status(403, "Forbidden", "nodes is forbidden:\\n User cannot list"),
+        "/api/v1/nodes" => Reply::status(403, "Forbidden", "nodes is forbidden:\n User cannot list"),
         _ => Reply::Whole(
             404,
             vec![("content-type", "text/plain".to_owned())],
             b"404 page not found\n".to_vec(),
         ),
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let list =
         async |plural: &str| cluster.list(&ListRequest::all(&resource("", "X", plural))).await.unwrap_err();
     let (unauthorized, forbidden, missing) = (list("pods").await, list("nodes").await, list("gone").await);
@@ -295,7 +289,7 @@ async fn what_the_server_refuses_is_told_in_its_words() {
     assert_eq!(forbidden.reason(), Reason::Forbidden);
     assert_eq!(forbidden.to_string(), "list nodes: nodes is forbidden: User cannot list (HTTP 403)");
     assert_eq!(missing.reason(), Reason::NotFound);
-    assert_eq!(server.seen().len(), 3, "none of these is asked twice");
+    assert_eq!(server.requests().len(), 3, "none of these is asked twice");
 }
 
 #[tokio::test]
@@ -305,9 +299,8 @@ async fn html_is_shown_for_what_it_is() {
         let headers = vec![("content-type", "text/html; charset=utf-8".to_owned())];
         let code = if seen.path.ends_with("pods") { 502 } else { 200 };
         Reply::Whole(code, headers, login.clone().into_bytes())
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let error = cluster.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(error.reason(), Reason::NotJson);
     let ReadError::NotJson { code: 200, start, .. } = &error else { panic!("{error:?}") };
@@ -324,10 +317,9 @@ async fn html_is_shown_for_what_it_is() {
 async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
     let server = Server::start(|seen| match seen.path.ends_with("pods") {
         true => Reply::json(200, r#"{"kind":"PodList","items":[{"metadata":"#),
-        false => Reply::Cut(r#"{"kind":"DeploymentList","items":["#),
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+        false => Reply::cut(r#"{"kind":"DeploymentList","items":["#),
+    });
+    let cluster = reached(&server, LONG).await;
     let cut = cluster.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(cut.reason(), Reason::ConnectionLost, "{cut:?}");
     let half = cluster.list(&ListRequest::all(&resource("", "Pod", "pods"))).await.unwrap_err();
@@ -339,13 +331,12 @@ async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
 async fn a_server_that_hangs_is_given_up_and_where_it_hung_is_told() {
     const SHORT: Duration = Duration::from_millis(300);
     let server = Server::start(|seen| match seen.path.ends_with("pods") {
-        true => Reply::Stuck(r#"{"kind":"PodList","#),
+        true => Reply::stuck(r#"{"kind":"PodList","#),
         false => Reply::Silence,
-    })
-    .await;
+    });
     let begun = Instant::now();
-    let before = server.cluster(SHORT).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
-    let cluster = server.cluster(SHORT).await;
+    let before = reached(&server, SHORT).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    let cluster = reached(&server, SHORT).await;
     let amid = cluster.list(&ListRequest::all(&resource("", "Pod", "pods"))).await.unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert_eq!(
@@ -373,9 +364,8 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
                "reason":"NotFound","details":{"name":"gone","group":"apps","kind":"deployments"},"code":404}"#,
         ),
         _ => Reply::Whole(404, vec![], b"404 page not found".to_vec()),
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let there = cluster.get(&deployments(), Some("a"), "there", Projection::Full).await.unwrap().unwrap();
     assert_eq!(text(&there), r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"there"}}"#);
     assert_eq!(cluster.get(&deployments(), Some("a"), "gone", Projection::Full).await.unwrap(), None);
@@ -386,10 +376,10 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
 
 #[tokio::test]
 async fn names_cannot_leave_their_place_in_the_path() {
-    let server = Server::start(|_| Reply::status(404, "NotFound", "no")).await;
-    let cluster = server.cluster(LONG).await;
+    let server = Server::start(|_| Reply::status(404, "NotFound", "no"));
+    let cluster = reached(&server, LONG).await;
     let _ = cluster.get(&deployments(), Some("a/../b"), "x?limit=1#y", Projection::Full).await;
-    let seen = server.seen();
+    let seen = server.requests();
     assert_eq!(seen[0].path, "/apis/apps/v1/namespaces/a%2F..%2Fb/deployments/x%3Flimit%3D1%23y");
     assert_eq!(seen[0].query, "");
 }
@@ -406,9 +396,8 @@ async fn compressed_answers_are_read() {
         let headers =
             vec![("content-type", "application/json".to_owned()), ("content-encoding", "gzip".to_owned())];
         Reply::Whole(200, headers, gzip.finish().unwrap())
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     let listing = cluster.list(&ListRequest::all(&resource("", "Pod", "pods"))).await.unwrap();
     assert_eq!(listing.objects.len(), 1);
     assert!(cluster.requests()[0].bytes > 9000);
@@ -423,9 +412,8 @@ async fn a_cluster_is_known_by_its_first_namespace() {
             r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"kube-system","uid":"u-1"}}"#,
         ),
         _ => Reply::Silence,
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     assert_eq!(cluster.id().await.unwrap(), "u-1");
     assert_eq!(cluster.version().await.unwrap(), "v1.36.3");
 }

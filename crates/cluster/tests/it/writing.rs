@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, CreateRequest, Deadline, Kubeconfig, PatchRequest, PatchType, Reason, WriteError,
+    ApiResource, Cluster, CreateRequest, Deadline, PatchRequest, PatchType, Reason, WriteError,
 };
 use taffrail_sim::Fleet;
+use taffrail_testkit::server::{Reply, Server};
 
-use crate::server::{LONG, Reply, Server};
+use crate::contexts::{LONG, current, reached};
 
 fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
@@ -41,8 +42,8 @@ const SAVED: &str = r#"{"metadata":{"name":"a","namespace":"shop","resourceVersi
 
 #[tokio::test]
 async fn a_patch_says_who_writes_and_is_counted_as_one() {
-    let server = Server::start(|_| Reply::json(200, SAVED)).await;
-    let cluster = server.cluster(LONG).await;
+    let server = Server::start(|_| Reply::json(200, SAVED));
+    let cluster = reached(&server, LONG).await;
     let resource = config_maps();
     let object = cluster.patch(&merge(&resource, "a/b", br#"{"data":{"k":"v"}}"#)).await.unwrap();
     let object: Value = serde_json::from_slice(&object).unwrap();
@@ -54,7 +55,7 @@ async fn a_patch_says_who_writes_and_is_counted_as_one() {
     };
     cluster.patch(&operations).await.unwrap();
 
-    let seen = server.seen();
+    let seen = server.requests();
     assert_eq!(seen[0].method, "PATCH");
     assert_eq!(seen[0].path, "/api/v1/namespaces/shop/configmaps/a%2Fb");
     assert_eq!(seen[0].query, "fieldManager=taffrail&fieldValidation=Strict");
@@ -85,37 +86,37 @@ async fn what_the_server_refuses_has_a_type_and_a_hint() {
         (504, "Timeout", "late", |it| matches!(it, WriteError::Uncertain(_)), Reason::ServerError),
     ];
     for (code, reason, message, is, class) in cases {
-        let server = Server::start(move |_| Reply::status(code, reason, message)).await;
-        let cluster = server.cluster(LONG).await;
+        let server = Server::start(move |_| Reply::status(code, reason, message));
+        let cluster = reached(&server, LONG).await;
         let error = cluster.patch(&merge(&config_maps(), "a", b"{}")).await.unwrap_err();
         assert!(is(&error), "{code}: {error:?}");
         assert_eq!(error.reason(), class, "{error:?}");
         assert!(!error.hint().is_empty());
         assert!(error.to_string().contains("patch configmaps/a in namespace shop"), "{error}");
-        assert_eq!(server.seen().len(), 1, "{code}: a change is not tried again");
+        assert_eq!(server.requests().len(), 1, "{code}: a change is not tried again");
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_got_lost_leaves_it_open_whether_it_was_done() {
     let scripts: [fn() -> Reply; 4] = [
-        || Reply::Cut(r#"{"metadata""#),
-        || Reply::Stuck(r#"{"metadata""#),
+        || Reply::cut(r#"{"metadata""#),
+        || Reply::stuck(r#"{"metadata""#),
         || Reply::Silence,
         || Reply::json(200, r#"{"kind":"Status","metadata":{},"status":"Success"}"#),
     ];
     for script in scripts {
-        let server = Server::start(move |_| script()).await;
-        let cluster = server.cluster(LONG).await.with_timeout(Duration::from_millis(700));
+        let server = Server::start(move |_| script());
+        let cluster = reached(&server, LONG).await.with_timeout(Duration::from_millis(700));
         let resource = config_maps();
         let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
         assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
         assert!(error.to_string().ends_with("nobody knows whether it was done"), "{error}");
-        assert_eq!(server.seen().len(), 1);
+        assert_eq!(server.requests().len(), 1);
     }
     // Where nobody listens nothing was done.
-    let server = Server::start(|_| Reply::Silence).await;
-    let cluster = server.cluster(LONG).await.with_timeout(Duration::from_millis(700));
+    let server = Server::start(|_| Reply::Silence);
+    let cluster = reached(&server, LONG).await.with_timeout(Duration::from_millis(700));
     let resource = config_maps();
     let dry = PatchRequest { dry_run: true, ..merge(&resource, "a", b"{}") };
     let error = cluster.patch(&dry).await.unwrap_err();
@@ -128,21 +129,20 @@ async fn what_was_put_off_is_tried_again() {
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => Reply::status(429, "TooManyRequests", "later").header("retry-after", "0"),
         _ => Reply::json(200, SAVED),
-    })
-    .await;
-    let cluster = server.cluster(LONG).await;
+    });
+    let cluster = reached(&server, LONG).await;
     cluster.patch(&merge(&config_maps(), "a", b"{}")).await.unwrap();
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn secrets_are_never_written() {
-    let server = Server::start(|_| Reply::json(200, SAVED)).await;
-    let cluster = server.cluster(LONG).await;
+    let server = Server::start(|_| Reply::json(200, SAVED));
+    let cluster = reached(&server, LONG).await;
     let secrets = resource("", "v1", "Secret", "secrets");
     let error = cluster.patch(&merge(&secrets, "a", b"{}")).await.unwrap_err();
     assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 /// A kind with a schema that knows `spec.suspend`, `status.phase` and nothing else.
@@ -157,9 +157,7 @@ fn definition() -> Value {
 }
 
 async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), kubeconfig).unwrap();
-    let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
+    let context = current(kubeconfig);
     assert_eq!(context.name(), cluster.name());
     Cluster::connect(&context, Deadline::after(LONG)).await.unwrap()
 }

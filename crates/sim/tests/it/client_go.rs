@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use taffrail_sim::Fleet;
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::peers;
 use tokio::process::Command;
-use xtask::kube::{ControlPlane, Options, Programs};
-use xtask::peers;
 
 /// The program; `None` where it is not and cannot be built, which is said.
 async fn program(test: &str) -> Option<PathBuf> {

@@ -6,9 +6,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use taffrail_sim::{Cluster, Fleet};
+use taffrail_testkit::kube::Programs;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
-use xtask::kube::Programs;
 
 const WEB: &str = "
 apiVersion: v1

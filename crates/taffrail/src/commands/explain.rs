@@ -573,7 +573,7 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     };
     say!(out, "{}{}{:#}", bold, title, bold)?;
     for problem in besides {
-        let about = problem.object.as_ref().map(|key| object(key));
+        let about = problem.object.as_ref().map(object);
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
         let since = problem.since.map(|since| format!(", since {}", text::ago(since, now)));
         indented(out, "  ", &format!("{about}{}{}", problem.state, since.unwrap_or_default()))?;

@@ -623,13 +623,9 @@ pub(super) fn resource(read: &Read) -> ApiResource {
 
 pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     let resource = resource(read);
-    let projection = match read.projection {
-        Projection::Full => Projection::Full,
-        Projection::Metadata => Projection::Metadata,
-    };
     let (texts, mut problems) = match &read.target {
         Target::Object(name) => {
-            match cluster.get(&resource, read.namespace.as_deref(), name, projection).await? {
+            match cluster.get(&resource, read.namespace.as_deref(), name, read.projection).await? {
                 Some(text) => (vec![text], Vec::new()),
                 None => return Ok(None),
             }
@@ -637,7 +633,7 @@ pub(super) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
         Target::List { labels, fields } => {
             let request = ListRequest {
                 namespace: read.namespace.as_deref(),
-                projection,
+                projection: read.projection,
                 label_selector: labels.as_deref(),
                 field_selector: fields.as_deref(),
                 ..ListRequest::all(&resource)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use xtask::kube::ControlPlane;
+use taffrail_testkit::kube::ControlPlane;
 
 use crate::harness::{Answer, CLUSTER, plane, run};
 

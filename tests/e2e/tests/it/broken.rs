@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use xtask::examples::{apply_source, kustomization};
-use xtask::kube::ControlPlane;
+use taffrail_testkit::examples::{apply_source, kustomization};
+use taffrail_testkit::kube::ControlPlane;
 
 use crate::harness::{Answer, Apps, CLUSTER, built};
 use crate::stage::{Stage, Who};

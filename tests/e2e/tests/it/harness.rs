@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use xtask::binary::{self, Profile};
-use xtask::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
 /// The first of the two clusters, on which all tests work that do not say otherwise.
 pub(crate) const CLUSTER: &str = "kube-1";

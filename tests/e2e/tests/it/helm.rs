@@ -1,7 +1,7 @@
 //! Real Helm releases.
 
 use anyhow::ensure;
-use xtask::examples::install_notes;
+use taffrail_testkit::examples::install_notes;
 
 use crate::harness::CLUSTER;
 use crate::stage::Stage;

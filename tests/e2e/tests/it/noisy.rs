@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use xtask::truth::{self, Eye};
+use taffrail_testkit::truth::{self, Eye};
 
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};

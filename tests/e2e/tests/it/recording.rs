@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use taffrail_testkit::kube::{ControlPlane, Options};
 use tempfile::TempDir;
-use xtask::kube::{ControlPlane, Options};
 
 use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;

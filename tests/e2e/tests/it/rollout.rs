@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::Value;
-use xtask::examples::apply_source;
-use xtask::kube::ControlPlane;
+use taffrail_testkit::examples::apply_source;
+use taffrail_testkit::kube::ControlPlane;
 
 use crate::harness::CLUSTER;
 use crate::stage::Stage;

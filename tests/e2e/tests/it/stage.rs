@@ -12,9 +12,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use taffrail_testkit::examples::Example;
+use taffrail_testkit::kube::ControlPlane;
 use tempfile::TempDir;
-use xtask::examples::Example;
-use xtask::kube::ControlPlane;
 
 use crate::harness::{Answer, Apps, CLUSTER, plane, run};
 use crate::recording::Recording;

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use xtask::binary::{self, Profile};
-use xtask::peers;
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::peers;
 
 use super::measure::{Cost, Run, median};
 use super::objects;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use xtask::binary;
+use taffrail_testkit::binary;
 
 /// Writes small objects of every kind that kstatus has a rule for: the golden ones that can be judged,
 /// over and over.

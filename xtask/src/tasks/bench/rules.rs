@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Deserialize;
-use xtask::{binary, peers};
+use taffrail_testkit::{binary, peers};
 
 use super::measure::median;
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::binary::workspace;
+use taffrail_testkit::binary::workspace;
 
 /// A fleet of simulated clusters in one process: memory per cluster and object, time to start, CPU time at rest.
 #[derive(Args)]

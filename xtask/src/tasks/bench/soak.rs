@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use xtask::binary;
-use xtask::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::binary;
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
 /// A cluster followed through trouble and 200 writes a second, compared with `kubectl get --raw` again and again.
 #[derive(Args)]

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
-use xtask::binary::{self, Profile};
-use xtask::kube::{ControlPlane, Options};
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::kube::{ControlPlane, Options};
 
 /// Rollouts on a real control plane, and how soon `taffrail wait` says that they are complete.
 #[derive(Args)]
@@ -176,7 +176,7 @@ impl Bench<'_> {
     /// What the server noted of requests that were answered.
     fn audit(&self) -> Result<Vec<Value>> {
         let folder = &self.plane.members().first().context("no cluster")?.folder;
-        let path = folder.join(xtask::kube::AUDIT_LOG);
+        let path = folder.join(taffrail_testkit::kube::AUDIT_LOG);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         // The last line may be half written.
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())

@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use taffrail_sim::{Behaviour, Fleet, FleetBuilder};
-use xtask::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
 use crate::api::Api;
 

@@ -44,10 +44,7 @@ pub(super) fn scope_of(read: &Read) -> taffrail_cluster::Scope {
     taffrail_cluster::Scope {
         resource: super::super::live::resource(read),
         namespace: read.namespace.clone(),
-        projection: match read.projection {
-            Projection::Full => Projection::Full,
-            Projection::Metadata => Projection::Metadata,
-        },
+        projection: read.projection,
         labels,
         fields,
     }

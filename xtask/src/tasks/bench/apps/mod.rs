@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
-use xtask::binary::{self, Profile};
-use xtask::examples::apply_source;
-use xtask::kube::{ControlPlane, Options};
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::examples::apply_source;
+use taffrail_testkit::kube::{ControlPlane, Options};
 
 use self::delay::DelayLine;
 use self::requests::Requests;

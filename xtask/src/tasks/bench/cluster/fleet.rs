@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use xtask::binary;
+use taffrail_testkit::binary;
 
 use super::compare::verdict;
 use super::subject::{Subject, sockets};

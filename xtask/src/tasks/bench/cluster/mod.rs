@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::binary;
-use xtask::kube::{ControlPlane, Options, Programs};
-use xtask::peers;
+use taffrail_testkit::binary;
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::peers;
 
 use subject::{Subject, Usage};
 
@@ -140,7 +140,7 @@ fn loaded(built: &Built, namespaces: usize) -> Result<ControlPlane> {
     };
     let kube = programs.path("etcd");
     let version = key(kube.parent().and_then(Path::parent).context("a program without folder")?)?;
-    let stores = xtask::kube::cache()?.join("stores");
+    let stores = taffrail_testkit::kube::cache()?.join("stores");
     let store = stores.join(format!("{version}_{}_{namespaces}", peers::content("cluster", "load.go")?));
     if !store.is_dir() {
         let plane = ControlPlane::start(&options)?;

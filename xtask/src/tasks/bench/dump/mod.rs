@@ -21,8 +21,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::binary::{self, Profile};
-use xtask::kube::Programs;
+use taffrail_testkit::binary::{self, Profile};
+use taffrail_testkit::kube::Programs;
 
 use super::measure::median;
 

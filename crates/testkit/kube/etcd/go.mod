@@ -1,4 +1,4 @@
-module taffrail.dev/xtask/etcd
+module taffrail.dev/testkit/etcd
 
 go 1.26.0
 

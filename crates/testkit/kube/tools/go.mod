@@ -1,4 +1,4 @@
-module taffrail.dev/xtask/tools
+module taffrail.dev/testkit/tools
 
 go 1.26.0
 

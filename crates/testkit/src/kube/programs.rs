@@ -48,7 +48,7 @@ fn required(go_mod: &'static str, module: &str) -> Result<&'static str> {
         .map(|line| line.trim().trim_start_matches("require "))
         .find_map(|line| line.strip_prefix(module)?.strip_prefix(" v"))
         .and_then(|rest| rest.split_whitespace().next())
-        .with_context(|| format!("the go.mod files of xtask do not require {module}"))
+        .with_context(|| format!("the go.mod files of testkit do not require {module}"))
 }
 
 impl Programs {
@@ -168,7 +168,7 @@ fn build(versions: &Versions, folder: &Path) -> Result<()> {
             .with_context(|| format!("cannot run `go build {package}`"))?;
         if !built.status.success() {
             bail!(
-                "`go build {package}` in xtask/kube/{module} failed ({}):\n{}",
+                "`go build {package}` in crates/testkit/kube/{module} failed ({}):\n{}",
                 built.status,
                 super::process::tail(&String::from_utf8_lossy(&built.stderr), 15)
             );

@@ -1,4 +1,4 @@
-module taffrail.dev/xtask/kubernetes
+module taffrail.dev/testkit/kubernetes
 
 go 1.26.0
 

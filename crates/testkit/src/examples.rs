@@ -1,6 +1,6 @@
 //! Apps in the state in which their tools leave them, for trying Taffrail and for end-to-end tests.
 //!
-//! The manifests are in `xtask/kube/examples/`. What Kubernetes itself decides (a rollout, a crash loop, a deadline)
+//! The manifests are in `kube/examples/`. What Kubernetes itself decides (a rollout, a crash loop, a deadline)
 //! is decided by its real controllers. Flux's controllers do not run here, so the status they would write is in the
 //! manifests.
 

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
-//! use xtask::kube::{ControlPlane, Options};
+//! use taffrail_testkit::kube::{ControlPlane, Options};
 //!
 //! let plane = ControlPlane::start(&Options { name: "docs".into(), ..Options::default() })?;
 //! plane.apply("kube-1", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")?;
@@ -246,7 +246,7 @@ pub fn list() -> Result<Vec<RunState>> {
     state::all()
 }
 
-/// The folder of xtask in the checkout that this was built from.
+/// The folder with the parts of a control plane in the checkout that this was built from.
 pub fn source_folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kube"))
 }

@@ -53,8 +53,8 @@ pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
 
 /// The folder of the workspace that this was built from.
 pub fn workspace() -> &'static Path {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask)
+    let testkit = Path::new(env!("CARGO_MANIFEST_DIR"));
+    testkit.ancestors().nth(2).unwrap_or(testkit)
 }
 
 /// The path of a binary among Cargo's messages.

@@ -1,0 +1,34 @@
+//! Ways from a test to a server: contexts of kubeconfigs that are written for it, and connections.
+
+use std::time::Duration;
+
+use taffrail_cluster::{Cluster, ConnectError, Context, Deadline, Kubeconfig};
+use taffrail_testkit::server::Server;
+
+/// Enough for anything that is not meant to time out.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// A kubeconfig with the context `test`, whose cluster and user have these lines.
+pub(crate) fn kubeconfig(cluster: &str, user: &str) -> String {
+    taffrail_testkit::kubeconfig(&[("test", cluster, user)])
+}
+
+/// The current context of a kubeconfig.
+pub(crate) fn current(kubeconfig: &str) -> Context {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), kubeconfig).unwrap();
+    Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap()
+}
+
+pub(crate) fn context(cluster: &str, user: &str) -> Context {
+    current(&kubeconfig(cluster, user))
+}
+
+pub(crate) async fn connect(cluster: &str, user: &str, timeout: Duration) -> Result<Cluster, ConnectError> {
+    Cluster::connect(&context(cluster, user), Deadline::after(timeout)).await
+}
+
+/// Connects to a server without credentials.
+pub(crate) async fn reached(server: &Server, timeout: Duration) -> Cluster {
+    connect(&format!("server: {}", server.url()), "", timeout).await.unwrap()
+}

@@ -1,0 +1,13 @@
+//! Real control planes, fixtures and peers for tests and benches; a dev-dependency only.
+
+pub mod binary;
+pub mod examples;
+pub mod kube;
+mod kubeconfig;
+pub mod objects;
+pub mod peers;
+#[cfg(feature = "server")]
+pub mod server;
+pub mod truth;
+
+pub use kubeconfig::kubeconfig;

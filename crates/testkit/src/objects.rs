@@ -1,0 +1,88 @@
+//! Objects that many tests begin with.
+
+use serde_json::{Value, json};
+
+/// The schema of anything.
+pub fn anything() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// The schema of an object whose `spec`, `status` and `operation` may hold anything; other fields are dropped.
+pub fn with_spec_and_status() -> Value {
+    json!({"type": "object", "properties": {"spec": anything(), "status": anything(), "operation": anything()}})
+}
+
+/// The definition of a kind in namespaces, served in one version, with this schema and without a status subresource. Its
+/// plural is the kind in lower case with an `s`, or with `ies` in place of a final `y`.
+pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{singular}s"),
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+}
+
+/// Gives the kind of a definition a status subresource.
+pub fn with_status_subresource(mut definition: Value) -> Value {
+    definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    definition
+}
+
+/// The definition of Flux' Kustomizations.
+pub fn kustomizations() -> Value {
+    definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", with_spec_and_status())
+}
+
+/// The definition of Argo CD's Applications.
+pub fn applications() -> Value {
+    definition("argoproj.io", "v1alpha1", "Application", with_spec_and_status())
+}
+
+/// The definition of `Widget` in `example.com/v1`, which may hold anything.
+pub fn widgets() -> Value {
+    definition("example.com", "v1", "Widget", anything())
+}
+
+/// A namespace.
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A Deployment that has rolled out but for the Pods: so many of its two replicas are available.
+pub fn deployment(namespace: &str, name: &str, available: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "generation": 1},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
+        "status": {
+            "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2,
+            "readyReplicas": available, "availableReplicas": available,
+            "conditions": [
+                {"type": "Available", "status": "True"},
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+            ],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_named_after_their_plural() {
+        let names = [kustomizations(), definition("a.b", "v1", "Policy", anything())]
+            .map(|definition| definition["metadata"]["name"].clone());
+        assert_eq!(names, ["kustomizations.kustomize.toolkit.fluxcd.io", "policies.a.b"]);
+    }
+}
