@@ -16,9 +16,12 @@
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
 //! * [`Object`] is a document that says its kind.
+//! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 
 pub mod json;
 mod object;
 pub mod protobuf;
+pub mod selector;
 
 pub use object::{Object, ObjectError};
+pub use selector::LabelSelector;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::assess::costs::{Account, Bill, Costs};
-use crate::assess::edges::{references, selects};
+use crate::assess::edges::references;
 use crate::assess::evidence::{Event, Evidence, Lookup, ObjectName, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{Rules, Surroundings};
@@ -16,6 +16,7 @@ use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::selector::selects;
 
 /// How many objects deep evidence is followed; the longest real chain has about ten.
 const DEPTH: usize = 24;
