@@ -5,7 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
+use taffrail_object::selector::Operator;
+use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey, Projection};
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 
 use crate::kinds;
@@ -39,7 +40,10 @@ struct Budgets<'a>(HashMap<String, HashMap<Option<Label>, Vec<Object<'a>>>>);
 impl<'a> Budgets<'a> {
     fn of(budgets: impl Iterator<Item = Object<'a>>) -> Budgets<'a> {
         let read = |budget: Object<'a>| {
-            let wanted = labels(budget.at(&["spec", "selector", "matchLabels"]));
+            let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
+            let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
+            let wanted: Vec<Label> =
+                equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect();
             (budget.namespace().into_owned(), wanted, budget)
         };
         let budgets: Vec<_> = budgets.map(read).collect();

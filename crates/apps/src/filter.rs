@@ -1,11 +1,12 @@
 //! Which rows of a list are wanted, and in which order.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey};
+use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey};
 use taffrail_status::{Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
@@ -95,91 +96,6 @@ impl StatusFilter {
     /// Returns true where a row of this status is wanted, that has a problem or none.
     fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
-    }
-}
-
-/// A label selector: `team=blue,tier!=test,env in (prod,stage),!old`, as kubectl takes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabelSelector(Vec<Requirement>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    label: String,
-    /// `None`: any value will do.
-    values: Option<Vec<String>>,
-    negated: bool,
-}
-
-/// A text that is no label selector.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is no label selector; write LABEL, !LABEL, LABEL=VALUE, LABEL!=VALUE or LABEL in (VALUE,VALUE)"
-)]
-pub struct InvalidSelector(pub String);
-
-impl FromStr for LabelSelector {
-    type Err = InvalidSelector;
-
-    fn from_str(text: &str) -> Result<LabelSelector, InvalidSelector> {
-        let mut requirements = Vec::new();
-        let (mut start, mut depth) = (0, 0_usize);
-        for (at, character) in text.char_indices().chain([(text.len(), ',')]) {
-            match character {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                ',' if depth == 0 || at == text.len() => {
-                    let part = text[start..at].trim();
-                    let read = requirement(part).ok_or_else(|| InvalidSelector(text.to_owned()))?;
-                    requirements.push(read);
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        Ok(LabelSelector(requirements))
-    }
-}
-
-fn requirement(text: &str) -> Option<Requirement> {
-    let is_word = |word: &str| {
-        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/'))
-    };
-    let label =
-        |text: &str| Some(text.trim()).filter(|text| !text.is_empty() && is_word(text)).map(str::to_owned);
-    let value = |text: &str| Some(text.trim()).filter(|text| is_word(text)).map(str::to_owned);
-    if let Some((before, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-        let before = before.trim_end();
-        let (before, negated) = match before.strip_suffix(" notin") {
-            Some(before) => (before, true),
-            None => (before.strip_suffix(" in")?, false),
-        };
-        let values = values.split(',').map(value).collect::<Option<_>>()?;
-        return Some(Requirement { label: label(before)?, values: Some(values), negated });
-    }
-    let with_value = |(name, of): (&str, &str), negated| {
-        Some(Requirement { label: label(name)?, values: Some(vec![value(of)?]), negated })
-    };
-    if let Some(pair) = text.split_once("!=") {
-        with_value(pair, true)
-    } else if let Some(pair) = text.split_once("==").or_else(|| text.split_once('=')) {
-        with_value(pair, false)
-    } else {
-        let (name, negated) = text.strip_prefix('!').map_or((text, false), |name| (name, true));
-        Some(Requirement { label: label(name)?, values: None, negated })
-    }
-}
-
-impl LabelSelector {
-    /// Whether labels, asked one by one, are chosen.
-    pub fn matches(&self, of: impl Fn(&str) -> Option<String>) -> bool {
-        self.0.iter().all(|Requirement { label, values, negated }| {
-            let holds = match (of(label), values) {
-                (Some(own), Some(values)) => values.contains(&own),
-                (own, None) => own.is_some(),
-                (None, Some(_)) => false,
-            };
-            holds != *negated
-        })
     }
 }
 
@@ -274,11 +190,13 @@ impl Filter {
         let labels = |selector: &LabelSelector| {
             let declaring =
                 app.declaring.as_ref().and_then(|key| found(of_name(clusters, &app.app.home)?, key));
-            selector.matches(|label| match &declaring {
-                Some(observed) => text(observed.object.at(&["metadata", "labels", label])),
-                None if app.app.delivery == Delivery::Label => shared_label(app, clusters, label),
-                None => None,
-            })
+            match &declaring {
+                Some(observed) => selector.matches_labels(observed.object.at(&["metadata", "labels"])),
+                None => selector.matches(|label| {
+                    let is_undeclared = app.app.delivery == Delivery::Label;
+                    is_undeclared.then(|| shared_label(app, clusters, label)).flatten().map(Cow::Owned)
+                }),
+            }
         };
         (self.deliveries.is_empty() || self.deliveries.contains(&app.app.delivery))
             && (!self.suspended || app.suspended)

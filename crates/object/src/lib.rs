@@ -16,11 +16,14 @@
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
 //! * [`Object`] is a document that says its kind; [`ObjectKey`] names one of a cluster.
+//! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 
 pub mod json;
 mod key;
 mod object;
 pub mod protobuf;
+pub mod selector;
 
 pub use key::{GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{Object, ObjectError};
+pub use selector::LabelSelector;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use taffrail_apps::filter::{LabelSelector, SortField, StatusFilter, SyncFilter};
+use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
-use taffrail_object::ObjectKey;
+use taffrail_object::selector::InvalidSelector;
+use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::assess::Budgets;
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};
@@ -243,6 +244,15 @@ impl From<Pdb> for Budgets {
     }
 }
 
+/// Parses a label selector. Refuses the empty one: a variable that is not set must not select every app.
+pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
+    let selector: LabelSelector = text.parse()?;
+    if selector.is_everything() {
+        return Err(InvalidSelector { text: text.to_owned(), reason: "it is empty".to_owned() });
+    }
+    Ok(selector)
+}
+
 /// Reads a span of time: a number with a unit, or seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits =
@@ -435,7 +445,7 @@ pub(crate) struct FilterArguments {
     pub(crate) suspended: bool,
 
     /// Apps whose declaring object has these labels
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
     /// What is in these clusters, by the names in the list
@@ -752,7 +762,15 @@ pub(crate) enum ListOutput {
 mod tests {
     use clap::{Command, CommandFactory};
 
-    use super::Cli;
+    use super::{Cli, label_selector};
+
+    #[test]
+    fn an_empty_label_selector_is_refused() {
+        for empty in ["", " "] {
+            assert!(label_selector(empty).unwrap_err().to_string().contains("write LABEL"), "{empty:?}");
+        }
+        assert_eq!(label_selector("a").map(|it| it.to_string()).as_deref(), Ok("a"));
+    }
 
     #[test]
     fn all_namespaces_can_be_said_wherever_a_namespace_can() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
 use taffrail_status::{Rules, Status};
 
 use super::expression::{Answer, Question};
@@ -12,7 +12,6 @@ use super::jsonpath::{Field, JsonPath};
 use super::{Judgement, Selection, Subject, Target, Until, Verdict};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
-use crate::filter::LabelSelector;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
 use crate::identity::Delivery;
@@ -80,12 +79,9 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
     let is_chosen = |observed: &Observed<'_>| {
         namespace.as_ref().is_none_or(|namespace| *namespace == observed.key.namespace)
-            && labels.as_ref().is_none_or(|labels| {
-                labels.matches(|label| {
-                    let value = observed.object.at(&["metadata", "labels", label])?;
-                    value.as_str().map(|value| value.into_owned())
-                })
-            })
+            && labels
+                .as_ref()
+                .is_none_or(|labels| labels.matches_labels(observed.object.at(&["metadata", "labels"])))
     };
     let all = snapshot.of_kind(&kind.group, &kind.kind).filter(is_chosen);
     all.map(|observed| observed.key.clone()).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, Asked, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
-use taffrail_object::Projection;
+use taffrail_object::{LabelSelector, Projection};
 use taffrail_status::Taffrail;
 
 use super::dump::NOW;
@@ -52,37 +52,6 @@ impl Field<'_> {
     fn chooses(&self, object: &Value) -> bool {
         let found = text(object, &format!("/{}", self.path.replace('.', "/")));
         (found == self.value) == self.is_equal
-    }
-}
-
-/// The parts of a label selector: what stands between the commas outside of brackets.
-fn parts(selector: &str) -> Vec<String> {
-    let mut depth = 0;
-    let mut parts = vec![String::new()];
-    for character in selector.chars() {
-        depth += i32::from(character == '(') - i32::from(character == ')');
-        match parts.last_mut() {
-            Some(part) if character != ',' || depth > 0 => part.push(character),
-            _ => parts.push(String::new()),
-        }
-    }
-    parts.iter().map(|part| part.trim().to_owned()).collect()
-}
-
-/// Whether a part of a label selector chooses an object: `key`, `!key`, `key=value` or `key in (value,value)`.
-fn chooses(part: &str, labels: &Value) -> bool {
-    if let Some((key, value)) = part.split_once('=') {
-        return labels.get(key).is_some_and(|own| own == value);
-    }
-    match part.split_once(" in (") {
-        Some((key, values)) => {
-            let own = labels.get(key).and_then(Value::as_str);
-            own.is_some_and(|own| values.trim_end_matches(')').split(',').any(|value| value == own))
-        }
-        None => match part.strip_prefix('!') {
-            Some(key) => labels.get(key).is_none(),
-            None => labels.get(part).is_some(),
-        },
     }
 }
 
@@ -150,9 +119,10 @@ impl Server {
         };
         let chosen = |object: &&Value| match &read.target {
             Target::List { labels, fields } => {
-                let mut labels = labels.iter().flat_map(|labels| parts(labels));
+                let labels = labels.iter().map(|labels| labels.parse::<LabelSelector>().unwrap());
+                let own = object.pointer("/metadata/labels").map(Into::into);
                 let fields = fields.iter().flat_map(|fields| fields.split(','));
-                labels.all(|part| chooses(&part, &object["metadata"]["labels"]))
+                labels.into_iter().all(|labels| labels.matches_labels(own))
                     && fields.map(Field::of).all(|field| field.chooses(object))
             }
             Target::Object(name) => text(object, "/metadata/name") == *name,
@@ -258,7 +228,9 @@ fn is_of_few(read: &Read) -> bool {
 
 fn labels(read: &Read) -> Vec<String> {
     match &read.target {
-        Target::List { labels: Some(labels), .. } => parts(labels),
+        Target::List { labels: Some(labels), .. } => {
+            labels.parse::<LabelSelector>().unwrap().requirements().map(ToString::to_string).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use taffrail_object::Projection;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{ApiResource, ListRequest, ObjectBytes, ReadError, Reason};
+use taffrail_object::Projection;
 use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{LONG, reached};

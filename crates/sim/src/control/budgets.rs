@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use taffrail_object::LabelSelector;
 
 use super::pods::{is_ending, is_finished, is_ready};
 use super::rollout::{number, share};
@@ -10,7 +11,7 @@ use super::{all, change, is_scripted, set_condition, text};
 use crate::behaviour::Behaviour;
 use crate::cluster::Inner;
 use crate::error::{Answered, ApiError};
-use crate::selector::Selector;
+use crate::selector::is_selected;
 use crate::write::Target;
 
 /// Looks at all budgets of a namespace.
@@ -24,11 +25,9 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
     let pods = all(inner, "", "pods", namespace);
     for budget in budgets.iter().filter(|budget| !is_scripted(budget) && !is_ending(budget)) {
-        let selector = Selector::of_object(&budget["spec"]["selector"]);
-        let selected: Vec<&Value> = pods
-            .iter()
-            .filter(|pod| !is_finished(pod) && selector.matches_labels(&pod["metadata"]["labels"]))
-            .collect();
+        let selector = LabelSelector::of_object(budget.pointer("/spec/selector").map(Into::into));
+        let selected: Vec<&Value> =
+            pods.iter().filter(|pod| !is_finished(pod) && is_selected(pod, &selector)).collect();
         let healthy = selected.iter().filter(|pod| is_ready(pod) && !is_ending(pod)).count();
         write(inner, budget, &selected, i64::try_from(healthy).unwrap_or(i64::MAX));
     }
@@ -104,9 +103,8 @@ impl Inner {
             return Ok(());
         }
         for budget in all(self, "policy", "poddisruptionbudgets", &target.namespace) {
-            let selector = Selector::of_object(&budget["spec"]["selector"]);
-            if !budget["spec"]["selector"].is_object() || !selector.matches_labels(&pod["metadata"]["labels"])
-            {
+            let selector = LabelSelector::of_object(budget.pointer("/spec/selector").map(Into::into));
+            if !is_selected(&pod, &selector) {
                 continue;
             }
             let (name, status) = (text(&budget["metadata"]["name"]), &budget["status"]);

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use taffrail_object::LabelSelector;
 
 use super::pods::{self, is_ending, is_finished, is_ready};
 use super::rollout::share;
 use super::{Task, all, change, is_scripted, owned, revisions, soon, text};
 use crate::behaviour::Behaviour;
 use crate::cluster::Inner;
+use crate::selector::is_selected;
 
 const BY: &str = "daemonset-controller";
 const REVISION: &str = "controller-revision-hash";
@@ -103,7 +105,7 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
 
 /// Whether its Pods belong on a node: taints for what daemons bear anyway are no reason against it.
 fn fits(node: &Value, template: &Value) -> bool {
-    let wanted = template["spec"]["nodeSelector"].as_object().into_iter().flatten();
+    let wanted = LabelSelector::of_labels(template.pointer("/spec/nodeSelector").map(Into::into));
     let borne = |taint: &Value| {
         let own = template["spec"]["tolerations"].as_array().into_iter().flatten();
         taint["effect"] == "PreferNoSchedule"
@@ -114,8 +116,7 @@ fn fits(node: &Value, template: &Value) -> bool {
                 all || one["key"] == taint["key"] && same
             })
     };
-    wanted.into_iter().all(|(key, value)| node["metadata"]["labels"][key] == *value)
-        && node["spec"]["taints"].as_array().into_iter().flatten().all(borne)
+    is_selected(node, &wanted) && node["spec"]["taints"].as_array().into_iter().flatten().all(borne)
 }
 
 fn pod(inner: &Inner, set: &Value, hash: &str, node: &str) -> Value {

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::LabelSelector;
 
 use super::events::{Told, tell};
 use super::{Task, all, change, claims, is_scripted, nodes, set_condition, soon, text};
 use crate::clock::stamp;
 use crate::cluster::Inner;
+use crate::selector::is_selected;
 use crate::write::Target;
 
 /// A node that is ready.
@@ -170,13 +172,11 @@ fn end(inner: &Arc<Inner>, target: &Target, pod: &Value) {
 }
 
 fn schedule(inner: &Arc<Inner>, target: &Target, pod: &Value) {
+    let wanted = LabelSelector::of_labels(pod.pointer("/spec/nodeSelector").map(Into::into));
     let fits = |node: &Value| {
         let ready = node["status"]["conditions"].as_array().into_iter().flatten();
         let ready = ready.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True");
-        let wanted = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
-        ready
-            && node["spec"]["unschedulable"] != true
-            && wanted.into_iter().all(|(key, value)| node["metadata"]["labels"][key] == *value)
+        ready && node["spec"]["unschedulable"] != true && is_selected(node, &wanted)
     };
     let nodes = all(inner, "", "nodes", "");
     let total = nodes.len();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use taffrail_object::LabelSelector;
 
 use super::{all, controller, create, is_scripted, text};
 use crate::cluster::Inner;
-use crate::selector::Selector;
+use crate::selector::is_selected;
 
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     const MANAGED: &str = "endpoints.kubernetes.io/managed-by";
@@ -34,10 +35,10 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
 
 fn write(inner: &Inner, service: &Value, pods: &[Value]) {
     let (namespace, name) = (text(&service["metadata"]["namespace"]), text(&service["metadata"]["name"]));
-    let selector = Selector::of_object(&json!({"matchLabels": service["spec"]["selector"]}));
+    let selector = LabelSelector::of_labels(service.pointer("/spec/selector").map(Into::into));
     let mut endpoints = Vec::new();
     let (mut ready_addresses, mut other_addresses) = (Vec::new(), Vec::new());
-    for pod in pods.iter().filter(|pod| selector.matches_labels(&pod["metadata"]["labels"])) {
+    for pod in pods.iter().filter(|pod| is_selected(pod, &selector)) {
         let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         let Some(ip) = pod["status"]["podIP"].as_str().filter(|_| !finished) else { continue };
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();

@@ -16,7 +16,7 @@ use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Scale;
 use crate::managed::Writer;
 use crate::patch;
-use crate::selector::Selector;
+use crate::selector::{Selector, text_of};
 use crate::store::Object;
 use crate::table;
 use crate::write::{Deleted, Deletion, Part, Propagation, Target, UnknownFields, Wanted, Written};
@@ -362,7 +362,7 @@ fn scale_of(object: &Value, scale: &Scale) -> Value {
     let selector = scale.selector.as_deref().and_then(|path| at(object, path));
     match selector {
         Some(Value::String(text)) => status["selector"] = json!(text),
-        Some(selector) => status["selector"] = json!(Selector::text_of(selector)),
+        Some(selector) => status["selector"] = json!(text_of(selector)),
         None => {}
     }
     json!({

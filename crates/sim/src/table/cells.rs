@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{age, age_of};
 use crate::kinds::Resource;
-use crate::selector::Selector;
+use crate::selector::text_of;
 
 /// The cells of an object, in the order of its columns; `None` for kinds that have no cells of their own.
 pub(super) fn of(resource: &Resource, object: &Value, now: Timestamp) -> Option<Vec<Value>> {
@@ -105,12 +105,7 @@ impl Cells<'_> {
     fn selector(&self) -> Value {
         match self.at("/spec/selector") {
             Value::Null => json!("<none>"),
-            selector
-                if selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none() =>
-            {
-                json!(Selector::text_of(&json!({"matchLabels": selector})))
-            }
-            selector => json!(Selector::text_of(selector)),
+            selector => json!(text_of(selector)),
         }
     }
 
@@ -156,7 +151,7 @@ impl Cells<'_> {
         cells.extend(figures.map(|figure| json!(self.number(&format!("/status/{figure}")))));
         let nodes = match self.at("/spec/template/spec/nodeSelector") {
             Value::Null => json!("<none>"),
-            selector => json!(Selector::text_of(&json!({"matchLabels": selector}))),
+            selector => json!(text_of(selector)),
         };
         cells.extend([nodes, self.age()]);
         cells.extend(self.template());

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
+use taffrail_object::selector::selects;
 use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::costs::{Account, Bill, Costs};
-use crate::assess::edges::{references, selects};
+use crate::assess::edges::references;
 use crate::assess::evidence::{Event, Evidence, Lookup, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{Rules, Surroundings};

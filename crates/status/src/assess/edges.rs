@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use taffrail_object::json::{Kind, Value};
+use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 /// How an edge is found.
@@ -280,26 +280,4 @@ fn step<'a>(values: &[Value<'a>], step: &str) -> Vec<Value<'a>> {
     let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
     let inner = values.iter().filter_map(|value| value.get(key));
     if each { inner.filter_map(Value::items).flatten().collect() } else { inner.collect() }
-}
-
-/// Whether a label selector chooses an object with these labels; no selector chooses nothing.
-pub(super) fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
-    let Some(selector) = selector.filter(|selector| selector.kind() == Kind::Object) else { return false };
-    let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
-    let mut matched = selector.get("matchLabels").and_then(Value::members).into_iter().flatten();
-    let mut expressions = selector.get("matchExpressions").and_then(Value::items).into_iter().flatten();
-    matched.all(|(key, value)| value.as_str().is_some_and(|value| label(&key) == Some(value)))
-        && expressions.all(|expression| {
-            let text = |key| expression.get(key).and_then(Value::as_str).unwrap_or_default();
-            let found = label(&text("key"));
-            let mut values = expression.get("values").and_then(Value::items).into_iter().flatten();
-            let among = found.as_deref().is_some_and(|found| values.any(|value| value.is_str(found)));
-            match &*text("operator") {
-                "In" => among,
-                "NotIn" => !among,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
-        })
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use taffrail_apps::AppQuery;
-use taffrail_apps::filter::LabelSelector;
 use taffrail_apps::verbs::{Reconcile, Verb};
+use taffrail_object::LabelSelector;
 
-use crate::cli::{NameArguments, SourceArguments, duration};
+use crate::cli::{NameArguments, SourceArguments, duration, label_selector};
 
 /// Have an app's tool look at it now: fetch, compare and apply; then follow until it is ready.
 #[derive(Debug, Args)]
@@ -124,7 +124,7 @@ pub(crate) struct ActingArguments {
     pub(crate) name: Vec<AppQuery>,
 
     /// All apps whose declaring object has these labels
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
     /// All apps that there are, or those of the namespace and the clusters

@@ -18,11 +18,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use taffrail_testkit::binary;
-use taffrail_testkit::kube::{ControlPlane, Options, Programs};
-use taffrail_testkit::peers;
-
 use subject::{Subject, Usage};
+use taffrail_testkit::kube::{ControlPlane, Options, Programs};
+use taffrail_testkit::{binary, peers};
 
 /// A cluster of 100,000 objects followed live: beside Argo CD's engine, client-go's informers and kstatus' watcher.
 #[derive(Args)]
