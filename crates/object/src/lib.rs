@@ -15,10 +15,12 @@
 //!
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
+//! * [`yaml`] reads YAML.
 //! * [`Object`] is a document that says its kind.
 
 pub mod json;
 mod object;
 pub mod protobuf;
+pub mod yaml;
 
 pub use object::{Object, ObjectError};

@@ -1,11 +1,11 @@
 //! The manifest of a Helm release: which objects do its YAML documents declare?
 
 use serde::{Deserialize, Deserializer, de};
+use taffrail_object::yaml;
 
 use super::bounds::MOST_OBJECTS;
 use crate::identity::ObjectKey;
 use crate::names;
-use crate::yaml;
 
 /// How many documents that declare no object are reported one by one.
 const MOST_BAD: usize = 50;

@@ -1,7 +1,7 @@
 //! A list in YAML that cannot be read as a whole: its items one by one, so that one costs the others nothing.
 
 use serde_json::Value;
-use taffrail_apps::yaml::{self, Document};
+use taffrail_object::yaml::{self, Document};
 
 /// How many faulty items are told.
 const MOST_TOLD: usize = 20;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use taffrail_apps::yaml;
 use taffrail_object::json::{self, Parser, Value};
+use taffrail_object::yaml;
 use taffrail_object::{Object, ObjectError};
 
 use super::chunks::{Chunk, Shape, count_lines};
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use serde_json::Value as Tree;
 
-    const LISTS: &str = include_str!("../../../apps/tests/printed/lists.jsonl");
+    const LISTS: &str = include_str!("../../../object/tests/printed/lists.jsonl");
 
     /// What is read of a text, and the faults that are told.
     fn read(text: &str, shape: Shape) -> (Vec<Tree>, Vec<String>) {
@@ -308,10 +308,10 @@ mod tests {
     fn a_dump_of_hostile_objects_in_yaml_holds_what_it_holds_in_json() {
         let (expected, faults) = read(LISTS, Shape::Lines { exact: false });
         assert_eq!((faults.len(), expected.len() > 1000), (0, true));
-        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         assert!(read(printed, Shape::Yaml) == (expected.clone(), Vec::new()));
         // What this library prints it cannot always read itself.
-        let printed = include_str!("../../../apps/tests/printed/lists-3.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-3.yaml");
         let (objects, faults) = read(printed, Shape::Yaml);
         assert!(
             faults.iter().all(|fault| fault.contains("item ConfigMap tenant/t")
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn an_item_that_is_no_yaml_costs_no_other_item_of_any_list() {
         let (expected, _) = read(LISTS, Shape::Lines { exact: false });
-        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         let faulty = printed
             .replace("\nitems:\n", "\nitems:\n- kind: Pod\n  metadata:\n    name: x\n  spec: 'a\n")
             .replace("\nkind: List", "\n- {a: [\nkind: List");

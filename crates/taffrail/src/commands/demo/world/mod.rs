@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use taffrail_apps::yaml;
+use taffrail_object::yaml;
 use taffrail_sim::{Cluster, Fleet, SimError, TimelineError};
 use tokio::task::JoinSet;
 

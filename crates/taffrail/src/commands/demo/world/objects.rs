@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taffrail_apps::{ObjectKey, inventory, yaml};
+use taffrail_apps::{ObjectKey, inventory};
+use taffrail_object::yaml;
 use taffrail_sim::{Cluster, SimError};
 
 use super::repository::{Repository, key_of};

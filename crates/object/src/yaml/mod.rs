@@ -36,7 +36,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 ///
 /// # Errors
 /// As [`read`], and where it has an alias.
-pub(crate) fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut options = options(text.len(), 0);
     if let Some(budget) = &mut options.budget {
         budget.max_aliases = 0;
@@ -48,7 +48,7 @@ pub(crate) fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T,
 ///
 /// # Errors
 /// As [`read`], and where aliases make more of it than people write.
-pub(crate) fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), FEW_REPLAYED))
 }
 

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::json::MAX_DEPTH;
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use serde_json::{Map, Value};
-use taffrail_object::json::MAX_DEPTH;
 
 use super::breaks::{self, Original};
 use super::{MOST_REPLAYED, SHALLOW, YamlError, scalars};
