@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::yaml;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -25,7 +26,7 @@ use crate::managed::Writer;
 use crate::store::{Object, Store};
 use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Part, Target, Wanted};
-use crate::{control, http, yaml};
+use crate::{control, http};
 
 /// Somebody who may send requests.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,13 +33,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taffrail_object::yaml::{self, YamlError};
 
 use crate::clock::{later, stamp};
 use crate::cluster::Inner;
 use crate::fault::{Fault, Trouble};
 use crate::managed::Writer;
 use crate::patch;
-use crate::yaml;
 
 /// Why a text is no timeline.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ use crate::yaml;
 pub enum TimelineError {
     /// It is no YAML, or not of this form.
     #[error("the timeline cannot be read: {0}")]
-    Yaml(String),
+    Yaml(YamlError),
     /// A time is no duration.
     #[error("step {step}: {text:?} is no duration; write 90s, 5m or 1h30m")]
     Duration {

@@ -164,7 +164,8 @@ fn parse(
     }
     let read = read_document(text, may_repeat, left)?;
     Ok(read.map_err(|error| {
-        let told = error.to_string();
+        let line = error.line.map(|line| format!("at its line {line}: ")).unwrap_or_default();
+        let told = format!("{line}{}", error.message);
         let end = told.floor_char_boundary(LONGEST_WORD);
         format!("is no YAML: {}", &told[..end])
     }))

@@ -1,6 +1,13 @@
-//! YAML as the API machinery reads it: the last of duplicate keys counts, `010` is octal.
+//! YAML, as Go's API machinery reads it and as our own forms are read.
 //!
-//! The one place that reads with the YAML libraries.
+//! | function | for |
+//! |---|---|
+//! | [`read`], [`read_first`], [`read_all`] | values of a type, as Go reads them: the last of duplicate keys counts, `010` is octal, `yes` is true |
+//! | [`read_without_aliases`], [`read_with_few_aliases`] | the same of texts that a tenant writes |
+//! | [`read_strict`] | our own forms: a key that stands twice is an error, `off` is a word |
+//! | [`read_tree`], [`read_items`] | objects as Go's library prints them |
+//!
+//! No other place chooses the options and bounds of the YAML libraries.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,31 +15,45 @@ use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Budget, Options};
 
 mod breaks;
+mod first;
+mod items;
 mod scalars;
 mod tree;
 
-pub use breaks::is_break;
+pub use items::{FaultyItem, Items, read_items};
 pub use tree::Document;
 
-/// A text that is no YAML, or not the YAML that was expected.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", line.map(|line| format!("at its line {line}: ")).unwrap_or_default())]
+/// A text that is not YAML, or not the YAML that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", line.map(|line| format!("at line {line}: ")).unwrap_or_default())]
 pub struct YamlError {
-    /// On which line of the text, from 1, where that is known.
+    /// The line of the text, from 1, where that is known.
     pub line: Option<u64>,
     /// What is wrong, in one line.
     pub message: String,
 }
 
-/// Reads one document.
+impl From<&serde_saphyr::Error> for YamlError {
+    fn from(error: &serde_saphyr::Error) -> YamlError {
+        let line = error.location().map(|location| location.line());
+        YamlError { line, message: first_line(&error.without_snippet().to_string()) }
+    }
+}
+
+/// Returns the first line of a message, which says what is wrong.
+fn first_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+}
+
+/// Reads one document as Go does.
 ///
 /// # Errors
-/// When the text is no YAML, not what was expected, or an alias bomb.
+/// When the text is not YAML, not what was expected, or an alias bomb.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MOST_REPLAYED))
 }
 
-/// Reads one document that repeats nothing: each byte of it is looked at once.
+/// Reads one document as Go does, and refuses aliases: each byte of it is looked at once.
 ///
 /// # Errors
 /// As [`read`], and where it has an alias.
@@ -44,7 +65,7 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
     read_by(text, options)
 }
 
-/// Reads one document that repeats little of itself.
+/// Reads one document as Go does, and refuses aliases that repeat more than people write.
 ///
 /// # Errors
 /// As [`read`], and where aliases make more of it than people write.
@@ -53,15 +74,41 @@ pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlE
 }
 
 fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
-    serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| told(&error))
+    serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| (&error).into())
 }
 
-fn told(error: &serde_saphyr::Error) -> YamlError {
-    let line = error.location().map(|location| location.line());
-    // The first line says it; a picture of the place would follow.
-    let message = error.without_snippet().to_string();
-    let message = message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
-    YamlError { line, message }
+/// Reads the first document as Go does; the lines of a text in quotes may begin anywhere, and what follows the document is ignored.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    first::read(text, &options(text.len(), MOST_REPLAYED))
+}
+
+/// Reads all documents of a text as Go does; empty ones are left out.
+///
+/// # Errors
+/// As [`read`], of any document.
+pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
+    let options = options(text.len(), MOST_REPLAYED);
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| (&error).into())
+}
+
+/// Reads one document of a form of our own: a key that stands twice is an error, only `true` and `false` are truth values, and
+/// `010` is ten.
+///
+/// # Errors
+/// When the text is not YAML, not what was expected, or an alias bomb.
+pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    let strict = serde_saphyr::options! {
+        budget: options(text.len(), MOST_REPLAYED).budget,
+        emit_comments: false,
+        with_snippet: false,
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        strict_booleans: true,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+    };
+    serde_saphyr::from_str_with_options(text, strict).map_err(|error| (&error).into())
 }
 
 /// Reads one document as a tree, as Go's library reads what it printed: each text as it was, also one with line breaks of YAML 1.1.
@@ -69,18 +116,9 @@ fn told(error: &serde_saphyr::Error) -> YamlError {
 /// that one object of a list costs the others nothing: a server stores what is nested deeper.
 ///
 /// # Errors
-/// When the text is no YAML, or an alias bomb.
+/// When the text is not YAML, or an alias bomb.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
-    read_tree_after(text, &mut 0)
-}
-
-/// As [`read_tree`], of a part of a text: `replayed` is how much aliases made in the parts before, and grows by what they make in
-/// this one.
-///
-/// # Errors
-/// As [`read_tree`].
-pub fn read_tree_after(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
-    tree::read(text, replayed)
+    tree::read(text, &mut 0)
 }
 
 /// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.
@@ -105,16 +143,19 @@ const MOST_REPLAYED: usize = 1_000_000;
 /// How much they make of what people write.
 const FEW_REPLAYED: usize = 1_000;
 
-/// Budgets: what a text of this size can honestly hold; only aliases can make more of it.
+/// Returns the options for a text of this size as Go reads it, with the bounds of what it can honestly hold; only aliases can make
+/// more of it.
 fn options(size: usize, replayed: usize) -> Options {
     let mut budget = Budget::default();
     budget.max_nodes = size.max(1024);
     budget.max_events = size.saturating_mul(2).max(4096);
     budget.max_total_scalar_bytes = size.saturating_mul(2).max(4096);
+    budget.max_documents = size.max(1024);
     budget.max_depth = SHALLOW;
     serde_saphyr::options! {
         budget: Some(budget),
         emit_comments: false,
+        with_snippet: false,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         // To Go `1e999` is a text.

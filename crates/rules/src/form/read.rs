@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Map, Value as Tree};
+use taffrail_object::yaml;
 use taffrail_status::Status;
 
 use super::error::{FormError, Problem};
@@ -14,7 +15,6 @@ use super::test::{
     Bound, Check, ConditionTest, Elements, FieldTest, How, Other, Scalar, Test, Words, number,
 };
 use super::{Branch, GroupRules, KindRules};
-use crate::yaml;
 
 /// Tests stand in each other no deeper.
 const DEEPEST: usize = 8;
@@ -49,7 +49,7 @@ const BOUNDS: [(&str, How); 4] =
 pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<FormError>) {
     let mut reader = Reader { file, kind: None, rule: None, errors: Vec::new() };
     let mut rules = GroupRules::default();
-    match yaml::read::<Tree>(text) {
+    match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Object(tree)) => reader.group(&tree, &mut rules),
         Ok(_) => reader.wrong_type("the file", "a map"),
         Err(error) => reader.tell(Problem::Yaml(error)),

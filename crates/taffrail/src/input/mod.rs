@@ -2,7 +2,6 @@
 
 mod chunks;
 mod files;
-mod items;
 mod parse;
 
 pub(crate) use chunks::{Chunk, Chunks, Shape};

@@ -7,7 +7,6 @@ use taffrail_object::yaml;
 use taffrail_object::{Object, ObjectError};
 
 use super::chunks::{Chunk, Shape, count_lines};
-use super::items::{self, Items};
 
 /// Why a piece of input is no object.
 #[derive(Debug)]
@@ -167,8 +166,8 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
     let (read, mut faulty, more, has_last) = match yaml::read_tree(text) {
         Ok(read) => (read, Vec::new(), 0, true),
-        Err(error) => match items::read(text) {
-            Some(Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
+        Err(error) => match yaml::read_items(text) {
+            Some(yaml::Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
             None => {
                 let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
                 return consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
