@@ -18,9 +18,11 @@
 //! * [`yaml`] reads YAML.
 //! * [`Object`] is a document that says its kind.
 
+pub mod duration;
 pub mod json;
 mod object;
 pub mod protobuf;
 pub mod yaml;
 
 pub use object::{Object, ObjectError};
+

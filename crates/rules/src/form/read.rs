@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Map, Value as Tree};
-use taffrail_object::yaml;
+use taffrail_object::{duration, yaml};
 use taffrail_status::Status;
 
 use super::error::{FormError, Problem};
@@ -485,18 +485,9 @@ fn listed(tree: &Tree) -> std::slice::Iter<'_, Tree> {
     }
 }
 
-/// Reads a span of time: a whole number with a unit.
+/// Reads a span of time, in days too.
 pub(super) fn span(text: &str) -> Option<SignedDuration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return None,
-    };
-    let number: u32 = number.parse().ok()?;
-    Some(SignedDuration::from_secs(i64::from(number) * seconds))
+    duration::parse_with_days(text).filter(|span| !span.is_negative())
 }
 
 /// Whether messages may take the words of a condition that a test has found.
