@@ -24,5 +24,4 @@ mod object;
 pub mod protobuf;
 pub mod yaml;
 
-pub use object::{Object, ObjectError};
-
+pub use object::{ItemKind, Object, ObjectError};

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_object::yaml;
+use taffrail_object::{ItemKind, yaml};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -508,9 +508,12 @@ impl Cluster {
 pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();
     for document in yaml::read_all::<Value>(text).map_err(SimError::Yaml)? {
-        let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-        match document["items"].as_array() {
-            Some(items) if is_list => objects.extend(items.iter().cloned()),
+        let word = |key: &str| document[key].as_str().unwrap_or_default().into();
+        match (document["items"].as_array(), ItemKind::of_list(word("apiVersion"), word("kind"))) {
+            (Some(items), Some(kind)) => objects.extend(items.iter().map(|item| {
+                let object = kind.object(item.into()).ok();
+                object.and_then(|object| object.to_tree().ok()).unwrap_or_else(|| item.clone())
+            })),
             _ if document.is_null() => {}
             _ => objects.push(document),
         }

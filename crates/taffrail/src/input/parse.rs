@@ -245,42 +245,6 @@ fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// The object as a tree that says its `apiVersion` and `kind`; items of typed lists say neither.
-pub(crate) fn tree(object: &Object<'_>) -> Result<serde_json::Value, String> {
-    let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
-    if let Some(map) = tree.as_object_mut() {
-        map.entry("apiVersion").or_insert_with(|| object.api_version().into());
-        map.entry("kind").or_insert_with(|| object.kind().into());
-    }
-    Ok(tree)
-}
-
-/// The object as JSON text that says its `apiVersion` and `kind`.
-pub(crate) fn json(object: &Object<'_>) -> Result<Vec<u8>, String> {
-    let Some(text) = object.root().text() else {
-        return tree(object).map(|tree| tree.to_string().into_bytes());
-    };
-    // Text is put before text: what a tree cannot hold, nested deep, is nothing against an object.
-    let [version, kind] =
-        [("apiVersion", object.api_version()), ("kind", object.kind())].map(|(key, value)| {
-            object.root().get(key).is_none().then(|| format!("{}:{},", quoted(key), quoted(value)))
-        });
-    let said = [version, kind].into_iter().flatten().collect::<String>();
-    let members = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
-    if said.is_empty() || members.is_empty() {
-        return Ok(text.to_vec());
-    }
-    let said = match members.trim_ascii_start().first() {
-        Some(b'}') => said.trim_end_matches(',').to_owned(),
-        _ => said,
-    };
-    Ok([b"{", said.as_bytes(), members].concat())
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,7 +257,7 @@ mod tests {
         let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
         let (mut objects, mut faults) = (Vec::new(), Vec::new());
         each(&chunk, &mut Parser::new(), |parsed| match parsed.object {
-            Ok(object) => objects.push(tree(&object).unwrap()),
+            Ok(object) => objects.push(object.to_tree().unwrap()),
             Err(fault) => faults.push(fault.to_string()),
         });
         (objects, faults)
@@ -364,21 +328,5 @@ mod tests {
             "texts": [".inf", "-.INF", ".nan", "1e999", "2001-01-01", "1:30", "5", "5", "5", "1.2.3"],
             "bytes": "hi", "forced": [5, "x"], "key": 2, "010": "a"});
         assert_eq!(objects, [expected]);
-    }
-
-    #[test]
-    fn an_item_of_a_typed_list_is_told_however_deep_it_is() {
-        for data in [format!("{}1{}", "[".repeat(500), "]".repeat(500)), "{}".to_owned()] {
-            let item = format!(r#"{{ "metadata": {{"name": "a"}}, "data": {data} }}"#);
-            let list = format!(
-                r#"{{"apiVersion": "apps/v1", "kind": "ControllerRevisionList", "items": [{item}, {{}}]}}"#
-            );
-            let list = taffrail_object::json::OwnedDocument::parse(list.into_bytes()).unwrap();
-            let list = Object::new(list.root()).unwrap();
-            let items: Vec<_> = list.items().unwrap().map(|item| json(&item.unwrap()).unwrap()).collect();
-            let said = r#"{"apiVersion":"apps/v1","kind":"ControllerRevision""#;
-            assert_eq!(String::from_utf8_lossy(&items[0]), format!("{said},{}", &item[1..]));
-            assert_eq!(String::from_utf8_lossy(&items[1]), format!("{said}}}"));
-        }
     }
 }
