@@ -20,8 +20,10 @@
 
 pub mod duration;
 pub mod json;
+mod jsonpath;
 mod object;
 pub mod protobuf;
 pub mod yaml;
 
+pub use jsonpath::{JsonPath, JsonPathError};
 pub use object::{ItemKind, Object, ObjectError};
