@@ -58,7 +58,6 @@ pub mod verbs;
 pub mod view;
 pub mod wait;
 mod words;
-pub mod yaml;
 
 pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared, declared_each};
 pub use belonging::{Belonging, Belongings};

@@ -36,9 +36,11 @@ mod liveness;
 mod stages;
 mod turns;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use taffrail_object::json::{self, OwnedDocument, write_string};
+use taffrail_object::ItemKind;
+use taffrail_object::json::{self, OwnedDocument};
 use taffrail_status::Rules;
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
@@ -216,25 +218,11 @@ impl Read {
     /// # Errors
     /// When the text is no JSON object.
     pub fn document(&self, text: &[u8]) -> Result<OwnedDocument, json::Error> {
-        let text = text.trim_ascii();
-        let Some(open) = text.strip_suffix(b"}") else { return OwnedDocument::parse(text) };
-        let mut document = Vec::with_capacity(text.len() + 80);
-        document.extend_from_slice(open);
-        // Of duplicate keys the last one counts.
-        if !open.trim_ascii_end().ends_with(b"{") {
-            document.push(b',');
-        }
-        let version = if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
+        let version = match &*self.group {
+            "" => Cow::Borrowed(&*self.version),
+            group => Cow::Owned(format!("{group}/{}", self.version)),
         };
-        document.extend_from_slice(b"\"apiVersion\":");
-        write_string(&version, &mut document);
-        document.extend_from_slice(b",\"kind\":");
-        write_string(&self.kind, &mut document);
-        document.push(b'}');
-        OwnedDocument::parse(document)
+        OwnedDocument::parse(ItemKind::new(&version, &self.kind).said_by(text))
     }
 }
 

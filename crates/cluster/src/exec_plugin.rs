@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use taffrail_object::yaml;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
@@ -223,7 +224,5 @@ impl Drop for Group {
 
 /// JSON, or YAML as client-go takes it too. What the decoders say is not kept: it may quote the token.
 fn parse(output: &[u8]) -> Option<ExecCredential> {
-    serde_json::from_slice(output)
-        .ok()
-        .or_else(|| serde_saphyr::from_str(std::str::from_utf8(output).ok()?).ok())
+    serde_json::from_slice(output).ok().or_else(|| yaml::read(std::str::from_utf8(output).ok()?).ok())
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use taffrail_object::Projection;
 use taffrail_object::json::{Kind, Parser, Value, write_string};
+use taffrail_object::{ItemKind, Projection};
 
 use crate::aside::aside;
 use crate::connect::Cluster;
@@ -393,13 +393,14 @@ impl Listing {
         let mut owner =
             Owner { api_version: &own_version, kind: &resource.kind, secret: is_secret(resource) };
         let list_version = text("apiVersion");
+        let item_kind = ItemKind::of_list(list_version.clone(), list_kind.clone());
         match projection {
             Projection::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
             Projection::Metadata => {}
             Projection::Full if only_asked => {}
             Projection::Full => {
                 // The list knows better than we what its items are.
-                if let Some(kind) = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
+                if let Some(kind) = item_kind.as_ref().map(ItemKind::kind).filter(|kind| !kind.is_empty()) {
                     owner.kind = kind;
                 }
                 if !list_version.is_empty() {

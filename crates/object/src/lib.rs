@@ -17,13 +17,18 @@
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
 //! * [`Object`] is a document that says its kind; [`ObjectKey`] names one of a cluster.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
+//! * [`yaml`] reads YAML.
 
+pub mod duration;
 pub mod json;
+mod jsonpath;
 mod key;
 mod object;
 pub mod protobuf;
 pub mod selector;
+pub mod yaml;
 
+pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
-pub use object::{Object, ObjectError};
+pub use object::{ItemKind, Object, ObjectError};
 pub use selector::LabelSelector;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Kind, Value};
+use crate::json::{Kind, TooDeep, Value, write_string};
 
 /// Why a value is no Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,34 +72,19 @@ impl<'a> Object<'a> {
         if root.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        let object = Object::untyped(root);
-        if object.kind.is_empty() {
-            return Err(ObjectError::NoKind);
-        }
-        if object.slash.is_none() && object.api_version.contains('/') {
-            return Err(ObjectError::BadApiVersion);
-        }
-        Ok(object)
+        Object::untyped(root).checked()
     }
 
-    /// Takes `root` for an object that is of this kind unless it says otherwise: servers leave `apiVersion` and
-    /// `kind` out of the items of typed lists, and say only the form of what they send as metadata alone.
-    ///
-    /// # Errors
-    /// When `root` is no object, or there is no kind.
-    pub fn typed(root: Value<'a>, api_version: &'a str, kind: &'a str) -> Result<Object<'a>, ObjectError> {
-        if root.kind() != Kind::Object {
-            return Err(ObjectError::NotAnObject);
+    /// Refuses an object without a kind, or with an `apiVersion` that is none.
+    #[inline]
+    fn checked(self) -> Result<Object<'a>, ObjectError> {
+        if self.kind.is_empty() {
+            return Err(ObjectError::NoKind);
         }
-        let object = Object::untyped(root);
-        if object.kind.is_empty() || object.kind == "PartialObjectMetadata" {
-            if kind.is_empty() {
-                return Err(ObjectError::NoKind);
-            }
-            let (api_version, kind) = (Cow::Borrowed(api_version), Cow::Borrowed(kind));
-            return Ok(Object { slash: slash(&api_version), api_version, kind, ..object });
+        if self.slash.is_none() && self.api_version.contains('/') {
+            return Err(ObjectError::BadApiVersion);
         }
-        Object::new(root)
+        Ok(self)
     }
 
     /// An object whose kind may be missing.
@@ -114,23 +99,11 @@ impl<'a> Object<'a> {
         Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
-    /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list.
-    ///
-    /// The API server leaves `apiVersion` and `kind` out of the items of typed lists; an item
-    /// without them has those of the list.
+    /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list. They get their kind as [`ItemKind`] says.
     pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
-        let kind = self.kind.strip_suffix("List")?;
+        let kind = ItemKind::of_list(self.api_version.clone(), self.kind.clone())?;
         let items = self.root.get("items")?.items()?;
-        let (api_version, kind) = (self.api_version.clone(), kind.to_owned());
-        Some(items.map(move |root| {
-            let untyped = root.get("kind").is_none() && root.get("apiVersion").is_none();
-            if root.kind() == Kind::Object && untyped && !kind.is_empty() {
-                let (api_version, kind) = (api_version.clone(), Cow::Owned(kind.clone()));
-                let slash = slash(&api_version);
-                return Ok(Object { api_version, slash, kind, ..Object::untyped(root) });
-            }
-            Object::new(root)
-        }))
+        Some(items.map(move |root| kind.object(root)))
     }
 
     /// The whole object.
@@ -206,10 +179,117 @@ impl<'a> Object<'a> {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Builds the object as a tree that says its `apiVersion` and `kind`; items of typed lists say neither.
+    ///
+    /// # Errors
+    /// When the object nests too deeply.
+    pub fn to_tree(&self) -> Result<serde_json::Value, TooDeep> {
+        let mut tree = self.root.to_tree()?;
+        if let Some(members) = tree.as_object_mut() {
+            members.insert("apiVersion".to_owned(), self.api_version().into());
+            members.insert("kind".to_owned(), self.kind().into());
+        }
+        Ok(tree)
+    }
+
+    /// Returns the object as JSON text that says its `apiVersion` and `kind`: its own text where that says them.
+    ///
+    /// # Errors
+    /// When the object is a part of a tree that nests too deeply.
+    pub fn to_json(&self) -> Result<Cow<'a, [u8]>, TooDeep> {
+        let Some(text) = self.root.text() else {
+            return self.to_tree().map(|tree| Cow::Owned(tree.to_string().into_bytes()));
+        };
+        let says = |key: &str, word: &str| self.root.get(key).is_some_and(|value| value.is_str(word));
+        if says("apiVersion", &self.api_version) && says("kind", &self.kind) {
+            return Ok(Cow::Borrowed(text));
+        }
+        // Text is put behind text: what a tree cannot hold, nested deep, is nothing against an object.
+        Ok(Cow::Owned(ItemKind::new(&self.api_version, &self.kind).said_by(text)))
+    }
+
     /// The first condition of a type in `status.conditions`.
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
         self.at(&["status", "conditions"])?.items()?.find(is_it)
+    }
+}
+
+/// The kind that the items of a list have unless they say another.
+///
+/// Servers leave `apiVersion` and `kind` out of the items of typed lists, and say only the form of what they send as metadata alone.
+/// An item that says either says both, as to client-go.
+#[derive(Debug, Clone)]
+pub struct ItemKind<'a> {
+    api_version: Cow<'a, str>,
+    kind: Cow<'a, str>,
+}
+
+impl<'a> ItemKind<'a> {
+    /// The kind of what is read of a resource.
+    #[inline]
+    pub fn new(api_version: &'a str, kind: &'a str) -> ItemKind<'a> {
+        ItemKind { api_version: api_version.into(), kind: kind.into() }
+    }
+
+    /// The kind of the items of a list of this kind: `PodList` has those of `Pod`, and those of `List` say theirs. `None` where that
+    /// is not a list.
+    pub fn of_list(api_version: Cow<'a, str>, kind: Cow<'a, str>) -> Option<ItemKind<'a>> {
+        let length = kind.strip_suffix("List")?.len();
+        let kind = match kind {
+            Cow::Borrowed(kind) => Cow::Borrowed(&kind[..length]),
+            Cow::Owned(mut kind) => {
+                kind.truncate(length);
+                Cow::Owned(kind)
+            }
+        };
+        Some(ItemKind { api_version, kind })
+    }
+
+    /// The kind; empty where the items say theirs.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Returns the text of an item with this kind behind its other members; of duplicate keys the last one counts. What is not a
+    /// JSON object stays as it is.
+    pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
+        let text = item.trim_ascii();
+        let Some(members) = text.strip_suffix(b"}") else { return text.to_vec() };
+        let mut out = Vec::with_capacity(text.len() + self.api_version.len() + self.kind.len() + 32);
+        out.extend_from_slice(members);
+        if !members.trim_ascii_end().ends_with(b"{") {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"apiVersion\":");
+        write_string(&self.api_version, &mut out);
+        out.extend_from_slice(b",\"kind\":");
+        write_string(&self.kind, &mut out);
+        out.push(b'}');
+        out
+    }
+
+    /// Takes an item for an object.
+    ///
+    /// # Errors
+    /// When it is not an object, or there is no kind.
+    #[inline]
+    pub fn object(&self, item: Value<'a>) -> Result<Object<'a>, ObjectError> {
+        if item.kind() != Kind::Object {
+            return Err(ObjectError::NotAnObject);
+        }
+        let object = Object::untyped(item);
+        let says_none = object.kind.is_empty() && object.api_version.is_empty();
+        if !self.kind.is_empty() && (says_none || object.kind == "PartialObjectMetadata") {
+            let slash = slash(&self.api_version);
+            return Ok(Object {
+                api_version: self.api_version.clone(),
+                slash,
+                kind: self.kind.clone(),
+                ..object
+            });
+        }
+        object.checked()
     }
 }
 

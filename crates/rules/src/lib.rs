@@ -42,7 +42,6 @@ mod school;
 mod script;
 mod set;
 mod trial;
-mod yaml;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
 #[cfg(not(target_family = "wasm"))]
@@ -50,4 +49,3 @@ pub use library::{shipped_action_names, shipped_actions};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};
 pub use trial::{FailedCase, Fault, Folder, Trial, try_rules};
-pub use yaml::YamlError;

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_object::{ItemKind, yaml};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -25,7 +26,7 @@ use crate::managed::Writer;
 use crate::store::{Object, Store};
 use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Part, Target, Wanted};
-use crate::{control, http, yaml};
+use crate::{control, http};
 
 /// Somebody who may send requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -507,9 +508,12 @@ impl Cluster {
 pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();
     for document in yaml::read_all::<Value>(text).map_err(SimError::Yaml)? {
-        let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-        match document["items"].as_array() {
-            Some(items) if is_list => objects.extend(items.iter().cloned()),
+        let word = |key: &str| document[key].as_str().unwrap_or_default().into();
+        match (document["items"].as_array(), ItemKind::of_list(word("apiVersion"), word("kind"))) {
+            (Some(items), Some(kind)) => objects.extend(items.iter().map(|item| {
+                let object = kind.object(item.into()).ok();
+                object.and_then(|object| object.to_tree().ok()).unwrap_or_else(|| item.clone())
+            })),
             _ if document.is_null() => {}
             _ => objects.push(document),
         }

@@ -68,7 +68,7 @@ fn version(spec: &Value, version: &Value, does: &Behaviours) -> Version {
         format: text(&described["format"]),
         description: text(&described["description"]),
         priority: described["priority"].as_i64().unwrap_or_default(),
-        json_path: described["jsonPath"].as_str().map(str::to_owned),
+        json_path: described["jsonPath"].as_str().and_then(|path| path.parse().ok()),
     };
     let own = version["additionalPrinterColumns"].as_array().filter(|columns| !columns.is_empty());
     let columns = match own {

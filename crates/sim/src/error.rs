@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use taffrail_object::yaml::YamlError;
 
 use crate::kinds::Resource;
 
@@ -22,7 +23,7 @@ pub enum SimError {
     NameTaken(String),
     /// A text that should hold objects is no YAML.
     #[error("the objects cannot be read: {0}")]
-    Yaml(String),
+    Yaml(YamlError),
     /// The API server refused an object, as it would refuse it to any client.
     #[error("{object}: {message}")]
     Refused {

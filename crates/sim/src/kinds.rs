@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use taffrail_object::JsonPath;
+
 use crate::schema::Schema;
 
 /// One line for each: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources. Taken
@@ -72,7 +74,7 @@ pub(crate) struct Column {
     pub(crate) description: String,
     pub(crate) priority: i64,
     /// Where a custom column finds its value.
-    pub(crate) json_path: Option<String>,
+    pub(crate) json_path: Option<JsonPath>,
 }
 
 impl Resource {

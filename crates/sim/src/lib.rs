@@ -64,7 +64,6 @@ mod table;
 mod timeline;
 mod tls;
 mod write;
-mod yaml;
 
 #[doc(hidden)]
 pub use behaviour::Behaviour;

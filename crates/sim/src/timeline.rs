@@ -33,13 +33,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taffrail_object::duration;
+use taffrail_object::yaml::{self, YamlError};
 
 use crate::clock::{later, stamp};
 use crate::cluster::Inner;
 use crate::fault::{Fault, Trouble};
 use crate::managed::Writer;
 use crate::patch;
-use crate::yaml;
 
 /// Why a text is no timeline.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +48,7 @@ use crate::yaml;
 pub enum TimelineError {
     /// It is no YAML, or not of this form.
     #[error("the timeline cannot be read: {0}")]
-    Yaml(String),
+    Yaml(YamlError),
     /// A time is no duration.
     #[error("step {step}: {text:?} is no duration; write 90s, 5m or 1h30m")]
     Duration {
@@ -372,30 +373,9 @@ fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// `90s`, `1h30m`, `500ms`, `1.5s`.
+/// `90s`, `1h30m`, `500ms`, `1.5s`, `1d`.
 fn duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim();
-    let mut seconds = 0.0;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let value: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let letters = rest.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(rest.len());
-        seconds += value
-            * match &rest[..letters] {
-                "ms" => 0.001,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                "d" => 86_400.0,
-                _ => return None,
-            };
-        rest = &rest[letters..];
-    }
-    Duration::try_from_secs_f64(seconds).ok()
+    duration::parse_with_days(text.trim())?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
 use taffrail_object::selector::InvalidSelector;
-use taffrail_object::{LabelSelector, ObjectKey};
+use taffrail_object::{LabelSelector, ObjectKey, duration};
 use taffrail_status::assess::Budgets;
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};
@@ -253,22 +253,18 @@ pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelecto
     Ok(selector)
 }
 
-/// Reads a span of time: a number with a unit, or seconds.
+/// Reads a span of time: numbers with a unit, or seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits =
-        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("no such unit; use ms, s, m or h".to_owned()),
+    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+    let read = match unit {
+        "" => duration::parse(&format!("{text}s")),
+        _ => duration::parse(text),
     };
-    let number: f64 = number.parse().map_err(|_| "no number".to_owned())?;
-    match Duration::try_from_secs_f64(number * factor) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be more than nothing".to_owned()),
+    match read.map(Duration::try_from) {
+        Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
+        Some(_) => Err("must be more than nothing".to_owned()),
+        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("no number".to_owned()),
+        None => Err("no such unit; use ms, s, m or h".to_owned()),
     }
 }
 

@@ -176,13 +176,14 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
 fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
     match (object.group(), object.kind()) {
         ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
-            let tree = input::tree(object)?;
+            let tree = object.to_tree().map_err(|error| error.to_string())?;
             let checks = HealthChecks::of_object(Origin::User, &tree, &Expression::reader);
             let checks = checks.map_err(|error| chain(&error))?;
             Ok(checks.map(|checks| Box::new(checks) as Box<dyn Script>))
         }
         ("kapp.k14s.io", "Config") => {
-            let rules = WaitRules::of_config(Origin::User, &input::tree(object)?);
+            let rules =
+                WaitRules::of_config(Origin::User, &object.to_tree().map_err(|error| error.to_string())?);
             let rules = rules.map_err(|error| chain(&error))?;
             Ok(rules.map(|rules| Box::new(rules) as Box<dyn Script>))
         }

@@ -7,12 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, Projection, yaml};
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 use crate::objects::Lookup;
-use crate::yaml;
 
 /// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
 const LARGEST: usize = 256 << 10;

@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
+use jiff::Timestamp;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, duration};
 use taffrail_status::{Rules, Status, Taffrail};
 
 use super::{
@@ -507,7 +507,7 @@ impl<'a> Reader<'_, 'a> {
             let first = time(entry.get("firstReconciled"))?;
             let is_first = entry.get("totalReconciliations").and_then(Value::as_i64) == Some(1);
             let took = text(entry, &["lastReconciledDuration"]).filter(|_| is_first);
-            let took = took.and_then(|took| took.parse::<SignedDuration>().ok()).unwrap_or_default();
+            let took = took.and_then(|took| duration::parse(&took)).unwrap_or_default();
             Some((first.checked_sub(took).unwrap_or(first), text(entry, &["metadata", "revision"])?))
         };
         let past: Vec<_> = self.history().into_iter().filter_map(read).collect();

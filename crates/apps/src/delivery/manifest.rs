@@ -1,11 +1,10 @@
 //! The manifest of a Helm release: which objects do its YAML documents declare?
 
 use serde::{Deserialize, Deserializer, de};
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, yaml};
 
 use super::bounds::MOST_OBJECTS;
 use crate::names;
-use crate::yaml;
 
 /// How many documents that declare no object are reported one by one.
 const MOST_BAD: usize = 50;
@@ -164,7 +163,8 @@ fn parse(
     }
     let read = read_document(text, may_repeat, left)?;
     Ok(read.map_err(|error| {
-        let told = error.to_string();
+        let line = error.line.map(|line| format!("at its line {line}: ")).unwrap_or_default();
+        let told = format!("{line}{}", error.message);
         let end = told.floor_char_boundary(LONGEST_WORD);
         format!("is no YAML: {}", &told[..end])
     }))

@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{Object, duration};
 use taffrail_status::Trust;
 
 use crate::agreement::Claimant;
@@ -463,41 +463,7 @@ pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Opti
     written(&declaring.object, path)
 }
 
-/// Reads a span of time as Go writes it: `1h30m`, `10m0s`, `500ms`.
+/// Reads a span of time as Go writes it: `1h30m`, `10m0s`, `500ms`. None takes no time at all.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
-    let mut rest = text;
-    let mut sum = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-        let (number, other) = rest.split_at(digits);
-        let unit = other.find(|character: char| character.is_ascii_digit()).unwrap_or(other.len());
-        let (unit, other) = other.split_at(unit);
-        let seconds = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 0.001,
-            "us" | "µs" => 0.000_001,
-            "ns" => 0.000_000_001,
-            _ => return None,
-        };
-        sum += number.parse::<f64>().ok()? * seconds;
-        rest = other;
-    }
-    SignedDuration::try_from_secs_f64(sum).ok().filter(|span| *span > SignedDuration::ZERO)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_read_as_go_writes_them() {
-        for (text, seconds) in [("10m0s", 600), ("1h", 3600), ("1h30m", 5400), ("90s", 90), ("1500ms", 1)] {
-            assert_eq!(span(text).map(|span| span.as_secs()), Some(seconds), "{text}");
-        }
-        for wrong in ["", "10", "m", "1d", "ten minutes", "1h-3m", "1e400h"] {
-            assert_eq!(span(wrong), None, "{wrong}");
-        }
-    }
+    duration::parse(text).filter(SignedDuration::is_positive)
 }

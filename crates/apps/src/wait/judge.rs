@@ -8,7 +8,7 @@ use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
 use taffrail_status::{Rules, Status};
 
 use super::expression::{Answer, Question};
-use super::jsonpath::{Field, JsonPath};
+use super::field::{Field, WantedField};
 use super::{Judgement, Selection, Subject, Target, Until, Verdict};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
@@ -546,7 +546,7 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
 }
 
 /// How a field stands to the value that is wanted.
-fn of_field(path: &JsonPath, tree: &serde_json::Value, projection: Projection) -> Opinion {
+fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
     match path.look(tree) {

@@ -10,7 +10,7 @@
 //!   unless somebody repairs it ([`Options::fail_fast`]).
 
 mod expression;
-mod jsonpath;
+mod field;
 mod judge;
 mod revision;
 mod until;
@@ -34,7 +34,7 @@ use crate::snapshot::Snapshot;
 use crate::words::Words;
 
 pub use expression::{Answer, Expression, Question};
-pub use jsonpath::JsonPath;
+pub use field::WantedField;
 pub use judge::EXPRESSION_FAULT;
 pub use revision::Revision;
 pub use until::{InvalidUntil, Until};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::expression::Question;
-use super::jsonpath::JsonPath;
+use super::field::WantedField;
 use super::revision::Revision;
 
 /// What is waited for.
@@ -26,7 +26,7 @@ pub enum Until {
         value: String,
     },
     /// A field has a value, or is there.
-    JsonPath(JsonPath),
+    JsonPath(WantedField),
     /// An expression in CEL is true of it.
     Cel(Question),
     /// The app has applied a revision, and its objects are well at that.

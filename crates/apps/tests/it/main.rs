@@ -25,7 +25,6 @@ mod identity;
 mod inventory;
 mod patches;
 mod porch;
-mod printed;
 mod problem;
 mod reads;
 mod resource_groups;

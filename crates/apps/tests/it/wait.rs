@@ -13,7 +13,7 @@ const NOW: &str = "2026-03-01T12:00:00Z";
 fn cluster(objects: &[&str]) -> Snapshot {
     let mut cluster = Snapshot::dump("dev", NOW.parse().unwrap());
     for object in objects {
-        let tree: serde_json::Value = taffrail_apps::yaml::read(object).unwrap();
+        let tree: serde_json::Value = taffrail_object::yaml::read(object).unwrap();
         let document = OwnedDocument::parse(tree.to_string().into_bytes()).unwrap();
         cluster.insert(document, Projection::Full).unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taffrail_object::json::{Kind, Parser, Part, Value};
 use taffrail_object::protobuf::{self, Extent};
-use taffrail_object::{Object, ObjectError, Projection};
+use taffrail_object::{ItemKind, Object, ObjectError, Projection};
 
 use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;
@@ -157,8 +157,8 @@ impl Batch {
         if scope.projection == Projection::Full && !is_of(root, &scope.resource) {
             return Err(OTHER_KIND.to_owned());
         }
-        let object = Object::typed(root, &self.followed.api_version, &scope.resource.kind);
-        let object = object.map_err(|error: ObjectError| format!("it {error}"))?;
+        let kind = ItemKind::new(&self.followed.api_version, &scope.resource.kind);
+        let object = kind.object(root).map_err(|error: ObjectError| format!("it {error}"))?;
         match object.metadata() {
             None => Err("it has no metadata".to_owned()),
             Some(_) if object.name().is_empty() => Err("it has no name".to_owned()),

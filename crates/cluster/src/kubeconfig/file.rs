@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
+use taffrail_object::yaml;
 
 use super::error::KubeconfigError;
 use crate::error::one_line;
@@ -64,22 +65,11 @@ impl FileText {
         if text.trim().is_empty() {
             return Err(KubeconfigError::Empty(file.to_owned()));
         }
-        let options = serde_saphyr::options! {
-            duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
-            emit_comments: false,
-            with_snippet: false,
-        };
-        let documents: Vec<RawFile> =
-            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-                let line = error.location().map_or(1, |location| location.line());
-                let message = error.without_snippet().to_string();
-                let first = message.lines().next().unwrap_or_default().trim_end_matches(':');
-                KubeconfigError::Malformed {
-                    file: file.to_owned(),
-                    line,
-                    what: one_line(&without_values(first), 200),
-                }
-            })?;
+        let documents: Vec<RawFile> = yaml::read_all(text).map_err(|error| KubeconfigError::Malformed {
+            file: file.to_owned(),
+            line: error.line.unwrap_or(1),
+            what: one_line(&without_values(&error.message), 200),
+        })?;
         // kubectl reads the first document of a file.
         let Some(raw) = documents.into_iter().next() else {
             return Err(KubeconfigError::Empty(file.to_owned()));

@@ -3,5 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its case fails")]
 
 mod index;
+mod items;
 mod json;
+mod printed;
 mod selector;

@@ -2,13 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value as Tree, json};
-use taffrail_object::Object;
+use taffrail_object::{Object, yaml};
 use taffrail_status::{Rules, Status, Surroundings, Verdict};
 
 use super::error::{FormError, Problem};
 use super::read::span;
 use crate::set::RuleSet;
-use crate::yaml;
 
 /// The time at which cases are judged; how old an object is follows from it.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -46,7 +45,7 @@ pub type Cases = (Vec<Case>, Vec<FormError>);
 pub fn read_cases(file: &str, text: &str) -> Cases {
     let (mut cases, mut errors) = (Vec::new(), Vec::new());
     let fault = |rule, problem| FormError { file: file.to_owned(), kind: None, rule, problem };
-    let list = match yaml::read::<Tree>(text) {
+    let list = match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Array(list)) => list,
         Ok(Tree::Null) => Vec::new(),
         Ok(_) => {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use taffrail_object::yaml::YamlError;
+
 use super::message::MessageError;
 use super::path::PathError;
-use crate::yaml::YamlError;
 
 /// Something wrong with a file of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq)]

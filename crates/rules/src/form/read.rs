@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Map, Value as Tree};
+use taffrail_object::{duration, yaml};
 use taffrail_status::Status;
 
 use super::error::{FormError, Problem};
@@ -14,7 +15,6 @@ use super::test::{
     Bound, Check, ConditionTest, Elements, FieldTest, How, Other, Scalar, Test, Words, number,
 };
 use super::{Branch, GroupRules, KindRules};
-use crate::yaml;
 
 /// Tests stand in each other no deeper.
 const DEEPEST: usize = 8;
@@ -49,7 +49,7 @@ const BOUNDS: [(&str, How); 4] =
 pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<FormError>) {
     let mut reader = Reader { file, kind: None, rule: None, errors: Vec::new() };
     let mut rules = GroupRules::default();
-    match yaml::read::<Tree>(text) {
+    match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Object(tree)) => reader.group(&tree, &mut rules),
         Ok(_) => reader.wrong_type("the file", "a map"),
         Err(error) => reader.tell(Problem::Yaml(error)),
@@ -485,18 +485,9 @@ fn listed(tree: &Tree) -> std::slice::Iter<'_, Tree> {
     }
 }
 
-/// Reads a span of time: a whole number with a unit.
+/// Reads a span of time, in days too.
 pub(super) fn span(text: &str) -> Option<SignedDuration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return None,
-    };
-    let number: u32 = number.parse().ok()?;
-    Some(SignedDuration::from_secs(i64::from(number) * seconds))
+    duration::parse_with_days(text).filter(|span| !span.is_negative())
 }
 
 /// Whether messages may take the words of a condition that a test has found.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::yaml::YamlError;
+use taffrail_object::yaml::YamlError;
 
 /// What goes wrong with a script, or with what should be one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use taffrail_object::yaml;
 
 use super::error::{LuaError, LuaProblem};
 use super::glob::Glob;
 use super::machine::Code;
-use crate::yaml;
 
 /// A script, or why it is none.
 pub(super) type Read = Result<Code, LuaError>;
@@ -173,7 +173,7 @@ struct Old {
 /// All customizations in one YAML.
 fn old(text: &str, kinds: &mut BTreeMap<String, OfKind>, errors: &mut Vec<LuaError>) {
     let fault = |script: String, why| LuaError { script, line: None, problem: LuaProblem::Yaml(why) };
-    let all = match yaml::read_as_go::<BTreeMap<String, serde_json::Value>>(text) {
+    let all = match yaml::read_first::<BTreeMap<String, serde_json::Value>>(text) {
         Ok(all) => all,
         Err(why) => return errors.push(fault(CUSTOMIZATIONS.to_owned(), why)),
     };
@@ -218,7 +218,7 @@ fn actions(key: &str, text: &str, errors: &mut Vec<LuaError>) -> Option<Actions>
     if text.is_empty() {
         return None;
     }
-    let read = match yaml::read_as_go::<Option<Definitions>>(text) {
+    let read = match yaml::read_first::<Option<Definitions>>(text) {
         Ok(read) => read?,
         Err(why) => {
             errors.push(LuaError { script: key.to_owned(), line: None, problem: LuaProblem::Yaml(why) });

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Tree};
-use taffrail_object::Object;
+use taffrail_object::{Object, yaml};
 
 use super::layout::place;
 use super::{Action, Change, Customizations, LuaError, LuaProblem, Operation, volatile};
 use crate::form::{FormError, Problem};
 use crate::layer::Origin;
 use crate::trial::{FailedCase, Fault, Trial};
-use crate::yaml;
 
 /// The time at which scripts are tried.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -36,7 +35,7 @@ pub fn try_customizations(files: &[(String, String)]) -> Trial {
         }
         let is_health = name == "health_test.yaml";
         let kind = if is_health { folder } else { folder.strip_suffix("/actions").unwrap_or(folder) };
-        let cases = yaml::read_as_go::<Tree>(text).map(folded);
+        let cases = yaml::read_first::<Tree>(text).map(folded);
         let mut one = Tried { scripts: &scripts, files: &files, folder, file: path, kind, trial: &mut trial };
         match cases {
             Ok(Tree::Object(cases)) if is_health => one.health(&cases),
@@ -182,7 +181,7 @@ impl Tried<'_> {
     fn read(&self, path: &str) -> Result<Tree, String> {
         let place = joined(self.folder, path);
         let text = self.files.get(&*place).ok_or_else(|| format!("there is no file {place}"))?;
-        yaml::read_as_go(text).map_err(|error| format!("{place}: {error}"))
+        yaml::read_first(text).map_err(|error| format!("{place}: {error}"))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::header;
 use serde_json::{Value, json};
 use taffrail_object::protobuf::{self, Extent, ProtobufError};
+use taffrail_object::yaml;
 
 use super::Asked;
 use super::answer::Answer;
@@ -20,7 +21,6 @@ use crate::selector::{Selector, text_of};
 use crate::store::Object;
 use crate::table;
 use crate::write::{Deleted, Deletion, Part, Propagation, Target, UnknownFields, Wanted, Written};
-use crate::yaml;
 
 pub(super) fn answer(
     inner: &Arc<Inner>,
@@ -170,7 +170,10 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
         }
         "application/yaml" => {
             let text = String::from_utf8_lossy(&asked.body);
-            let first = yaml::read_all::<Value>(&text).map_err(ApiError::bad_request)?.into_iter().next();
+            let first = yaml::read_all::<Value>(&text)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?
+                .into_iter()
+                .next();
             Ok(first.unwrap_or_else(|| json!({})))
         }
         "application/vnd.kubernetes.protobuf" if does.on(Behaviour::Protobuf) => {

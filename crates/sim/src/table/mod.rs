@@ -1,7 +1,6 @@
 //! Objects as rows, as `kubectl get` shows them.
 
 mod cells;
-mod jsonpath;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -67,7 +66,7 @@ fn cells_of(inner: &Inner, target: &Target, columns: &[Column], object: &Value, 
     }
     let cell = |column: &Column| match (&column.json_path, column.name.as_str()) {
         (Some(path), _) => {
-            let found = jsonpath::find(object, path);
+            let found = path.find(object).ok().and_then(|found| found.first().copied().cloned());
             match (column.kind.as_str(), found) {
                 (_, None) => Value::Null,
                 ("date", Some(value)) => json!(age_of(&value, now)),

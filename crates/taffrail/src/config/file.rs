@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
-use taffrail_apps::yaml;
+use taffrail_object::yaml;
 
 use crate::complaint::Complaint;
 

@@ -2,12 +2,11 @@
 
 mod chunks;
 mod files;
-mod items;
 mod parse;
 
 pub(crate) use chunks::{Chunk, Chunks, Shape};
 pub(crate) use files::{Source, sources};
-pub(crate) use parse::{Parsed, each, json, tree};
+pub(crate) use parse::{Parsed, each};
 
 use crate::commands::status::InputFormat;
 

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use taffrail_apps::yaml;
 use taffrail_object::json::{self, Parser, Value};
-use taffrail_object::{Object, ObjectError};
+use taffrail_object::{Object, ObjectError, yaml};
 
 use super::chunks::{Chunk, Shape, count_lines};
-use super::items::{self, Items};
 
 /// Why a piece of input is no object.
 #[derive(Debug)]
@@ -167,8 +165,8 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
     let (read, mut faulty, more, has_last) = match yaml::read_tree(text) {
         Ok(read) => (read, Vec::new(), 0, true),
-        Err(error) => match items::read(text) {
-            Some(Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
+        Err(error) => match yaml::read_items(text) {
+            Some(yaml::Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
             None => {
                 let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
                 return consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
@@ -246,55 +244,19 @@ fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// The object as a tree that says its `apiVersion` and `kind`; items of typed lists say neither.
-pub(crate) fn tree(object: &Object<'_>) -> Result<serde_json::Value, String> {
-    let mut tree = object.root().to_tree().map_err(|error| error.to_string())?;
-    if let Some(map) = tree.as_object_mut() {
-        map.entry("apiVersion").or_insert_with(|| object.api_version().into());
-        map.entry("kind").or_insert_with(|| object.kind().into());
-    }
-    Ok(tree)
-}
-
-/// The object as JSON text that says its `apiVersion` and `kind`.
-pub(crate) fn json(object: &Object<'_>) -> Result<Vec<u8>, String> {
-    let Some(text) = object.root().text() else {
-        return tree(object).map(|tree| tree.to_string().into_bytes());
-    };
-    // Text is put before text: what a tree cannot hold, nested deep, is nothing against an object.
-    let [version, kind] =
-        [("apiVersion", object.api_version()), ("kind", object.kind())].map(|(key, value)| {
-            object.root().get(key).is_none().then(|| format!("{}:{},", quoted(key), quoted(value)))
-        });
-    let said = [version, kind].into_iter().flatten().collect::<String>();
-    let members = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
-    if said.is_empty() || members.is_empty() {
-        return Ok(text.to_vec());
-    }
-    let said = match members.trim_ascii_start().first() {
-        Some(b'}') => said.trim_end_matches(',').to_owned(),
-        _ => said,
-    };
-    Ok([b"{", said.as_bytes(), members].concat())
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::Value as Tree;
 
-    const LISTS: &str = include_str!("../../../apps/tests/printed/lists.jsonl");
+    const LISTS: &str = include_str!("../../../object/tests/printed/lists.jsonl");
 
     /// What is read of a text, and the faults that are told.
     fn read(text: &str, shape: Shape) -> (Vec<Tree>, Vec<String>) {
         let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
         let (mut objects, mut faults) = (Vec::new(), Vec::new());
         each(&chunk, &mut Parser::new(), |parsed| match parsed.object {
-            Ok(object) => objects.push(tree(&object).unwrap()),
+            Ok(object) => objects.push(object.to_tree().unwrap()),
             Err(fault) => faults.push(fault.to_string()),
         });
         (objects, faults)
@@ -308,10 +270,10 @@ mod tests {
     fn a_dump_of_hostile_objects_in_yaml_holds_what_it_holds_in_json() {
         let (expected, faults) = read(LISTS, Shape::Lines { exact: false });
         assert_eq!((faults.len(), expected.len() > 1000), (0, true));
-        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         assert!(read(printed, Shape::Yaml) == (expected.clone(), Vec::new()));
         // What this library prints it cannot always read itself.
-        let printed = include_str!("../../../apps/tests/printed/lists-3.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-3.yaml");
         let (objects, faults) = read(printed, Shape::Yaml);
         assert!(
             faults.iter().all(|fault| fault.contains("item ConfigMap tenant/t")
@@ -330,7 +292,7 @@ mod tests {
     #[test]
     fn an_item_that_is_no_yaml_costs_no_other_item_of_any_list() {
         let (expected, _) = read(LISTS, Shape::Lines { exact: false });
-        let printed = include_str!("../../../apps/tests/printed/lists-2.yaml");
+        let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         let faulty = printed
             .replace("\nitems:\n", "\nitems:\n- kind: Pod\n  metadata:\n    name: x\n  spec: 'a\n")
             .replace("\nkind: List", "\n- {a: [\nkind: List");
@@ -365,21 +327,5 @@ mod tests {
             "texts": [".inf", "-.INF", ".nan", "1e999", "2001-01-01", "1:30", "5", "5", "5", "1.2.3"],
             "bytes": "hi", "forced": [5, "x"], "key": 2, "010": "a"});
         assert_eq!(objects, [expected]);
-    }
-
-    #[test]
-    fn an_item_of_a_typed_list_is_told_however_deep_it_is() {
-        for data in [format!("{}1{}", "[".repeat(500), "]".repeat(500)), "{}".to_owned()] {
-            let item = format!(r#"{{ "metadata": {{"name": "a"}}, "data": {data} }}"#);
-            let list = format!(
-                r#"{{"apiVersion": "apps/v1", "kind": "ControllerRevisionList", "items": [{item}, {{}}]}}"#
-            );
-            let list = taffrail_object::json::OwnedDocument::parse(list.into_bytes()).unwrap();
-            let list = Object::new(list.root()).unwrap();
-            let items: Vec<_> = list.items().unwrap().map(|item| json(&item.unwrap()).unwrap()).collect();
-            let said = r#"{"apiVersion":"apps/v1","kind":"ControllerRevision""#;
-            assert_eq!(String::from_utf8_lossy(&items[0]), format!("{said},{}", &item[1..]));
-            assert_eq!(String::from_utf8_lossy(&items[1]), format!("{said}}}"));
-        }
     }
 }

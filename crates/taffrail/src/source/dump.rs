@@ -338,8 +338,8 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
     // Of Secrets that are not Helm's only the metadata is written down.
     let is_masked =
         is_recorded && (object.group(), object.kind()) == ("", "Secret") && object.at(&["data"]).is_none();
-    let document = input::json(object)?;
-    let document = OwnedDocument::parse(document).map_err(|error| error.to_string())?;
+    let document = object.to_json().map_err(|error| error.to_string())?;
+    let document = OwnedDocument::parse(document.into_owned()).map_err(|error| error.to_string())?;
     let projection = if is_masked { Projection::Metadata } else { Projection::Full };
     snapshot.insert(document, projection).map_err(|error| error.to_string())
 }

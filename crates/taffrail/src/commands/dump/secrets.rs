@@ -6,10 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taffrail_apps::yaml;
 use taffrail_cluster::copy_members;
-use taffrail_object::Object;
 use taffrail_object::json::{self, Kind};
+use taffrail_object::{Object, yaml};
 
 /// The start of the name of a Secret in which Helm keeps a release.
 const HELM: &str = "sh.helm.release.v1.";

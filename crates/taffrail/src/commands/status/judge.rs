@@ -254,7 +254,7 @@ impl Judge {
     }
 
     fn augmented(&self, object: &Object<'_>, now: Timestamp, known: Known<'_>) -> Result<String, String> {
-        let mut tree = input::tree(object)?;
+        let mut tree = object.to_tree().map_err(|error| error.to_string())?;
         let verdict = self.verdict(object, now, known).map_err(|error| error.to_string())?;
         augment(&mut tree, &Fixed(verdict), now).map_err(|error| error.to_string())?;
         Ok(tree.to_string())

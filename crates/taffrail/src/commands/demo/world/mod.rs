@@ -13,13 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
-use taffrail_apps::yaml;
-use taffrail_sim::{Cluster, Fleet, SimError, TimelineError};
-use tokio::task::JoinSet;
-
 use objects::Made;
+use serde::Deserialize;
+use taffrail_object::yaml;
+use taffrail_sim::{Cluster, Fleet, SimError, TimelineError};
 use template::UnknownPlaceholder;
+use tokio::task::JoinSet;
 use tools::{Controllers, Place};
 
 /// How long the fleet has been there when the demo begins.

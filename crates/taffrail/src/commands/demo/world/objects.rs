@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taffrail_apps::{inventory, yaml};
-use taffrail_object::ObjectKey;
+use taffrail_apps::inventory;
+use taffrail_object::{ObjectKey, yaml};
 use taffrail_sim::{Cluster, SimError};
 
 use super::repository::{Repository, key_of};

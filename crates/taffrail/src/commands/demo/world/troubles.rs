@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
+use taffrail_object::yaml;
 use taffrail_sim::{Clock, Timeline};
 
 use super::objects::{artifact, manager_in, revision, status_manager};
@@ -110,8 +111,8 @@ impl Part<'_> {
         let mut steps = Vec::new();
         for text in TROUBLES {
             let text = fill(text, |place| self.value(place, round))?;
-            let scenes: Vec<Scene> = serde_saphyr::from_str(&text)
-                .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
+            let scenes: Vec<Scene> =
+                yaml::read_strict(&text).map_err(|error| WorldError::Declared(error.to_string()))?;
             for scene in scenes.into_iter().filter(|scene| scene.clusters.iter().any(|it| it == self.cluster))
             {
                 let written = scene.steps.into_iter().map(|step| self.written(step)).collect::<Vec<_>>();
@@ -129,8 +130,8 @@ pub(super) fn begin(
     clock: &Clock,
     seed: u64,
 ) -> Result<(), WorldError> {
-    let states: BTreeMap<String, String> = serde_saphyr::from_str(include_str!("states.yaml"))
-        .map_err(|error| WorldError::Declared(error.without_snippet().to_string()))?;
+    let states: BTreeMap<String, String> = yaml::read_strict(include_str!("states.yaml"))
+        .map_err(|error| WorldError::Declared(error.to_string()))?;
     let servers: Vec<(String, String)> =
         places.iter().map(|it| (it.cluster.name().to_owned(), it.cluster.url())).collect();
     for Place { cluster, repository } in places {

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::inventory;
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, duration};
 use taffrail_sim::Cluster;
 use taffrail_status::Status;
 
@@ -320,5 +320,5 @@ fn runs(cluster: &Cluster, controller: &str) -> bool {
 
 /// A duration of Flux, such as `10m0s`.
 fn interval(value: &Value) -> Option<SignedDuration> {
-    value.as_str()?.parse().ok().filter(|interval: &SignedDuration| interval.is_positive())
+    duration::parse(value.as_str()?).filter(SignedDuration::is_positive)
 }

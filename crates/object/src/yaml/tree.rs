@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
-use taffrail_object::json::MAX_DEPTH;
 
 use super::breaks::{self, Original};
 use super::{MOST_REPLAYED, SHALLOW, YamlError, scalars};
+use crate::json::MAX_DEPTH;
 
 /// A document.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
         replayed.saturating_add(text.len().saturating_mul(REPLAYED_OF_TEXT)).saturating_add(FEW_REPLAYED);
     let mut builder = Builder { replayed: *replayed, most: most.min(MOST_REPLAYED), ..Builder::default() };
     while let Some(next) = parser.next_event() {
-        let (event, span) = next.map_err(|error| told(error.marker(), explained(&error)))?;
+        let (event, span) = next.map_err(|error| told(error.marker(), super::first_line(&error.info())))?;
         let event = match (event, &mut original) {
             (Event::Scalar(read, style, anchor, tag), Some(original)) => {
                 let span = (span.start.index(), span.end.index());
@@ -53,10 +53,6 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
         taken.map_err(|message| told(&span.start, message.to_owned()))?;
     }
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
-}
-
-fn explained(error: &ScanError) -> String {
-    error.info().lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
 
 /// How much aliases may make of a text, for each of its bytes: whoever puts many texts together makes no more of them.

@@ -1,29 +1,20 @@
-//! Fields by JSONPath, in the dialect of kubectl.
+//! A field that is waited for: its JSONPath, and the value that it shall have.
 
 use std::fmt;
 use std::str::FromStr;
 
-use jsonpath_rust::parser::model::JpQuery;
-use jsonpath_rust::parser::parse_json_path;
-use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
+use taffrail_object::{JsonPath, JsonPathError};
 
 use super::until::InvalidUntil;
-
-/// Longer paths are not read: the parser recurses.
-const LONGEST: usize = 1024;
-
-/// Nor are deeper ones.
-const DEEPEST: usize = 16;
 
 /// A field of an object and the value that it shall have: `{.status.phase}=Running`, or `{.status.loadBalancer.ingress}`
 /// where it shall only be there.
 ///
 /// As with kubectl, braces and the first dot may be left out, and `\.` stands for a dot in a key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JsonPath {
-    text: String,
-    query: JpQuery,
+pub struct WantedField {
+    path: JsonPath,
     value: Option<String>,
 }
 
@@ -37,41 +28,40 @@ pub(super) enum Field {
     /// It is something else.
     Other(String),
     /// It cannot be compared.
-    Unusable(&'static str),
+    Unusable(String),
 }
 
-impl FromStr for JsonPath {
+/// Why a list or an object equals no text.
+const COMPOUND: &str = "it is a list or an object, which has no single value";
+
+impl FromStr for WantedField {
     type Err = InvalidUntil;
 
-    fn from_str(text: &str) -> Result<JsonPath, InvalidUntil> {
+    fn from_str(text: &str) -> Result<WantedField, InvalidUntil> {
         let invalid = |why: &str| InvalidUntil::JsonPath {
             path: text.chars().take(200).collect(),
             why: why.to_owned(),
         };
-        if text.len() > LONGEST {
-            return Err(invalid("it is too long"));
-        }
         let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
         if value == Some("") {
             return Err(invalid("behind '=' there is no value; without '=' the field only has to be there"));
         }
-        let standard = standard(path).map_err(invalid)?;
-        let query = parse_json_path(&standard).map_err(|_| invalid("write it like {.status.phase}"))?;
-        Ok(JsonPath { text: path.to_owned(), query, value: value.map(str::to_owned) })
+        let path = path.parse().map_err(|why: JsonPathError| invalid(&why.to_string()))?;
+        Ok(WantedField { path, value: value.map(str::to_owned) })
     }
 }
 
-impl fmt::Display for JsonPath {
+impl fmt::Display for WantedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)?;
+        self.path.fmt(f)?;
         self.value.iter().try_for_each(|value| write!(f, "={value}"))
     }
 }
 
-impl JsonPath {
+impl WantedField {
     /// The path, as it was written.
     pub(super) fn path(&self) -> &str {
-        &self.text
+        self.path.text()
     }
 
     /// The value that is wanted; nothing where the field only has to be there.
@@ -81,11 +71,11 @@ impl JsonPath {
 
     /// Looks the field up. Where the path leads to several fields, all of them must have the value.
     pub(super) fn look(&self, object: &Value) -> Field {
-        let Ok(found) = js_path_process(&self.query, object) else {
-            return Field::Unusable("the path leads nowhere");
+        let mut found = match self.path.find(object) {
+            Ok(found) => found,
+            Err(why) => return Field::Unusable(why.to_string()),
         };
-        let found: Vec<&Value> =
-            found.into_iter().map(|found| found.val()).filter(|it| !it.is_null()).collect();
+        found.retain(|value| !value.is_null());
         let Some(wanted) = &self.value else {
             return if found.is_empty() { Field::Missing } else { Field::Met };
         };
@@ -97,7 +87,7 @@ impl JsonPath {
                 Value::String(text) => text.clone(),
                 Value::Number(number) => number.to_string(),
                 Value::Bool(truth) => truth.to_string(),
-                _ => return Field::Unusable("it is a list or an object, which has no single value"),
+                _ => return Field::Unusable(COMPOUND.to_owned()),
             };
             if text != *wanted {
                 return Field::Other(text);
@@ -130,90 +120,14 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
     (depth == 0 && quote.is_none()).then(|| (text.trim(), None))
 }
 
-/// The path as the standard has it, or why there is none.
-fn standard(path: &str) -> Result<String, &'static str> {
-    let inside = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path).trim();
-    let rest = inside.strip_prefix('$').or_else(|| inside.strip_prefix('@')).unwrap_or(inside);
-    let mut standard = String::from("$");
-    if !rest.is_empty() && !rest.starts_with(['.', '[']) {
-        standard.push('.');
-    }
-    let mut depth = 0_usize;
-    // Outside of brackets keys end at dots and brackets; those with other characters need quotes.
-    let mut characters = rest.chars().peekable();
-    let mut key = String::new();
-    let mut is_odd = false;
-    let end = |key: &mut String, is_odd: &mut bool, standard: &mut String| {
-        if key.is_empty() {
-            return;
-        }
-        if std::mem::take(is_odd) {
-            if standard.ends_with('.') && !standard.ends_with("..") {
-                standard.pop();
-            }
-            let quoted = key.replace('\\', r"\\").replace('\'', r"\'");
-            standard.push_str(&format!("['{quoted}']"));
-        } else {
-            standard.push_str(key);
-        }
-        key.clear();
-    };
-    while let Some(character) = characters.next() {
-        if depth > 0 {
-            match character {
-                '[' | '(' => depth += 1,
-                ']' | ')' => depth -= 1,
-                '\'' | '"' => {
-                    standard.push(character);
-                    let mut escaped = false;
-                    for inner in characters.by_ref() {
-                        standard.push(inner);
-                        if !escaped && inner == character {
-                            break;
-                        }
-                        escaped = !escaped && inner == '\\';
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            standard.push(character);
-        } else {
-            match character {
-                '\\' => {
-                    key.extend(characters.next());
-                    is_odd = true;
-                }
-                '.' | '[' => {
-                    end(&mut key, &mut is_odd, &mut standard);
-                    depth = usize::from(character == '[');
-                    standard.push(character);
-                }
-                _ if character.is_whitespace() || "{}()'\"".contains(character) => {
-                    return Err("write it like {.status.phase}");
-                }
-                _ => {
-                    is_odd |= !(character.is_alphanumeric() || character == '_' || character == '*');
-                    key.push(character);
-                }
-            }
-        }
-        if depth > DEEPEST {
-            return Err("it is nested too deeply");
-        }
-    }
-    end(&mut key, &mut is_odd, &mut standard);
-    Ok(standard)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{Field, JsonPath};
+    use super::{COMPOUND, Field, WantedField};
     use crate::wait::until::InvalidUntil;
 
-    fn path(text: &str) -> Result<JsonPath, InvalidUntil> {
+    fn path(text: &str) -> Result<WantedField, InvalidUntil> {
         text.parse()
     }
 
@@ -247,10 +161,7 @@ mod tests {
             (r#"{.status.conditions[?(@.type=="Ready")].status}=True"#, Field::Met),
             (r#"{.status.conditions[?(@.type=="Synced")].status}=True"#, Field::Other("False".to_owned())),
             ("{.status.conditions}", Field::Met),
-            (
-                "{.status.conditions}=x",
-                Field::Unusable("it is a list or an object, which has no single value"),
-            ),
+            ("{.status.conditions}=x", Field::Unusable(COMPOUND.to_owned())),
         ] {
             assert_eq!(path(text).map(|path| path.look(&object)), Ok(expected), "{text}");
         }

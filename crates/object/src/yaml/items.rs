@@ -1,7 +1,9 @@
 //! A list in YAML that cannot be read as a whole: its items one by one, so that one costs the others nothing.
 
 use serde_json::Value;
-use taffrail_apps::yaml::{self, Document};
+
+use super::breaks::is_break;
+use super::tree::{self, Document};
 
 /// How many faulty items are told.
 const MOST_TOLD: usize = 20;
@@ -9,29 +11,33 @@ const MOST_TOLD: usize = 20;
 /// The longest name that is told.
 const LONGEST: usize = 100;
 
-/// An item that is no YAML.
-pub(super) struct Faulty {
-    /// On which line of the list, from 0.
-    pub(super) line: u64,
-    pub(super) message: String,
+/// An item of a list that is not YAML.
+#[derive(Debug)]
+pub struct FaultyItem {
+    /// The line of the list that the fault stands on, from 0.
+    pub line: u64,
+    /// The name of the item, as far as it can be read, and what is wrong with it.
+    pub message: String,
 }
 
-/// A list of which not all could be read.
-pub(super) struct Items {
+/// A list with the items that could be read, and the faults of the others.
+#[derive(Debug)]
+pub struct Items {
     /// The list with those items that were read.
-    pub(super) list: Document,
-    pub(super) faulty: Vec<Faulty>,
-    /// How many more are faulty.
-    pub(super) more: usize,
-    /// Whether the last item is one of those that were read.
-    pub(super) has_last: bool,
+    pub list: Document,
+    /// The first of the others.
+    pub faulty: Vec<FaultyItem>,
+    /// The number of further ones.
+    pub more: usize,
+    /// True if the last item was read.
+    pub has_last: bool,
 }
 
 /// Reads the items of a list that stands in a block, as kubectl prints it; `None` of any other document, and of a list whose faults lie
 /// outside of its items.
-pub(super) fn read(text: &str) -> Option<Items> {
+pub fn read_items(text: &str) -> Option<Items> {
     let (head, pieces) = split(text)?;
-    let mut list = yaml::read_tree(&head).ok()?;
+    let mut list = tree::read(&head, &mut 0).ok()?;
     let mut items = Vec::new();
     let mut faulty = Vec::new();
     let mut more = 0;
@@ -39,7 +45,7 @@ pub(super) fn read(text: &str) -> Option<Items> {
     // Items are held together: what aliases make of all of them has the bound of one text.
     let mut replayed = 0;
     for piece in &pieces {
-        let read = yaml::read_tree_after(piece.text, &mut replayed);
+        let read = tree::read(piece.text, &mut replayed);
         has_last = read.is_ok();
         match read.map(|read| read.tree) {
             Ok(Value::Array(read)) => items.extend(read),
@@ -47,7 +53,8 @@ pub(super) fn read(text: &str) -> Option<Items> {
             Err(_) if faulty.len() == MOST_TOLD => more += 1,
             Err(error) => {
                 let line = piece.line + error.line.map_or(0, |line| line.saturating_sub(1));
-                faulty.push(Faulty { line, message: format!("{}: {}", named(piece.text), error.message) });
+                faulty
+                    .push(FaultyItem { line, message: format!("{}: {}", named(piece.text), error.message) });
             }
         }
     }
@@ -68,7 +75,7 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     let (mut is_inside, mut indent, mut is_over) = (false, None, false);
     let (mut at, mut line) = (0, 0);
     let mut before = '\n';
-    for row in text.split_inclusive(yaml::is_break) {
+    for row in text.split_inclusive(is_break) {
         let start = at;
         at += row.len();
         let number = line;
@@ -121,7 +128,7 @@ fn named(text: &str) -> String {
     let (mut kind, mut namespace, mut name) = (None, None, None);
     // How far the fields of the metadata are indented, while they are read.
     let mut metadata = None;
-    for row in text.split(yaml::is_break).filter_map(|row| row.get(indent..)) {
+    for row in text.split(is_break).filter_map(|row| row.get(indent..)) {
         let depth = row.len() - row.trim_start_matches(' ').len();
         let field = row[depth..].trim_end();
         if field.is_empty() {
@@ -146,6 +153,7 @@ fn named(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::read_tree;
     use super::*;
 
     #[test]
@@ -155,7 +163,7 @@ mod tests {
                 let text = format!(
                     "- apiVersion: v1\n  data:\n    a: |\n      - x\n\u{2028}\u{2028}      q:\n  kind: ConfigMap\n  metadata:\n    name: {name}\n    namespace: a\n{more}"
                 );
-                text.split_inclusive(yaml::is_break)
+                text.split_inclusive(is_break)
                     .map(|row| if row.len() > 3 { format!("{indent}{row}") } else { row.to_owned() })
                     .collect::<String>()
             };
@@ -167,7 +175,7 @@ mod tests {
                     item("c", "\n# end\n")
                 )
             };
-            assert!(yaml::read_tree(&list("")).is_ok());
+            assert!(read_tree(&list("")).is_ok());
             for bad in [
                 "  zzz: |4\n     b\n    a\n",
                 "  zzz: 'x\n",
@@ -177,8 +185,8 @@ mod tests {
                 "  q: r: s\n",
             ] {
                 let text = list(bad);
-                assert!(yaml::read_tree(&text).is_err(), "{text}");
-                let Some(read) = read(&text) else { panic!("{text}") };
+                assert!(read_tree(&text).is_err(), "{text}");
+                let Some(read) = read_items(&text) else { panic!("{text}") };
                 let names: Vec<_> = read.list.tree["items"]
                     .as_array()
                     .unwrap()
@@ -203,8 +211,8 @@ mod tests {
         let again = vec!["*a"; 40].join(", ");
         let item = format!("- kind: ConfigMap\n  x: &a [{ones}]\n  y: [{again}]\n");
         let list = format!("apiVersion: v1\nitems:\n{}kind: List\n", item.repeat(60));
-        assert!(yaml::read_tree(&list).is_err());
-        let read = read(&list).unwrap();
+        assert!(read_tree(&list).is_err());
+        let read = read_items(&list).unwrap();
         let count = read.list.tree["items"].as_array().unwrap().len();
         assert_eq!((count, read.faulty.len(), read.more), (24, 20, 16));
     }

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use granit_parser::ScalarStyle;
 
 /// Returns true of a character that ends a line for Go's library.
-#[must_use]
-pub fn is_break(character: char) -> bool {
+pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r') || is_old(character)
 }
 

@@ -1,0 +1,57 @@
+//! The first document of a text, with the texts in quotes that only Go's library reads.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::Options;
+
+use super::YamlError;
+
+/// How many lines may be moved so that a text can be read.
+const MOVED: usize = 256;
+
+/// Reads the first document. Where the text in quotes begins too far left on some line, that line is moved to the right.
+pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
+    let mut text = Cow::Borrowed(first_document(text));
+    let mut moved = 0;
+    loop {
+        let error = match serde_saphyr::from_str_with_options(&text, options.clone()) {
+            Ok(read) => return Ok(read),
+            Err(error) => YamlError::from(&error),
+        };
+        let line = error.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+        match line.filter(|_| error.message.contains("multiline quoted scalar") && moved < MOVED) {
+            Some(line) => text = moved_in(&text, line).into(),
+            None => return Err(error),
+        }
+        moved += 1;
+    }
+}
+
+/// Moves a line to the right. Inside a text in quotes, spaces at the beginning of a line mean nothing.
+fn moved_in(text: &str, line: usize) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    for (at, text) in text.split_inclusive('\n').enumerate() {
+        if at == line {
+            out.push_str(&" ".repeat(64));
+        }
+        out.push_str(text);
+    }
+    out
+}
+
+fn first_document(text: &str) -> &str {
+    let is_mark = |line: &str| line.starts_with("---") && line[3..].trim_start().is_empty();
+    let mut at = 0;
+    let mut has_content = false;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim();
+        if has_content && (is_mark(line) || content == "...") {
+            return text.get(..at).unwrap_or(text);
+        }
+        has_content |=
+            !(content.is_empty() || content.starts_with('#') || is_mark(line) || content.starts_with('%'));
+        at += line.len();
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! YAML, as Go's API machinery reads it and as our own forms are read.
+//!
+//! | function | for |
+//! |---|---|
+//! | [`read`], [`read_first`], [`read_all`] | values of a type, as Go reads them: the last of duplicate keys counts, `010` is octal, `yes` is true |
+//! | [`read_without_aliases`], [`read_with_few_aliases`] | the same of texts that a tenant writes |
+//! | [`read_strict`] | our own forms: a key that stands twice is an error, `off` is a word |
+//! | [`read_tree`], [`read_items`] | objects as Go's library prints them |
+//!
+//! No other place chooses the options and bounds of the YAML libraries.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Budget, Options};
+
+mod breaks;
+mod first;
+mod items;
+mod scalars;
+mod tree;
+
+pub use items::{FaultyItem, Items, read_items};
+pub use tree::Document;
+
+/// A text that is not YAML, or not the YAML that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", line.map(|line| format!("at line {line}: ")).unwrap_or_default())]
+pub struct YamlError {
+    /// The line of the text, from 1, where that is known.
+    pub line: Option<u64>,
+    /// What is wrong, in one line.
+    pub message: String,
+}
+
+impl From<&serde_saphyr::Error> for YamlError {
+    fn from(error: &serde_saphyr::Error) -> YamlError {
+        let line = error.location().map(|location| location.line());
+        YamlError { line, message: first_line(&error.without_snippet().to_string()) }
+    }
+}
+
+/// Returns the first line of a message, which says what is wrong.
+fn first_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+}
+
+/// Reads one document as Go does.
+///
+/// # Errors
+/// When the text is not YAML, not what was expected, or an alias bomb.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    read_by(text, options(text.len(), MOST_REPLAYED))
+}
+
+/// Reads one document as Go does, and refuses aliases: each byte of it is looked at once.
+///
+/// # Errors
+/// As [`read`], and where it has an alias.
+pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    let mut options = options(text.len(), 0);
+    if let Some(budget) = &mut options.budget {
+        budget.max_aliases = 0;
+    }
+    read_by(text, options)
+}
+
+/// Reads one document as Go does, and refuses aliases that repeat more than people write.
+///
+/// # Errors
+/// As [`read`], and where aliases make more of it than people write.
+pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    read_by(text, options(text.len(), FEW_REPLAYED))
+}
+
+fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
+    serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| (&error).into())
+}
+
+/// Reads the first document as Go does; the lines of a text in quotes may begin anywhere, and what follows the document is ignored.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    first::read(text, &options(text.len(), MOST_REPLAYED))
+}
+
+/// Reads all documents of a text as Go does; empty ones are left out.
+///
+/// # Errors
+/// As [`read`], of any document.
+pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
+    let options = options(text.len(), MOST_REPLAYED);
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| (&error).into())
+}
+
+/// Reads one document of a form of our own: a key that stands twice is an error, only `true` and `false` are truth values, and
+/// `010` is ten.
+///
+/// # Errors
+/// When the text is not YAML, not what was expected, or an alias bomb.
+pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    let strict = serde_saphyr::options! {
+        budget: options(text.len(), MOST_REPLAYED).budget,
+        emit_comments: false,
+        with_snippet: false,
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        strict_booleans: true,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+    };
+    serde_saphyr::from_str_with_options(text, strict).map_err(|error| (&error).into())
+}
+
+/// Reads one document as a tree, as Go's library reads what it printed: each text as it was, also one with line breaks of YAML 1.1.
+/// `<<` is a key unless its value is an alias, which no server prints. What is nested deeper than a hundred levels is left out of it, so
+/// that one object of a list costs the others nothing: a server stores what is nested deeper.
+///
+/// # Errors
+/// When the text is not YAML, or an alias bomb.
+pub fn read_tree(text: &str) -> Result<Document, YamlError> {
+    tree::read(text, &mut 0)
+}
+
+/// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.
+const SHALLOW: usize = 100;
+
+/// Leaves out what is nested deeper than so many levels.
+fn cut(tree: &mut Value, levels: usize) {
+    if levels == 0 && (tree.is_array() || tree.is_object()) {
+        *tree = Value::Null;
+        return;
+    }
+    match tree {
+        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, levels - 1)),
+        Value::Object(members) => members.values_mut().for_each(|member| cut(member, levels - 1)),
+        _ => {}
+    }
+}
+
+/// How much aliases may make of a text.
+const MOST_REPLAYED: usize = 1_000_000;
+
+/// How much they make of what people write.
+const FEW_REPLAYED: usize = 1_000;
+
+/// Returns the options for a text of this size as Go reads it, with the bounds of what it can honestly hold; only aliases can make
+/// more of it.
+fn options(size: usize, replayed: usize) -> Options {
+    let mut budget = Budget::default();
+    budget.max_nodes = size.max(1024);
+    budget.max_events = size.saturating_mul(2).max(4096);
+    budget.max_total_scalar_bytes = size.saturating_mul(2).max(4096);
+    budget.max_documents = size.max(1024);
+    budget.max_depth = SHALLOW;
+    serde_saphyr::options! {
+        budget: Some(budget),
+        emit_comments: false,
+        with_snippet: false,
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        // To Go `1e999` is a text.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: replayed },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nested_too_deep_costs_the_rest_nothing() {
+        for levels in [80, 250, 9_000] {
+            let deep = "- ".repeat(levels);
+            let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");
+            let tree = read_tree(&text).unwrap().tree;
+            assert_eq!((&tree["items"][0]["a"], &tree["items"][2]["c"]), (&1.into(), &3.into()), "{levels}");
+            assert_eq!(tree.to_string().contains('x'), levels < SHALLOW, "{levels}");
+        }
+        let endless = format!("a:\n  {}x\n", "- ".repeat(11_000));
+        assert!(read_tree(&endless).is_err());
+    }
+}
