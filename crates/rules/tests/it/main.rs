@@ -3,6 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "the library is files")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
 mod actions;
 mod expressions;
 mod form;

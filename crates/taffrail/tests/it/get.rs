@@ -2,19 +2,10 @@
 
 use std::fs;
 
-use super::{golden_apps, taffrail};
-
-pub(super) fn case(name: &str) -> (String, String) {
-    let folder = golden_apps().join(name);
-    let one = folder.join("cluster.yaml");
-    let from = if one.exists() { one } else { folder.join("clusters") };
-    let now = fs::read_to_string(folder.join("now")).unwrap().trim().to_owned();
-    (from.to_str().unwrap().to_owned(), now)
-}
+use super::{NOW, golden_app, of_case, taffrail};
 
 fn get(what: &str, name: &str, arguments: &[&str]) -> super::Answer {
-    let (from, now) = case(name);
-    taffrail(&[&["get", what, "--from", &from, "--now", &now], arguments].concat(), "")
+    of_case(&["get", what], name, arguments)
 }
 
 #[test]
@@ -104,14 +95,13 @@ fn what_is_wrong_in_a_dump_is_told_and_the_rest_is_shown() {
 
 #[test]
 fn a_part_of_a_dump_that_cannot_be_read_turns_nothing_green() {
-    let (from, now) = case("flux-kustomization-well");
+    let from = golden_app("flux-kustomization-well");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prod.yaml");
     // Half of the Deployment is lost.
     let dump = fs::read_to_string(from).unwrap().replacen("    spec:\n      containers:", "    spec: [\n", 2);
     fs::write(&file, dump).unwrap();
-    let answer =
-        taffrail(&["get", "apps", "--from", file.to_str().unwrap(), "--now", &now, "-o", "json"], "");
+    let answer = taffrail(&["get", "apps", "--from", file.to_str().unwrap(), "--now", NOW, "-o", "json"], "");
     assert_eq!(answer.code, 3);
     let json = answer.json();
     let shop = json["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap().clone();
@@ -137,7 +127,7 @@ fn on_screen(columns: usize, arguments: &[&str]) -> String {
 }
 
 const EXAMPLE: [&str; 4] =
-    ["--from", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example"), "--now", "2026-03-01T12:00:00Z"];
+    ["--from", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example"), "--now", NOW];
 
 #[test]
 fn apps_on_a_screen_of_80_columns() {

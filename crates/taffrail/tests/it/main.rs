@@ -1,6 +1,10 @@
 //! The command line as a person and a program meet it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
 mod actions;
 mod app;
 mod bad_clusters;
@@ -124,8 +128,31 @@ fn taffrail(arguments: &[&str], input: &str) -> Answer {
 
 /// Asks `command` of a golden case.
 fn of_case(command: &[&str], name: &str, arguments: &[&str]) -> Answer {
-    let (from, now) = get::case(name);
-    taffrail(&[command, &["--from", &from, "--now", &now], arguments].concat(), "")
+    taffrail(&[command, &["--from", &golden_app(name), "--now", NOW], arguments].concat(), "")
+}
+
+/// The time at which the cases of apps are judged.
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+/// The dump of a golden case of apps.
+fn golden_app(name: &str) -> String {
+    dump_in(&golden_apps().join(name))
+}
+
+/// The dump of a case of our own.
+fn own_app(name: &str) -> String {
+    dump_in(&own_apps().join(name))
+}
+
+/// The dump in the folder of a case: one cluster, or a folder of them.
+fn dump_in(case: &Path) -> String {
+    let one = case.join("cluster.yaml");
+    let from = if one.exists() { one } else { case.join("clusters") };
+    from.to_str().unwrap().to_owned()
+}
+
+fn own_apps() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/apps"))
 }
 
 /// The golden cases of apps, which are the same for the crate and for the command.
