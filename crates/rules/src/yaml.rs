@@ -32,6 +32,7 @@ fn told(error: &serde_saphyr::Error) -> YamlError {
 }
 
 /// How many lines may be moved so that a text can be read.
+#[cfg(feature = "lua")]
 const MOVED: usize = 256;
 
 /// Reads the first document as Go's reader does: the last of equal keys counts, `yes` and `on` are true, and the lines of a text in
@@ -39,7 +40,7 @@ const MOVED: usize = 256;
 ///
 /// # Errors
 /// When the text is no YAML, or an alias bomb.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 pub(crate) fn read_as_go<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut options = options(text.len());
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
@@ -62,6 +63,7 @@ pub(crate) fn read_as_go<T: DeserializeOwned>(text: &str) -> Result<T, YamlError
 }
 
 /// A line further to the right. Inside a text in quotes, spaces at the beginning of a line mean nothing.
+#[cfg(feature = "lua")]
 fn moved_in(text: &str, line: usize) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, text) in text.split_inclusive('\n').enumerate() {
@@ -73,6 +75,7 @@ fn moved_in(text: &str, line: usize) -> String {
     out
 }
 
+#[cfg(feature = "lua")]
 fn first_document(text: &str) -> &str {
     let is_mark = |line: &str| line.starts_with("---") && line[3..].trim_start().is_empty();
     let mut at = 0;

@@ -7,12 +7,16 @@
 #[path = "../../../../tests/cases.rs"]
 mod cases;
 
+#[cfg(feature = "lua")]
 mod actions;
 mod expressions;
 mod form;
+#[cfg(feature = "lua")]
 mod hostile;
 mod incidents;
 mod library;
+#[cfg(feature = "lua")]
 mod lua;
 mod scripts;
+#[cfg(feature = "lua")]
 mod surroundings;
