@@ -1,6 +1,6 @@
 //! `taffrail explain` on dumps.
 
-use super::{Answer, NOW, of_case, own_app, taffrail};
+use super::{Answer, NOW, assert_shown, of_case, own_app, str, taffrail};
 
 fn explain(case: &str, arguments: &[&str]) -> Answer {
     of_case(&["explain"], case, arguments)
@@ -9,14 +9,14 @@ fn explain(case: &str, arguments: &[&str]) -> Answer {
 #[test]
 fn the_cause_comes_first_and_a_command_last() {
     let answer = explain("argo-failures", &["argocd/web"]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 argo-application argocd/web is Failed
 
 Cause
   Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready since 7 min ago
-  back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web(888e5b71-15b9-4e22-8000-60815ee92a4c)
+  back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
   - container web ended with exit code 1 (Error)
 
 What changed before
@@ -30,7 +30,8 @@ How it shows
 Look further
   kubectl describe pod web-rh4wc9sqk-8vpjn -n web
   kubectl logs web-rh4wc9sqk-8vpjn -c web --previous -n web
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
@@ -122,7 +123,14 @@ fn an_object_says_whose_it_is() {
         &["explain", "cm/one", "--from", "-"],
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: a, name: one}\n",
     );
-    assert_eq!(alone.stdout, "ConfigMap a/one is Ready\n  belongs to no app that was found\n");
+    assert_shown(
+        &alone.stdout,
+        str![[r#"
+ConfigMap a/one is Ready
+  belongs to no app that was found
+
+"#]],
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{NOW, golden_app, of_case, taffrail};
+use super::{NOW, assert_shown, golden_app, of_case, str, taffrail};
 
 fn get(what: &str, name: &str, arguments: &[&str]) -> super::Answer {
     of_case(&["get", what], name, arguments)
@@ -11,15 +11,16 @@ fn get(what: &str, name: &str, arguments: &[&str]) -> super::Answer {
 #[test]
 fn apps_of_a_dump() {
     let answer = get("apps", "flux-in-motion", &[]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 NAMESPACE     NAME     DELIVERY   STATUS              SINCE   SYNC        APPLIED              MESSAGE
 flux-system   config   ks         Ready, OutOfSync    40m     OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and its controller has not applied it
 flux-system   db       ks         Ready (suspended)   -       Suspended   main@sha1:0e260ed7   its delivery tool was told to leave it alone; the source has main@sha1:cd484da3
 flux-system   web      ks         InProgress          35s     Syncing     main@sha1:0e260ed7   containers with unready status: [web]
 web           cache    hr         InProgress          20s     Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
@@ -131,9 +132,9 @@ const EXAMPLE: [&str; 4] =
 
 #[test]
 fn apps_on_a_screen_of_80_columns() {
-    assert_eq!(
-        on_screen(80, &[&["get", "apps"], &EXAMPLE[..]].concat()),
-        "\
+    assert_shown(
+        &on_screen(80, &[&["get", "apps"], &EXAMPLE[..]].concat()),
+        str![[r#"
 CLUSTER  APP           STATUS               SINCE  SYNC       MESSAGE
 eu-1     ks/docs       Ready                -      Synced
 eu-1     ks/shop       Failed               7m     Synced     Back-off pulling …
@@ -145,7 +146,8 @@ us-1     ks/config     Ready, OutOfSync     40m    OutOfSync  the source has ma�
 us-1     ks/db         Ready (suspended)    -      Suspended  its delivery tool…
 us-1     ks/web        InProgress           35s    Syncing    containers with u…
 us-1     hr/cache      InProgress           20s    Syncing    Running 'upgrade'…
-"
+
+"#]],
     );
 }
 
@@ -155,19 +157,21 @@ fn apps_on_screens_of_120_and_200_columns() {
         let text = on_screen(columns, &[&["get", "apps"], &EXAMPLE[..]].concat());
         text.lines().take(3).map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(
-        lines(120),
-        "\
+    assert_shown(
+        &lines(120),
+        str![[r#"
 CLUSTER   APP            STATUS                SINCE   SYNC        APPLIED              MESSAGE
 eu-1      ks/docs        Ready                 -       Synced      main@sha1:28e01ce0
-eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io…"
+eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image "ghcr.io…
+"#]],
     );
-    assert_eq!(
-        lines(200),
-        "\
+    assert_shown(
+        &lines(200),
+        str![[r#"
 CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        APPLIED              MESSAGE
 eu-1      flux-system   docs      ks         Ready                 -       Synced      main@sha1:28e01ce0
-eu-1      flux-system   shop      ks         Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io/acme/web:1.5.0-rc\": ErrImagePull: rpc error: code = NotFoun…"
+eu-1      flux-system   shop      ks         Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image "ghcr.io/acme/web:1.5.0-rc": ErrImagePull: rpc error: code = NotFoun…
+"#]],
     );
 }
 

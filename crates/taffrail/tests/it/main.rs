@@ -46,6 +46,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use snapbox::{Redactions, str};
 
 /// What came of a command.
 struct Answer {
@@ -59,6 +60,21 @@ impl Answer {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
     }
+}
+
+/// Compares what a person sees with a snapshot; `SNAPSHOTS=overwrite` in the environment writes the snapshot anew. Where what differs
+/// from run to run stood, it has [UID], [TIME], [TMP] and [ROOT].
+#[track_caller]
+fn assert_shown(text: &str, snapshot: snapbox::data::Inline) {
+    let pattern = |pattern| regex::Regex::new(pattern).unwrap();
+    let mut redactions = Redactions::new();
+    redactions.insert("[UID]", pattern("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")).unwrap();
+    redactions.insert("[TIME]", pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")).unwrap();
+    redactions.insert("[TMP]", pattern(&format!("{}/[.][^/ ]+", std::env::temp_dir().display()))).unwrap();
+    redactions.insert("[ROOT]", concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let assert = snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV);
+    // A backslash is no border of folders here.
+    assert.normalize_paths(false).redact_with(redactions).eq(text, snapshot);
 }
 
 fn command(arguments: &[&str]) -> Command {
