@@ -14,8 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
@@ -80,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let now = Timestamp::now();
     let mut verdicts = Vec::new();
-    let (begun, before) = (Instant::now(), cpu()?);
+    let (begun, before) = (Instant::now(), cpu());
     for round in 0..rounds {
         for (object, name) in objects.iter().zip(&names) {
             let answer = side.judge(object, now);
@@ -96,9 +95,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
         }
     }
-    let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu()? - before);
+    let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu() - before);
     let count = objects.len() * rounds as usize;
-    let peak = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();
+    let peak = peak()?;
     println!("{}", json!({"verdicts": verdicts, "count": count, "wall": wall, "cpu": cpu, "peak": peak}));
     Ok(())
 }
@@ -123,8 +122,14 @@ fn scripts(root: &Path) -> Result<Customizations, Box<dyn Error>> {
 }
 
 /// What this process has used so far, in seconds.
-fn cpu() -> Result<f64, Box<dyn Error>> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+fn cpu() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Returns the peak of this process' resident memory in KiB, as Linux tells it.
+fn peak() -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

@@ -29,6 +29,9 @@
 //! ```
 //!
 //! It does no I/O and reads no clock, as the crate it stands on.
+//!
+//! The feature `lua` (default) brings Argo CD's scripts: `lua`, the actions of the library, and what an `argocd-cm` says of health.
+//! It is C++ and asks a clock when to stop a script, so it is not for wasm32.
 
 pub mod cel;
 mod expressions;
@@ -36,7 +39,7 @@ pub mod form;
 pub mod kapp;
 mod layer;
 mod library;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 pub mod lua;
 mod school;
 mod script;
@@ -44,7 +47,7 @@ mod set;
 mod trial;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 pub use library::{shipped_action_names, shipped_actions};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};

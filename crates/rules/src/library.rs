@@ -1,10 +1,10 @@
 //! The rules and the actions that come with the program.
 
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 use std::collections::BTreeSet;
 
 use crate::layer::{Layer, Origin};
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 use crate::lua::Customizations;
 use crate::set::RuleSet;
 
@@ -19,17 +19,17 @@ impl RuleSet {
 }
 
 /// The scripts in `actions/`: their paths there, and their texts.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 const ACTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/actions.rs"));
 
 /// The actions that come with the program: what can be done with objects of the kinds that people run.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 pub fn shipped_actions() -> Customizations {
     Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
 }
 
 /// Returns the names of the actions that come with the program, for all kinds together.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 pub fn shipped_action_names() -> BTreeSet<&'static str> {
     // `GROUP/KIND/actions/NAME/action.lua`
     let names = ACTIONS.iter().filter_map(|(path, _)| path.strip_suffix("/action.lua")?.rsplit('/').next());

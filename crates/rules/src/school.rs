@@ -12,8 +12,7 @@ use taffrail_status::{Look, Payer, Status, Strikes, Surroundings, Teacher, Teach
 use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
 use crate::layer::Origin;
-
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 use crate::lua::Customizations;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
@@ -60,7 +59,7 @@ struct Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Form {
     HealthChecks,
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(feature = "lua")]
     Customizations,
 }
 
@@ -76,7 +75,7 @@ struct Lesson {
 enum Said {
     /// Expressions as they are written: they are read when they are asked.
     Checks { checks: Checks<String>, state: Mutex<State> },
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(feature = "lua")]
     Scripts(Box<dyn Script>),
 }
 
@@ -140,7 +139,7 @@ impl School {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "lua")]
             ("", "ConfigMap") => (&["data"], Form::Customizations),
             _ => return None,
         };
@@ -161,7 +160,7 @@ impl School {
         let began = computed();
         let said = match form {
             Form::HealthChecks => health_checks(object),
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "lua")]
             Form::Customizations => customizations(object),
         };
         look.charge_reading(&source.home, &source.namespace, computed_since(began));
@@ -282,7 +281,7 @@ fn health_checks(teacher: &Object<'_>) -> Option<Said> {
 }
 
 /// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(feature = "lua")]
 fn customizations(teacher: &Object<'_>) -> Option<Said> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
     Some(Said::Scripts(Box::new(scripts)))
@@ -361,10 +360,10 @@ impl Heard<'_> {
                 Ok(false) => Judged::default(),
                 Err(why) => Judged { verdict: Some(self.over(self.unasked(&why))), ..Judged::default() },
             },
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "lua")]
             Said::Scripts(script) => script.judge_at_cost(object, surroundings, now),
         };
-        #[cfg(target_family = "wasm")]
+        #[cfg(not(feature = "lua"))]
         let _ = now;
         if let Some(verdict) = judged.verdict.as_ref().filter(|_| judged.was_stopped) {
             strikes.add(object, inside, verdict);
@@ -390,7 +389,7 @@ impl Script for Heard<'_> {
     fn kinds(&self) -> Vec<ScriptKind> {
         match &self.lesson.said {
             Said::Checks { checks, .. } => checks.kinds(),
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "lua")]
             Said::Scripts(script) => script.kinds(),
         }
     }
@@ -398,7 +397,7 @@ impl Script for Heard<'_> {
     fn is_about(&self, object: &Object<'_>) -> bool {
         match &self.lesson.said {
             Said::Checks { checks, .. } => checks.are_about(object),
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "lua")]
             Said::Scripts(script) => script.is_about(object),
         }
     }

@@ -14,6 +14,7 @@ use taffrail_status::assess::Budgets;
 use crate::commands::actions::{ActionArguments, ActionsArguments};
 use crate::commands::completion::CompletionArguments;
 use crate::commands::config::ConfigArguments;
+#[cfg(feature = "demo")]
 use crate::commands::demo::DemoArguments;
 use crate::commands::dump::DumpArguments;
 use crate::commands::rules::RulesArguments;
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     Rules(RulesArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
+    #[cfg(feature = "demo")]
     Demo(DemoArguments),
 }
 
@@ -105,7 +107,9 @@ impl Command {
             Command::Action(arguments) => &mut arguments.which.source,
             Command::Dump(arguments) => return Some(&mut arguments.clusters.context),
             Command::Rules(arguments) => return arguments.contexts_mut(),
-            Command::Config(_) | Command::Completion(_) | Command::Demo(_) => return None,
+            Command::Config(_) | Command::Completion(_) => return None,
+            #[cfg(feature = "demo")]
+            Command::Demo(_) => return None,
         };
         Some(&mut source.context)
     }
@@ -120,7 +124,9 @@ impl Command {
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
             Command::Status(status) => status.watch,
-            Command::Wait(_) | Command::Demo(_) => true,
+            Command::Wait(_) => true,
+            #[cfg(feature = "demo")]
+            Command::Demo(_) => true,
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
@@ -140,11 +146,12 @@ impl Command {
             Command::Completion(_)
             | Command::Dump(_)
             | Command::Wait(_)
-            | Command::Demo(_)
             | Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
             | Command::Action(_) => false,
+            #[cfg(feature = "demo")]
+            Command::Demo(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }
@@ -188,6 +195,7 @@ pub(crate) struct SourceArguments {
 
 impl SourceArguments {
     /// Asks all clusters of a kubeconfig, each for `timeout` at most.
+    #[cfg(any(feature = "demo", test))]
     pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: Vec::new(),

@@ -68,7 +68,11 @@ fn run() -> Result<Exit, Complaint> {
     let (cli, config) = read()?;
     output::colour(cli.color);
     // The demo ends by an interrupt, and has more to take back than others.
-    if !matches!(cli.command, Command::Demo(_)) {
+    #[cfg(feature = "demo")]
+    let is_demo = matches!(cli.command, Command::Demo(_));
+    #[cfg(not(feature = "demo"))]
+    let is_demo = false;
+    if !is_demo {
         interrupt::watch();
     }
     if !cli.no_pager
@@ -98,6 +102,7 @@ fn run() -> Result<Exit, Complaint> {
         Command::Rules(arguments) => commands::rules::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments, &config),
         Command::Completion(arguments) => commands::completion::run(arguments),
+        #[cfg(feature = "demo")]
         Command::Demo(arguments) => commands::demo::run(arguments),
     }
 }

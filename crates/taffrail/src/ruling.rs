@@ -10,6 +10,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Parser;
 use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::kapp::WaitRules;
+#[cfg(feature = "lua")]
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options, Patience};
@@ -129,10 +130,7 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     let files = folders.iter().flat_map(|folder| &folder.rules);
     let mut files = files.map(|(file, text)| (file.as_str(), text.as_str())).peekable();
     let mut scripts = scripts(path)?;
-    let lua = scripts_in_lua(path)?;
-    if !lua.is_empty() {
-        scripts.push(Box::new(lua));
-    }
+    scripts.extend(script_in_lua(path)?);
     if files.peek().is_none() && scripts.is_empty() {
         return Err(FolderError::Nothing { path: path.to_owned() });
     }
@@ -191,7 +189,31 @@ fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
     }
 }
 
+/// Reads the scripts of a folder in the layout of Argo CD's `resource_customizations`, if there are any.
+#[cfg(feature = "lua")]
+fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
+    let scripts = scripts_in_lua(path)?;
+    Ok((!scripts.is_empty()).then(|| Box::new(scripts) as Box<dyn Script>))
+}
+
+/// Why scripts are not run.
+#[cfg(not(feature = "lua"))]
+pub(crate) const WITHOUT_LUA: &str =
+    "it takes scripts in Lua, and this program was built without the feature `lua`";
+
+/// Refuses a folder with scripts in the layout of Argo CD's `resource_customizations`.
+#[cfg(not(feature = "lua"))]
+fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
+    match customizations(path, Wanted::Scripts)?.first() {
+        None => Ok(None),
+        Some((file, _)) => {
+            Err(FolderError::Foreign { path: path.join(file), what: format!("cannot be run: {WITHOUT_LUA}") })
+        }
+    }
+}
+
 /// The scripts of a folder in the layout of Argo CD's `resource_customizations`.
+#[cfg(feature = "lua")]
 pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError> {
     let files = customizations(path, Wanted::Scripts)?;
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));

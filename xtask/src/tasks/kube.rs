@@ -35,7 +35,7 @@ pub(crate) struct RecordScenarios {
 impl RecordScenarios {
     fn run(self) -> Result<()> {
         let is_all = self.names.is_empty();
-        let base = workspace().join("tests/e2e/timelines/base.jsonl.gz");
+        let base = workspace().join("tests/e2e/timelines/base.timeline");
         if is_all && base.exists() {
             fs::remove_file(&base).with_context(|| format!("cannot remove {}", base.display()))?;
         }

@@ -92,6 +92,7 @@ impl Tidy {
         files(&mut faults)?;
         printing(&mut faults)?;
         pure_crates(&mut faults)?;
+        without_features(&mut faults);
         for fault in &faults {
             println!("  {fault}");
         }
@@ -280,12 +281,31 @@ fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
         return Ok(());
     }
     for border in BORDERS.iter().filter(|border| border.pure) {
-        let arguments = ["check", "--quiet", "--locked", "--target", TARGET, "--package", border.name];
+        let arguments = [
+            "check",
+            "--quiet",
+            "--locked",
+            "--target",
+            TARGET,
+            "--no-default-features",
+            "--package",
+            border.name,
+        ];
         if let Err(error) = cargo(&arguments) {
             faults.push(format!("{} does not compile for {TARGET}: {error:#}", border.name));
         }
     }
     Ok(())
+}
+
+/// The crates with features compile without them, and nothing is left over.
+fn without_features(faults: &mut Vec<String>) {
+    for name in ["taffrail-rules", "taffrail"] {
+        let arguments = ["clippy", "--quiet", "--locked", "--no-default-features", "--package", name];
+        if let Err(error) = cargo(&[&arguments[..], &["--", "--deny", "warnings"]].concat()) {
+            faults.push(format!("{name} does not compile without its features: {error:#}"));
+        }
+    }
 }
 
 /// What a cargo command prints.

@@ -64,51 +64,46 @@ fn differences(expected: &Value, row: &Value) -> Vec<String> {
     differences
 }
 
-#[test]
-fn the_rows_of_all_cases_are_right() {
-    let mut wrong: Vec<(String, String)> = Vec::new();
-    for case in cases() {
-        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
-        let now = fs::read_to_string(case.join("now")).unwrap();
-        assert_eq!(now.trim(), NOW.to_string());
-        let expected = documents(&fs::read_to_string(case.join("expect.yaml")).unwrap()).remove(0);
-        let snapshots = clusters(&case);
-        let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
-        let list = apps(&clusters, &Taffrail, NOW);
-        let list = serde_json::to_value(view::AppList::from(&list)).unwrap();
+/// Checks the rows of a case.
+fn rows_are_right(case: &Path) {
+    let expected = documents(&fs::read_to_string(case.join("expect.yaml")).unwrap()).remove(0);
+    let snapshots = clusters(case);
+    let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
+    let list = apps(&clusters, &Taffrail, NOW);
+    let list = serde_json::to_value(view::AppList::from(&list)).unwrap();
 
-        let rows: Vec<&Value> = list["items"].as_array().unwrap().iter().collect();
-        let wanted: Vec<&Value> = expected["apps"].as_array().unwrap().iter().collect();
-        for row in &wanted {
-            let id = identity(row);
-            let found: Vec<_> = rows.iter().filter(|row| identity(row) == id).collect();
-            match found.as_slice() {
-                [] => wrong.push((format!("{name}: {id}"), "no such row".to_owned())),
-                [found] => {
-                    let differences = differences(row, found);
-                    if !differences.is_empty() {
-                        wrong.push((format!("{name}: {id}"), differences.join("; ")));
-                    }
-                }
-                _ => wrong.push((format!("{name}: {id}"), "shown twice".to_owned())),
+    let rows: Vec<&Value> = list["items"].as_array().unwrap().iter().collect();
+    let wanted: Vec<&Value> = expected["apps"].as_array().unwrap().iter().collect();
+    let mut wrong = Vec::new();
+    for row in &wanted {
+        let id = identity(row);
+        let found: Vec<_> = rows.iter().filter(|row| identity(row) == id).collect();
+        match found.as_slice() {
+            [] => wrong.push(format!("{id}: no such row")),
+            [found] => {
+                wrong.extend(differences(row, found).iter().map(|difference| format!("{id}: {difference}")));
             }
-        }
-        let ids: BTreeSet<String> = wanted.iter().map(|row| identity(row)).collect();
-        for row in rows.iter().filter(|row| !ids.contains(&identity(row))) {
-            wrong.push((format!("{name}: {}", identity(row)), "not expected".to_owned()));
-        }
-        let errors: Vec<&str> =
-            list["errors"].as_array().unwrap().iter().map(|error| text(error, "message")).collect();
-        for part in expected["errors"].as_array().unwrap() {
-            let part = part.as_str().unwrap();
-            if !errors.iter().any(|error| error.contains(part)) {
-                wrong.push((format!("{name}: errors"), format!("{part} is not in {errors:?}")));
-            }
-        }
-        if expected["errors"].as_array().unwrap().is_empty() && !errors.is_empty() {
-            wrong.push((format!("{name}: errors"), format!("not expected: {errors:?}")));
+            _ => wrong.push(format!("{id}: shown twice")),
         }
     }
-    let wrong: Vec<String> = wrong.into_iter().map(|(row, why)| format!("{row}: {why}")).collect();
+    let ids: BTreeSet<String> = wanted.iter().map(|row| identity(row)).collect();
+    for row in rows.iter().filter(|row| !ids.contains(&identity(row))) {
+        wrong.push(format!("{}: not expected", identity(row)));
+    }
+    let errors: Vec<&str> =
+        list["errors"].as_array().unwrap().iter().map(|error| text(error, "message")).collect();
+    for part in expected["errors"].as_array().unwrap() {
+        let part = part.as_str().unwrap();
+        if !errors.iter().any(|error| error.contains(part)) {
+            wrong.push(format!("{part} is not in {errors:?}"));
+        }
+    }
+    if expected["errors"].as_array().unwrap().is_empty() && !errors.is_empty() {
+        wrong.push(format!("errors are not expected: {errors:?}"));
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+mod apps {
+    golden_apps!(super::rows_are_right);
 }

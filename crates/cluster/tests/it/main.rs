@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
 mod bounds;
 mod connecting;
 mod contexts;

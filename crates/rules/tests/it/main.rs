@@ -3,12 +3,20 @@
 #![expect(clippy::disallowed_methods, reason = "the library is files")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
+#[cfg(feature = "lua")]
 mod actions;
 mod expressions;
 mod form;
+#[cfg(feature = "lua")]
 mod hostile;
 mod incidents;
 mod library;
+#[cfg(feature = "lua")]
 mod lua;
 mod scripts;
+#[cfg(feature = "lua")]
 mod surroundings;

@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
 mod assess;
 mod augment;
 mod config_sync;

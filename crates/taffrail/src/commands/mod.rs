@@ -1,9 +1,14 @@
 //! The commands, a file each.
 
+#[cfg(feature = "lua")]
+pub(crate) mod actions;
+#[cfg(not(feature = "lua"))]
+#[path = "actions/without.rs"]
 pub(crate) mod actions;
 pub(crate) mod app;
 pub(crate) mod completion;
 pub(crate) mod config;
+#[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod events;

@@ -12,6 +12,7 @@ use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, Sy
 use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
+#[cfg(feature = "lua")]
 use taffrail_rules::shipped_action_names;
 use taffrail_status::Status;
 
@@ -87,6 +88,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
         }
+        #[cfg(feature = "lua")]
         ("action", "action") => {
             |_, _| shipped_action_names().into_iter().map(CompletionCandidate::new).collect()
         }

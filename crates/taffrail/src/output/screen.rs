@@ -96,6 +96,7 @@ impl Screen {
     }
 
     /// Gives the screen back for as long as the process is stopped, as by Ctrl-Z, and takes it again afterwards.
+    #[cfg(feature = "demo")]
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         restore();
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;

@@ -253,6 +253,7 @@ impl Asking {
     }
 
     /// Waits for something that is asked of a connection.
+    #[cfg(feature = "lua")]
     pub(crate) fn wait<T>(&self, asked: impl Future<Output = T>) -> Result<T, Complaint> {
         Ok(self.runtime()?.block_on(asked))
     }
@@ -445,6 +446,7 @@ async fn go_on_by_turns(
 
 impl Live {
     /// A member that may take so long.
+    #[cfg(feature = "demo")]
     pub(super) fn new(member: Member, timeout: Duration) -> Live {
         Live { member, timeout }
     }

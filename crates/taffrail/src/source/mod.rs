@@ -5,6 +5,7 @@
 mod dump;
 mod ending;
 mod follow;
+#[cfg(feature = "demo")]
 mod held;
 mod live;
 mod reading;
@@ -28,8 +29,11 @@ use crate::complaint::Complaint;
 use crate::ruling::{Judging, Ruling};
 
 pub(crate) use follow::{Follow, Wanted};
+#[cfg(feature = "demo")]
 pub(crate) use held::Held;
-pub(crate) use live::{Asking, Failure, Live, Members, More, begun, catalog, contexts, each, go_on, members};
+#[cfg(feature = "lua")]
+pub(crate) use live::Asking;
+pub(crate) use live::{Failure, Live, Members, More, begun, catalog, contexts, each, go_on, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fault, Trouble};
 
 use super::served::Served;
-use super::{Answer, command, taffrail};
+use super::{Answer, assert_shown, command, str, taffrail};
 
 pub(super) fn definition(kind: &str, plural: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -77,16 +77,17 @@ fn what_can_be_done_is_listed() {
     let served = served(&["one"]);
     let answer = served.ask(&["actions", "deploy/web"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 Deployment shop/web in one
 ACTION    FROM      NOW   PARAMETERS   DOES
 pause     shipped   yes   -            Hold its rollout
 restart   shipped   yes   -            Replace its Pods, as its strategy says
 resume    shipped   no    -            Go on with its rollout
 scale     shipped   yes   replicas=2   Set how many Pods it has
-"
+
+"#]],
     );
     let names = served.ask(&["actions", "apps/Deployment/shop/web", "-o", "name"]).stdout;
     assert_eq!(names, "pause\nrestart\nresume\nscale\n");
@@ -115,9 +116,16 @@ fn an_action_is_shown_and_done() {
     let cluster = &served.clusters[0];
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
-    assert_eq!(
-        answer.stdout,
-        "Deployment shop/web in one\n  spec:\n-   replicas: 2\n+   replicas: 5\nscale: changed Deployment shop/web\n"
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+Deployment shop/web in one
+  spec:
+-   replicas: 2
++   replicas: 5
+scale: changed Deployment shop/web
+
+"#]],
     );
     assert_eq!(web(cluster)["spec"]["replicas"], 5);
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
@@ -686,9 +694,15 @@ fn a_dump_shows_what_would_be_written() {
     assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
     let answer = taffrail(&[&["action", "pause", "deploy/web", "--dry-run=client"][..], &from].concat(), "");
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(
-        answer.stdout,
-        "Deployment shop/web in one\n  spec:\n+   paused: true\nnothing was sent (dry run)\n"
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+Deployment shop/web in one
+  spec:
++   paused: true
+nothing was sent (dry run)
+
+"#]],
     );
 }
 

@@ -1,13 +1,13 @@
 //! `taffrail app` on dumps.
 
-use super::{of_case, taffrail};
+use super::{assert_shown, of_case, str, taffrail};
 
 #[test]
 fn three_sections_with_all_fields() {
     let answer = of_case(&["app", "podinfo"], "helmrelease-well", &[]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 flux-helmrelease shop/podinfo: Ready, Synced
 
 Application details:
@@ -38,7 +38,8 @@ ReplicaSet       podinfo-ps4p7pkpz         Ready    shop
 Pod              podinfo-ps4p7pkpz-5bd6z   Ready    shop
 Pod              podinfo-ps4p7pkpz-xm47t   Ready    shop
 Ingress          podinfo                   Ready    shop
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::bad_clusters::{hanging, kubeconfig};
-use super::{clean, command, get, run, skip, taffrail};
+use super::{NOW, clean, command, golden_app, run, skip, taffrail};
 
 /// A folder with the program under all its names.
 fn programs() -> tempfile::TempDir {
@@ -78,7 +78,7 @@ fn bash_knows_commands_flags_and_values() {
 
 #[test]
 fn bash_asks_the_dumps_that_the_line_names() {
-    let (from, _) = get::case("flux-in-motion");
+    let from = golden_app("flux-in-motion");
     let Some(apps) = bash(&["taffrail", "app", "--from", &from, ""]) else { return };
     assert_eq!(apps, ["cache", "config", "db", "web"]);
     let of = |line: &[&str]| bash(line).unwrap();
@@ -166,7 +166,7 @@ fn kubectl() -> Option<PathBuf> {
 
 #[test]
 fn kubectl_takes_it_for_a_plugin() {
-    let (from, now) = get::case("helm-well");
+    let from = golden_app("helm-well");
     let programs = programs();
     let own = |name: &str, arguments: &[&str]| {
         let mut command = Command::new(programs.path().join(name));
@@ -190,7 +190,7 @@ fn kubectl_takes_it_for_a_plugin() {
     let mut command = Command::new(kubectl);
     clean(&mut command);
     command.env("PATH", programs.path());
-    command.args(["taffrail", "get", "apps", "--from", &from, "--now", &now, "-o", "name"]);
+    command.args(["taffrail", "get", "apps", "--from", &from, "--now", NOW, "-o", "name"]);
     assert_eq!(run(command, b"").stdout, "helm/data/pg\nhelm/edge/collector\n");
 }
 

@@ -6,32 +6,27 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{golden_apps, taffrail};
+use super::{NOW, dump_in, golden_apps, own_apps, taffrail};
 
 /// The folders of all cases of apps: those of the golden answers, and our own.
 fn cases() -> Vec<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps");
-    let folders = [golden_apps(), &own].map(|root| fs::read_dir(root).unwrap());
+    let folders = [golden_apps(), own_apps()].map(|root| fs::read_dir(root).unwrap());
     let mut cases: Vec<PathBuf> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-    cases.retain(|case| case.join("now").exists());
     cases.sort();
     cases
 }
 
 struct Case {
-    from: PathBuf,
-    now: String,
+    from: String,
 }
 
 impl Case {
     fn of(folder: &Path) -> Case {
-        let one = folder.join("cluster.yaml");
-        let from = if one.exists() { one } else { folder.join("clusters") };
-        Case { from, now: fs::read_to_string(folder.join("now")).unwrap().trim().to_owned() }
+        Case { from: dump_in(folder) }
     }
 
     fn ask(&self, arguments: &[&str]) -> super::Answer {
-        taffrail(&[arguments, &["--from", self.from.to_str().unwrap(), "--now", &self.now]].concat(), "")
+        taffrail(&[arguments, &["--from", &self.from, "--now", NOW]].concat(), "")
     }
 }
 
@@ -122,8 +117,7 @@ fn what_trust_calls_a_sign_that_green_is_wrong_is_not_fine_to_explain_and_the_ot
 
 /// Answers about apps that are green, with signs that this is wrong.
 pub(super) fn samples() -> Vec<super::Answer> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps");
-    let case = Case::of(&root.join("argo-health-of-objects"));
+    let case = Case::of(&own_apps().join("argo-health-of-objects"));
     let doubted = case.ask(&["explain", "says-degraded", "-o", "json"]);
     assert_eq!(doubted.json()["doubts"][0]["reason"], "ToolSaysUnwell", "{}", doubted.stdout);
     let text = case.ask(&["explain", "says-degraded"]).stdout;

@@ -1,28 +1,22 @@
 //! `taffrail explain` on dumps.
 
-use std::fs;
-use std::path::Path;
-
-use super::{Answer, golden_apps, taffrail};
+use super::{Answer, NOW, assert_shown, of_case, own_app, str, taffrail};
 
 fn explain(case: &str, arguments: &[&str]) -> Answer {
-    let folder = golden_apps().join(case);
-    let from = folder.join("cluster.yaml");
-    let from = ["explain", "--from", from.to_str().unwrap(), "--now", "2026-03-01T12:00:00Z"];
-    taffrail(&[&from, arguments].concat(), "")
+    of_case(&["explain"], case, arguments)
 }
 
 #[test]
 fn the_cause_comes_first_and_a_command_last() {
     let answer = explain("argo-failures", &["argocd/web"]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 argo-application argocd/web is Failed
 
 Cause
   Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready since 7 min ago
-  back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web(888e5b71-15b9-4e22-8000-60815ee92a4c)
+  back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
   - container web ended with exit code 1 (Error)
 
 What changed before
@@ -36,7 +30,8 @@ How it shows
 Look further
   kubectl describe pod web-rh4wc9sqk-8vpjn -n web
   kubectl logs web-rh4wc9sqk-8vpjn -c web --previous -n web
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
@@ -128,7 +123,14 @@ fn an_object_says_whose_it_is() {
         &["explain", "cm/one", "--from", "-"],
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: a, name: one}\n",
     );
-    assert_eq!(alone.stdout, "ConfigMap a/one is Ready\n  belongs to no app that was found\n");
+    assert_shown(
+        &alone.stdout,
+        str![[r#"
+ConfigMap a/one is Ready
+  belongs to no app that was found
+
+"#]],
+    );
 }
 
 #[test]
@@ -160,20 +162,13 @@ fn declared_objects_are_one_app() {
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("names no object"), "{}", wrong.stderr);
 
-    let from = golden_apps().join("argo-failures/cluster.yaml");
-    let get = ["get", "apps", "--from", from.to_str().unwrap(), "--now", "2026-03-01T12:00:00Z"];
-    let row = taffrail(&[&get[..], &declared].concat(), "").json();
+    let row = of_case(&["get", "apps"], "argo-failures", &declared).json();
     assert_eq!((&row["items"][0]["objects"], &row["items"][0]["health"]), (&2.into(), &"Failed".into()));
 }
 
 /// What `explain` says of a case of our own.
 fn explain_own(case: &str, arguments: &[&str]) -> Answer {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps").join(case);
-    let one = folder.join("cluster.yaml");
-    let from = if one.exists() { one } else { folder.join("clusters") };
-    let now = fs::read_to_string(folder.join("now")).unwrap();
-    let from = ["explain", "--from", from.to_str().unwrap(), "--now", now.trim()];
-    taffrail(&[&from, arguments].concat(), "")
+    taffrail(&[&["explain", "--from", &own_app(case), "--now", NOW], arguments].concat(), "")
 }
 
 #[test]
@@ -226,11 +221,9 @@ status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 
 
 #[test]
 fn an_app_among_the_objects_of_another_is_as_its_own_row_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/apps/argo-app-of-apps");
-    let now = fs::read_to_string(folder.join("now")).unwrap();
-    let from = folder.join("cluster.yaml");
+    let from = own_app("argo-app-of-apps");
     let of = |what: &[&str]| {
-        let end = ["--from", from.to_str().unwrap(), "--now", now.trim(), "-o", "json"];
+        let end = ["--from", &from, "--now", NOW, "-o", "json"];
         taffrail(&[what, &end].concat(), "").json()
     };
     let rows = of(&["get", "resources", "-A"]);
@@ -284,7 +277,7 @@ data: {key: value}
 #[test]
 fn what_changed_before_is_told_without_values() {
     let explain = |form: &[&str]| {
-        let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"];
+        let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", NOW];
         taffrail(&[&now[..], form].concat(), CHANGED).stdout
     };
     let text = explain(&[]);
@@ -299,10 +292,7 @@ How it shows
     assert!(text.contains(section), "{text}");
     let json = explain(&["-o", "json"]);
     assert!(!text.contains("s3cr3t") && !json.contains("s3cr3t"), "{json}");
-    let pod = taffrail(
-        &["explain", "po/web-b-1", "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"],
-        CHANGED,
-    );
+    let pod = taffrail(&["explain", "po/web-b-1", "-n", "shop", "--from", "-", "--now", NOW], CHANGED);
     assert!(pod.stdout.contains("image of container app: web:1 → web:2"), "{}", pod.stdout);
 }
 
@@ -340,7 +330,7 @@ status: {observedGeneration: 1, replicas: 3, fullyLabeledReplicas: 3, readyRepli
 #[test]
 fn who_scaled_what_is_well_is_told_among_its_last_writers() {
     let ask = |what: &str, form: &[&str]| {
-        let now = ["explain", what, "-n", "shop", "--from", "-", "--now", "2026-03-01T12:00:00Z"];
+        let now = ["explain", what, "-n", "shop", "--from", "-", "--now", NOW];
         taffrail(&[&now[..], form].concat(), SCALED)
     };
     let last = "

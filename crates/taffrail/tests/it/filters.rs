@@ -1,6 +1,6 @@
 //! Filters, order and columns of `taffrail get`.
 
-use super::{of_case, taffrail};
+use super::{assert_shown, of_case, str, taffrail};
 
 fn names(what: &str, arguments: &[&str]) -> String {
     let answer = of_case(&["get", what, "-o", "name"], "sixty-apps", arguments);
@@ -132,9 +132,15 @@ fn every_command_that_finds_apps_can_be_told_the_label_that_names_them() {
     );
     let label = ["--app-label", "app.kubernetes.io/part-of", "--app-label", "app.kubernetes.io/name"];
     let rows = of_case(&["get", "apps"], golden, &[&label[..], &["-o", "name"]].concat());
-    assert_eq!(
-        rows.stdout,
-        "flux-kustomization/flux-system/web\nlabel/web/blog\nlabel/web/forum\nlabel/web-staging/blog\n"
+    assert_shown(
+        &rows.stdout,
+        str![[r#"
+flux-kustomization/flux-system/web
+label/web/blog
+label/web/forum
+label/web-staging/blog
+
+"#]],
     );
     for command in [&["get", "resources"][..], &["app", "forum"], &["tree", "forum"], &["explain", "forum"]] {
         let found = of_case(command, golden, &label);

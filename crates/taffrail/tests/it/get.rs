@@ -2,33 +2,25 @@
 
 use std::fs;
 
-use super::{golden_apps, taffrail};
-
-pub(super) fn case(name: &str) -> (String, String) {
-    let folder = golden_apps().join(name);
-    let one = folder.join("cluster.yaml");
-    let from = if one.exists() { one } else { folder.join("clusters") };
-    let now = fs::read_to_string(folder.join("now")).unwrap().trim().to_owned();
-    (from.to_str().unwrap().to_owned(), now)
-}
+use super::{NOW, assert_shown, golden_app, of_case, str, taffrail};
 
 fn get(what: &str, name: &str, arguments: &[&str]) -> super::Answer {
-    let (from, now) = case(name);
-    taffrail(&[&["get", what, "--from", &from, "--now", &now], arguments].concat(), "")
+    of_case(&["get", what], name, arguments)
 }
 
 #[test]
 fn apps_of_a_dump() {
     let answer = get("apps", "flux-in-motion", &[]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 NAMESPACE     NAME     DELIVERY   STATUS              SINCE   SYNC        APPLIED              MESSAGE
 flux-system   config   ks         Ready, OutOfSync    40m     OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and its controller has not applied it
 flux-system   db       ks         Ready (suspended)   -       Suspended   main@sha1:0e260ed7   its delivery tool was told to leave it alone; the source has main@sha1:cd484da3
 flux-system   web      ks         InProgress          35s     Syncing     main@sha1:0e260ed7   containers with unready status: [web]
 web           cache    hr         InProgress          20s     Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
@@ -104,14 +96,13 @@ fn what_is_wrong_in_a_dump_is_told_and_the_rest_is_shown() {
 
 #[test]
 fn a_part_of_a_dump_that_cannot_be_read_turns_nothing_green() {
-    let (from, now) = case("flux-kustomization-well");
+    let from = golden_app("flux-kustomization-well");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prod.yaml");
     // Half of the Deployment is lost.
     let dump = fs::read_to_string(from).unwrap().replacen("    spec:\n      containers:", "    spec: [\n", 2);
     fs::write(&file, dump).unwrap();
-    let answer =
-        taffrail(&["get", "apps", "--from", file.to_str().unwrap(), "--now", &now, "-o", "json"], "");
+    let answer = taffrail(&["get", "apps", "--from", file.to_str().unwrap(), "--now", NOW, "-o", "json"], "");
     assert_eq!(answer.code, 3);
     let json = answer.json();
     let shop = json["items"].as_array().unwrap().iter().find(|app| app["name"] == "shop").unwrap().clone();
@@ -137,13 +128,13 @@ fn on_screen(columns: usize, arguments: &[&str]) -> String {
 }
 
 const EXAMPLE: [&str; 4] =
-    ["--from", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example"), "--now", "2026-03-01T12:00:00Z"];
+    ["--from", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example"), "--now", NOW];
 
 #[test]
 fn apps_on_a_screen_of_80_columns() {
-    assert_eq!(
-        on_screen(80, &[&["get", "apps"], &EXAMPLE[..]].concat()),
-        "\
+    assert_shown(
+        &on_screen(80, &[&["get", "apps"], &EXAMPLE[..]].concat()),
+        str![[r#"
 CLUSTER  APP           STATUS               SINCE  SYNC       MESSAGE
 eu-1     ks/docs       Ready                -      Synced
 eu-1     ks/shop       Failed               7m     Synced     Back-off pulling …
@@ -155,7 +146,8 @@ us-1     ks/config     Ready, OutOfSync     40m    OutOfSync  the source has ma�
 us-1     ks/db         Ready (suspended)    -      Suspended  its delivery tool…
 us-1     ks/web        InProgress           35s    Syncing    containers with u…
 us-1     hr/cache      InProgress           20s    Syncing    Running 'upgrade'…
-"
+
+"#]],
     );
 }
 
@@ -165,19 +157,21 @@ fn apps_on_screens_of_120_and_200_columns() {
         let text = on_screen(columns, &[&["get", "apps"], &EXAMPLE[..]].concat());
         text.lines().take(3).map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(
-        lines(120),
-        "\
+    assert_shown(
+        &lines(120),
+        str![[r#"
 CLUSTER   APP            STATUS                SINCE   SYNC        APPLIED              MESSAGE
 eu-1      ks/docs        Ready                 -       Synced      main@sha1:28e01ce0
-eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io…"
+eu-1      ks/shop        Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image "ghcr.io…
+"#]],
     );
-    assert_eq!(
-        lines(200),
-        "\
+    assert_shown(
+        &lines(200),
+        str![[r#"
 CLUSTER   NAMESPACE     NAME      DELIVERY   STATUS                SINCE   SYNC        APPLIED              MESSAGE
 eu-1      flux-system   docs      ks         Ready                 -       Synced      main@sha1:28e01ce0
-eu-1      flux-system   shop      ks         Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image \"ghcr.io/acme/web:1.5.0-rc\": ErrImagePull: rpc error: code = NotFoun…"
+eu-1      flux-system   shop      ks         Failed                7m      Synced      main@sha1:28e01ce0   Back-off pulling image "ghcr.io/acme/web:1.5.0-rc": ErrImagePull: rpc error: code = NotFoun…
+"#]],
     );
 }
 

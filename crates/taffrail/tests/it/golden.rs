@@ -2,27 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{golden_apps, taffrail};
-
-fn golden_assess() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../status/tests/golden/assess"))
-}
-
-/// The cases of the golden folder and of the one of our own, each with at least so many.
-fn cases(golden: (&Path, usize), own: (&str, usize)) -> Vec<PathBuf> {
-    let own = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(own.0), own.1);
-    let of = |(folder, at_least): (PathBuf, usize)| {
-        let mut cases: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        cases.sort();
-        assert!(cases.len() >= at_least, "{} cases in {}", cases.len(), folder.display());
-        cases
-    };
-    [(golden.0.to_owned(), golden.1), own].into_iter().flat_map(of).collect()
-}
+use super::{NOW, dump_in, taffrail};
 
 fn yaml(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap())
@@ -56,43 +40,39 @@ fn differences(expected: &Value, row: &Value) -> Vec<String> {
     differing.map(|(key, wanted)| format!("{key} is {}, not {wanted}", found(key))).collect()
 }
 
-#[test]
-fn get_apps_shows_the_rows_of_all_cases() {
+/// Checks the rows that `get apps` shows of a case.
+fn shows_its_rows(case: &Path) {
+    let answer = taffrail(&["get", "apps", "-A", "--from", &dump_in(case), "--now", NOW, "-o", "json"], "");
+    let list = answer.json();
+    let expected = yaml(&case.join("expect.yaml"));
+    let rows = list["items"].as_array().unwrap();
+    let wanted = expected["apps"].as_array().unwrap();
+    let ids = |rows: &[Value]| rows.iter().map(identity).collect::<BTreeSet<_>>();
+    assert_eq!(ids(rows).len(), rows.len(), "an app is shown twice");
+    assert_eq!(ids(rows), ids(wanted), "the apps that are shown");
     let mut wrong = Vec::new();
-    for case in cases((golden_apps(), 25), ("apps", 56)) {
-        let name = case.file_name().unwrap().to_str().unwrap();
-        let one = case.join("cluster.yaml");
-        let from = if one.exists() { one } else { case.join("clusters") };
-        let now = fs::read_to_string(case.join("now")).unwrap();
-        let answer = taffrail(
-            &["get", "apps", "-A", "--from", from.to_str().unwrap(), "--now", now.trim(), "-o", "json"],
-            "",
-        );
-        let list = answer.json();
-        let expected = yaml(&case.join("expect.yaml"));
-        let rows = list["items"].as_array().unwrap();
-        let wanted = expected["apps"].as_array().unwrap();
-        let ids = |rows: &[Value]| rows.iter().map(identity).collect::<BTreeSet<_>>();
-        assert_eq!(ids(rows).len(), rows.len(), "{name} shows an app twice");
-        if ids(rows) != ids(wanted) {
-            wrong.push(format!("{name}: shows {:?}", ids(rows)));
-        }
-        for row in wanted {
-            let Some(found) = rows.iter().find(|found| identity(found) == identity(row)) else { continue };
-            let differences = differences(row, found).into_iter();
-            wrong.extend(differences.map(|difference| format!("{name}: {}: {difference}", identity(row))));
-        }
-        let message = |error: &Value| error["message"].as_str().unwrap().to_owned();
-        let errors: Vec<_> = list["errors"].as_array().unwrap().iter().map(message).collect();
-        let parts = expected["errors"].as_array().unwrap();
-        if parts.is_empty() != errors.is_empty() {
-            wrong.push(format!("{name}: errors are {errors:?}"));
-        }
-        let lacking =
-            parts.iter().filter(|part| !errors.iter().any(|it| it.contains(part.as_str().unwrap())));
-        wrong.extend(lacking.map(|part| format!("{name}: {part} is not in {errors:?}")));
+    for row in wanted {
+        let found = rows.iter().find(|found| identity(found) == identity(row)).unwrap();
+        let differences = differences(row, found).into_iter();
+        wrong.extend(differences.map(|difference| format!("{}: {difference}", identity(row))));
     }
+    let message = |error: &Value| error["message"].as_str().unwrap().to_owned();
+    let errors: Vec<_> = list["errors"].as_array().unwrap().iter().map(message).collect();
+    let parts = expected["errors"].as_array().unwrap();
+    if parts.is_empty() != errors.is_empty() {
+        wrong.push(format!("errors are {errors:?}"));
+    }
+    let lacking = parts.iter().filter(|part| !errors.iter().any(|it| it.contains(part.as_str().unwrap())));
+    wrong.extend(lacking.map(|part| format!("{part} is not in {errors:?}")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+mod golden_apps {
+    golden_apps!(super::shows_its_rows);
+}
+
+mod own_apps {
+    own_apps!(super::shows_its_rows);
 }
 
 /// Cases whose answers are those of an older list of what evidence may change; how they are now, and why.
@@ -120,53 +100,56 @@ const TOLD_OTHERWISE: [(&str, &str, &str); 9] = [
     ("noisy-run-container-error-not-listed.yaml", "Failed", "RunContainerError is a hard cause now"),
 ];
 
-#[test]
-fn explain_finds_the_cause_of_all_cases() {
-    let folder = tempfile::tempdir().unwrap();
+/// Checks what `explain` says of the declared objects of a case.
+fn finds_the_cause(path: &Path) {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let case = yaml(path);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": case["objects"]});
+    let declared: Vec<_> =
+        case["declared"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    let (declared, now) = (declared.join(","), case["now"].as_str().unwrap());
+    let answer = taffrail(
+        &["explain", "--from", "-", "--now", now, "--declared", &declared, "-o", "json"],
+        &list.to_string(),
+    );
+    let found = answer.json();
+    let expected = &case["expect"];
+    let chain = found["chain"].as_array().unwrap();
+    let own = [
+        ("health", found["health"].as_str().map(str::to_owned)),
+        ("worst", reference(&found["object"])),
+        ("cause", chain.last().and_then(|link| reference(&link["object"]))),
+    ];
     let mut wrong = Vec::new();
-    for path in cases((golden_assess(), 60), ("assess", 341)) {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let case = yaml(&path);
-        let file = folder.path().join("cluster.json");
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": case["objects"]});
-        fs::write(&file, list.to_string()).unwrap();
-        let declared: Vec<_> =
-            case["declared"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
-        let (from, now) = (file.to_str().unwrap(), case["now"].as_str().unwrap());
-        let answer = taffrail(
-            &["explain", "--from", from, "--now", now, "--declared", &declared.join(","), "-o", "json"],
-            "",
-        );
-        let found = answer.json();
-        let expected = &case["expect"];
-        let chain = found["chain"].as_array().unwrap();
-        let own = [
-            ("health", found["health"].as_str().map(str::to_owned)),
-            ("worst", reference(&found["object"])),
-            ("cause", chain.last().and_then(|link| reference(&link["object"]))),
-        ];
-        for (key, found) in own {
-            // An absent worst says that all is well; an absent cause is not compared.
-            if let Some((_, health, why)) = TOLD_OTHERWISE.iter().find(|(file, ..)| name == *file) {
-                if key == "health" && found.as_deref() != Some(health) {
-                    wrong.push(format!("{name}: {key} is {found:?}, not {health}: {why}"));
-                }
-                continue;
+    for (key, found) in own {
+        // An absent worst says that all is well; an absent cause is not compared.
+        if let Some((_, health, why)) = TOLD_OTHERWISE.iter().find(|(file, ..)| name == *file) {
+            if key == "health" && found.as_deref() != Some(health) {
+                wrong.push(format!("{key} is {found:?}, not {health}: {why}"));
             }
-            if (expected[key].is_string() || key == "worst") && found.as_deref() != expected[key].as_str() {
-                wrong.push(format!("{name}: {key} is {found:?}, not {}", expected[key]));
-            }
+            continue;
         }
-        let message = found["message"].as_str().unwrap();
-        if !message.contains(expected["message"].as_str().unwrap_or_default()) {
-            wrong.push(format!("{name}: message is {message:?}, not {}", expected["message"]));
+        if (expected[key].is_string() || key == "worst") && found.as_deref() != expected[key].as_str() {
+            wrong.push(format!("{key} is {found:?}, not {}", expected[key]));
         }
-        if expected["notmessage"].as_str().is_some_and(|part| message.contains(part)) {
-            wrong.push(format!("{name}: message is {message:?}, with {}", expected["notmessage"]));
-        }
-        assert_eq!(chain.first().map(|link| &link["object"]), found.get("object"), "{name}");
-        assert_eq!(chain.is_empty(), found["next"].as_array().unwrap().is_empty(), "{name}");
-        assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
+    }
+    let message = found["message"].as_str().unwrap();
+    if !message.contains(expected["message"].as_str().unwrap_or_default()) {
+        wrong.push(format!("message is {message:?}, not {}", expected["message"]));
+    }
+    if expected["notmessage"].as_str().is_some_and(|part| message.contains(part)) {
+        wrong.push(format!("message is {message:?}, with {}", expected["notmessage"]));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(chain.first().map(|link| &link["object"]), found.get("object"));
+    assert_eq!(chain.is_empty(), found["next"].as_array().unwrap().is_empty());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+mod golden_assess {
+    golden_assess!(super::finds_the_cause);
+}
+
+mod own_assess {
+    own_assess!(super::finds_the_cause);
 }

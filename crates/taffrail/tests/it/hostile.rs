@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::bad_clusters::{hanging, kubeconfig};
 use super::served::Served;
 use super::terminal::Terminal;
-use super::{clean, command, get, taffrail, verbs};
+use super::{NOW, clean, command, golden_app, taffrail, verbs};
 
 /// Moves the cursor, sets the title, hides, turns the order around, ends lines, is not seen.
 const EVIL: &str = "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}5n\r\u{202e}y\u{2028}z\u{200b}\u{e0041}\u{1b}[8m";
@@ -180,7 +180,7 @@ fn passwords_in_the_addresses_of_sources_are_not_shown() {
 #[test]
 fn no_table_is_wider_than_its_screen() {
     for case in ["flux-in-motion", "helm-secret-damaged"] {
-        let (from, now) = get::case(case);
+        let from = golden_app(case);
         let (_folder, evil) = dump();
         let columns = "cluster,namespace,name,delivery,health,sync,revision,source,message";
         for screen in [40, 80, 120] {
@@ -200,7 +200,7 @@ fn no_table_is_wider_than_its_screen() {
                 &["tree", "web"],
             ] {
                 for source in [&from, &evil] {
-                    let of_dump = ["--from", source, "--now", &now];
+                    let of_dump = ["--from", source, "--now", NOW];
                     let of_dump = if line[0] == "rules" { &[][..] } else { &of_dump };
                     let mut asked = command(&[line, of_dump].concat());
                     asked.env("COLUMNS", screen.to_string());

@@ -1,6 +1,10 @@
 //! The command line as a person and a program meet it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[macro_use]
+#[path = "../../../../tests/cases.rs"]
+mod cases;
+
 mod actions;
 mod app;
 mod bad_clusters;
@@ -42,6 +46,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use snapbox::{Redactions, str};
 
 /// What came of a command.
 struct Answer {
@@ -55,6 +60,21 @@ impl Answer {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
     }
+}
+
+/// Compares what a person sees with a snapshot; `SNAPSHOTS=overwrite` in the environment writes the snapshot anew. Where what differs
+/// from run to run stood, it has [UID], [TIME], [TMP] and [ROOT].
+#[track_caller]
+fn assert_shown(text: &str, snapshot: snapbox::data::Inline) {
+    let pattern = |pattern| regex::Regex::new(pattern).unwrap();
+    let mut redactions = Redactions::new();
+    redactions.insert("[UID]", pattern("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")).unwrap();
+    redactions.insert("[TIME]", pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")).unwrap();
+    redactions.insert("[TMP]", pattern(&format!("{}/[.][^/ ]+", std::env::temp_dir().display()))).unwrap();
+    redactions.insert("[ROOT]", concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let assert = snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV);
+    // A backslash is no border of folders here.
+    assert.normalize_paths(false).redact_with(redactions).eq(text, snapshot);
 }
 
 fn command(arguments: &[&str]) -> Command {
@@ -124,8 +144,31 @@ fn taffrail(arguments: &[&str], input: &str) -> Answer {
 
 /// Asks `command` of a golden case.
 fn of_case(command: &[&str], name: &str, arguments: &[&str]) -> Answer {
-    let (from, now) = get::case(name);
-    taffrail(&[command, &["--from", &from, "--now", &now], arguments].concat(), "")
+    taffrail(&[command, &["--from", &golden_app(name), "--now", NOW], arguments].concat(), "")
+}
+
+/// The time at which the cases of apps are judged.
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+/// The dump of a golden case of apps.
+fn golden_app(name: &str) -> String {
+    dump_in(&golden_apps().join(name))
+}
+
+/// The dump of a case of our own.
+fn own_app(name: &str) -> String {
+    dump_in(&own_apps().join(name))
+}
+
+/// The dump in the folder of a case: one cluster, or a folder of them.
+fn dump_in(case: &Path) -> String {
+    let one = case.join("cluster.yaml");
+    let from = if one.exists() { one } else { case.join("clusters") };
+    from.to_str().unwrap().to_owned()
+}
+
+fn own_apps() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/apps"))
 }
 
 /// The golden cases of apps, which are the same for the crate and for the command.

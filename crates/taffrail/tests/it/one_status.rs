@@ -1,7 +1,7 @@
 //! One object has one status, whoever asks for it.
 
 use super::served::Served;
-use super::{Answer, taffrail};
+use super::{Answer, NOW, golden_app, taffrail};
 use serde_json::{Value, json};
 
 /// A Deployment whose only Pod cannot pull its image, and the ReplicaSet between them.
@@ -185,11 +185,11 @@ fn a_cluster_without_apps_is_no_all_well() {
 
 #[test]
 fn a_yaml_dump_that_was_cut_is_told() {
-    let (from, now) = super::get::case("flux-kustomization-well");
+    let from = golden_app("flux-kustomization-well");
     let whole = std::fs::read_to_string(from).unwrap();
     let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
     let path = file.path().to_str().unwrap();
-    let ask = || taffrail(&["get", "apps", "--from", path, "--now", &now, "-o", "json"], "");
+    let ask = || taffrail(&["get", "apps", "--from", path, "--now", NOW, "-o", "json"], "");
     std::fs::write(path, &whole).unwrap();
     assert_eq!(ask().code, 0);
     // In the middle of a word of the last document.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::bad_clusters::kubeconfig;
-use super::{Answer, command, get, run};
+use super::{Answer, NOW, command, golden_app, run};
 
 /// Runs with a file of settings at its usual place, and variables.
 fn with(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Answer {
@@ -41,9 +41,9 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     assert_eq!(view("", &[("PAGER", "more")], "pager", &[]), "[more] environment PAGER");
     assert_eq!(view("pager: never", &[("PAGER", "more")], "pager", &[]), "[never] file 1");
 
-    let (from, now) = get::case("helm-well");
+    let from = golden_app("helm-well");
     let list = |variables: &[(&str, &str)], arguments: &[&str]| {
-        let all = [&["get", "app", "--from", &from, "--now", &now], arguments].concat();
+        let all = [&["get", "app", "--from", &from, "--now", NOW], arguments].concat();
         with(file, variables, &all).stdout
     };
     assert!(list(&[], &[]).starts_with("helm/data/pg\n"), "the file");
@@ -53,10 +53,10 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn columns_are_for_tables_only() {
-    let (from, now) = get::case("helm-well");
+    let from = golden_app("helm-well");
     let file = "columns:\n  apps: [name, sync]\n";
     let list = |arguments: &[&str]| {
-        with(file, &[], &[&["get", "apps", "--from", &from, "--now", &now], arguments].concat())
+        with(file, &[], &[&["get", "apps", "--from", &from, "--now", NOW], arguments].concat())
     };
     assert_eq!(list(&[]).stdout, "NAME        SYNC\npg          Synced\ncollector   Synced\n");
     assert_eq!(list(&["-o", "name"]).stdout.lines().count(), 2);
@@ -75,7 +75,7 @@ fn contexts_have_fleets_and_patterns() {
     assert_eq!(clusters(&["--context", "@all"]), "lab prod-us");
     assert_eq!(clusters(&["--context", "*-eu", "--context", "lab"]), "prod-eu lab");
     assert_eq!(clusters(&["--all-contexts"]), "prod-eu prod-us lab");
-    let (from, _) = get::case("helm-well");
+    let from = golden_app("helm-well");
     assert_eq!(clusters(&["--from", &from]), "cluster");
 
     let unknown = with(file, &[], &["get", "apps", "--context", "@porod"]);

@@ -1,6 +1,6 @@
 //! `taffrail status` on files and stdin.
 
-use super::{command, run, taffrail};
+use super::{assert_shown, command, run, str, taffrail};
 
 const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2},"status":{"replicas":1}}"#;
 const SECRET: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","namespace":"shop"}}"#;
@@ -78,11 +78,14 @@ fn every_form_of_input_is_recognised() {
 #[test]
 fn tables_say_ready_and_name_what_is_missing() {
     let answer = taffrail(&["status", "-f", "-"], &format!("{DEPLOYMENT}\n{SECRET}\n"));
-    assert_eq!(
-        answer.stdout,
-        "NAMESPACE   KIND         NAME   STATUS       MESSAGE\n\
-         shop        Deployment   web    InProgress   Replicas: 1/2\n\
-         shop        Secret       key    Ready        Resource is always ready\n"
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+NAMESPACE   KIND         NAME   STATUS       MESSAGE
+shop        Deployment   web    InProgress   Replicas: 1/2
+shop        Secret       key    Ready        Resource is always ready
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }

@@ -13,7 +13,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
 use super::bad_clusters::{hanging, kubeconfig};
-use super::{clean, command, get, run};
+use super::{NOW, clean, command, golden_app, run};
 
 /// A process on a terminal of its own.
 pub(super) struct Terminal {
@@ -94,8 +94,8 @@ impl Drop for Terminal {
 }
 
 fn of_case(name: &str, arguments: &[&str]) -> Command {
-    let (from, now) = get::case(name);
-    command(&[&["get", "apps", "--from", &from, "--now", &now], arguments].concat())
+    let from = golden_app(name);
+    command(&[&["get", "apps", "--from", &from, "--now", NOW], arguments].concat())
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn an_interrupt_leaves_the_terminal_clean() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_answer_silently() {
-    let (from, now) = get::case("sixty-apps");
+    let from = golden_app("sixty-apps");
     let program = env!("CARGO_BIN_EXE_taffrail");
     for (form, code) in [("table", 0), ("json", 0), ("table --exit-status", 1)] {
         let script = format!(
-            "'{program}' get resources --from '{from}' --now {now} -o {form} | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+            "'{program}' get resources --from '{from}' --now {NOW} -o {form} | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
         );
         let mut command = Command::new("bash");
         clean(&mut command);

@@ -1,13 +1,13 @@
 //! `taffrail tree` on dumps.
 
-use super::of_case;
+use super::{assert_shown, of_case, str};
 
 #[test]
 fn an_app_shows_the_apps_that_it_delivers_and_their_objects() {
     let answer = of_case(&["tree", "apps"], "helmrelease-well", &[]);
-    assert_eq!(
-        answer.stdout,
-        "\
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
 OBJECT                                        STATUS   AGE    MESSAGE
 Kustomization flux-system/apps                Ready    19 d
 ├── HelmRelease shop/podinfo                  Ready    19 d
@@ -20,17 +20,19 @@ Kustomization flux-system/apps                Ready    19 d
 │   │       └── Pod podinfo-ps4p7pkpz-xm47t   Ready    19 d
 │   └── Ingress shop/podinfo                  Ready    19 d
 └── HelmRepository shop/podinfo               Ready    19 d
-"
+
+"#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
     let compact = of_case(&["tree", "apps", "--compact"], "helmrelease-well", &[]);
-    assert_eq!(
-        compact.stdout,
-        "\
+    assert_shown(
+        &compact.stdout,
+        str![[r#"
 OBJECT                           STATUS   AGE    MESSAGE
 Kustomization flux-system/apps   Ready    19 d
 └── HelmRelease shop/podinfo     Ready    19 d
-"
+
+"#]],
     );
 }
 
@@ -56,16 +58,18 @@ fn programs_get_everything_and_graphviz_a_graph() {
     assert_eq!(inner["children"][2]["children"][0]["relation"], "owned");
 
     let dot = of_case(&["tree", "apps", "--compact", "-o", "dot"], "helmrelease-well", &[]).stdout;
-    assert_eq!(
-        dot,
-        "digraph taffrail {
+    assert_shown(
+        &dot,
+        str![[r#"
+digraph taffrail {
   rankdir=LR;
   node [shape=box, style=rounded];
-  n0 [label=\"Kustomization flux-system/apps\\nReady\", color=darkgreen];
-  n1 [label=\"HelmRelease shop/podinfo\\nReady\", color=darkgreen];
+  n0 [label="Kustomization flux-system/apps\nReady", color=darkgreen];
+  n1 [label="HelmRelease shop/podinfo\nReady", color=darkgreen];
   n0 -> n1;
 }
-"
+
+"#]],
     );
 }
 

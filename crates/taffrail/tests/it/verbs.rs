@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fault, Trouble};
 
 use super::served::Served;
-use super::{Answer, command, taffrail};
+use super::{Answer, assert_shown, command, str, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -233,9 +233,15 @@ fn a_dry_run_changes_nothing() {
     let cluster = &served.clusters[0];
     let before = cluster.resource_version();
     let answer = served.ask(&["suspend", "shop", "--dry-run=client"]);
-    assert_eq!(
-        answer.stdout,
-        "Kustomization flux-system/shop in one\n  spec:\n+   suspend: true\nnothing was sent (dry run)\n"
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+Kustomization flux-system/shop in one
+  spec:
++   suspend: true
+nothing was sent (dry run)
+
+"#]],
     );
     let answer = served.ask(&["suspend", "shop", "--dry-run=server"]);
     assert!(

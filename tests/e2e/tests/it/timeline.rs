@@ -1,16 +1,12 @@
-//! The form of a recording: `tests/e2e/timelines/SCENARIO.gz`.
+//! The form of a recording: `tests/e2e/timelines/SCENARIO.timeline`.
 //!
 //! A text with sections. `begin` has when it was and on which version; `cluster NAME` the timeline of a cluster, as
-//! `taffrail-sim` reads one; `script` what the scenario saw, a line of JSON each. `base.gz` has the objects that
+//! `taffrail-sim` reads one; `script` what the scenario saw, a line of JSON each. `base.timeline` has the objects that
 //! every new cluster begins with and that say nothing of it: roles, definitions of custom resources.
 
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,24 +54,18 @@ pub(crate) struct Timelines {
 
 /// Where recordings are.
 pub(crate) fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.gz"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.timeline"))
 }
 
 pub(crate) fn read(file: &Path) -> String {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| GzDecoder::new(file).read_to_string(&mut text));
-    read.unwrap_or_else(|error| {
+    fs::read_to_string(file).unwrap_or_else(|error| {
         panic!("{}: {error}: record it with `cargo xtask kube record-scenarios`", file.display())
-    });
-    text
+    })
 }
 
 pub(crate) fn write(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("the folder of recordings");
-    // The header of the format has no time in it: the same text gives the same file.
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(text.as_bytes()).expect("written to memory");
-    fs::write(file, gzip.finish().expect("written to memory")).expect("the recording is written");
+    fs::write(file, text).expect("the recording is written");
 }
 
 impl Timelines {

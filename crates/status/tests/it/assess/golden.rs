@@ -19,20 +19,18 @@ fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/assess");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let cases: Vec<_> = files
-        .iter()
-        .map(|path| {
-            let file = path.file_name().unwrap().to_string_lossy().into_owned();
-            let text = fs::read_to_string(path).unwrap();
-            let content = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-            Case { file, content }
-        })
-        .collect();
-    assert!(cases.len() >= 60, "only {} cases", cases.len());
-    cases
+    assert!(files.len() >= 60, "only {} cases", files.len());
+    files.iter().map(|path| Case::read(path)).collect()
 }
 
 impl Case {
+    fn read(path: &Path) -> Self {
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(path).unwrap();
+        let content = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        Self { file, content }
+    }
+
     fn objects(&self) -> &[Value] {
         self.content["objects"].as_array().unwrap()
     }
@@ -68,14 +66,15 @@ impl Case {
     }
 }
 
-#[test]
-fn every_case_is_told_right() {
-    let mut wrong = Vec::new();
-    for case in cases() {
-        let differences = case.differences(&dump(case.objects()));
-        wrong.extend(differences.into_iter().map(|difference| format!("{}: {difference}", case.file)));
-    }
+/// Checks what is said of the declared objects of a case.
+fn is_told_right(path: &Path) {
+    let case = Case::read(path);
+    let wrong = case.differences(&dump(case.objects()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+mod told {
+    golden_assess!(super::is_told_right);
 }
 
 /// Gives everything in the opposite order.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+#[cfg(feature = "lua")]
 use taffrail_rules::lua::try_customizations;
 use taffrail_rules::{Trial, try_rules};
 
@@ -66,11 +67,22 @@ fn tried(folder: &Path) -> Result<Trial, Complaint> {
             "rules stand in rules.yaml, there or in folders there; Argo CD's in GROUP/KIND/health.lua",
         ));
     }
-    let mut of_scripts = try_customizations(&scripts);
-    for file in of_scripts.files_mut() {
-        *file = folder.join(&*file).display().to_string();
+    #[cfg(feature = "lua")]
+    {
+        let mut of_scripts = try_customizations(&scripts);
+        for file in of_scripts.files_mut() {
+            *file = folder.join(&*file).display().to_string();
+        }
+        Ok(try_rules(&folders).and(of_scripts))
     }
-    Ok(try_rules(&folders).and(of_scripts))
+    #[cfg(not(feature = "lua"))]
+    match scripts.first() {
+        None => Ok(try_rules(&folders)),
+        Some((file, _)) => {
+            let file = folder.join(file);
+            Err(Complaint::unreadable(format!("{} cannot be tried: {}", file.display(), ruling::WITHOUT_LUA)))
+        }
+    }
 }
 
 fn items(trial: &Trial, faults: bool) -> Vec<Item> {

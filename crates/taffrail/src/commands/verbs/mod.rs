@@ -21,6 +21,7 @@ use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
+#[cfg(feature = "lua")]
 pub(crate) use doing::lines;
 
 use doing::Doing;

@@ -1,0 +1,17 @@
+//! `taffrail actions` and `taffrail action` of a program without Lua: they say so.
+
+#[expect(dead_code, reason = "the words stay, so that one who says them is told why nothing is done")]
+mod arguments;
+
+use crate::complaint::{Complaint, Exit};
+use crate::ruling::WITHOUT_LUA;
+
+pub(crate) use arguments::{ActionArguments, ActionsArguments};
+
+pub(crate) fn list(_: &ActionsArguments) -> Result<Exit, Complaint> {
+    Err(Complaint::usage(format!("cannot list actions: {WITHOUT_LUA}")))
+}
+
+pub(crate) fn run(_: &ActionArguments) -> Result<Exit, Complaint> {
+    Err(Complaint::usage(format!("cannot run an action: {WITHOUT_LUA}")))
+}
