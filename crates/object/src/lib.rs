@@ -15,8 +15,9 @@
 //!
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
-//! * [`yaml`] reads YAML.
-//! * [`Object`] is a document that says its kind.
+//! * [`yaml`] reads YAML, as Go does and as forms of our own are written.
+//! * [`Object`] is a document that says its kind, and [`ItemKind`] says that of the items of a list.
+//! * [`JsonPath`] finds fields as kubectl does, and [`duration`] reads spans of time as Go does.
 
 pub mod duration;
 pub mod json;
