@@ -15,9 +15,11 @@
 //!
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
-//! * [`Object`] is a document that says its kind; [`ObjectKey`] names one of a cluster.
+//! * [`yaml`] reads YAML, as Go does and as forms of our own are written.
+//! * [`Object`] is a document that says its kind, and [`ItemKind`] says that of the items of a list; [`ObjectKey`] names an object of
+//!   a cluster.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
-//! * [`yaml`] reads YAML.
+//! * [`JsonPath`] finds fields as kubectl does, and [`duration`] reads spans of time as Go does.
 
 pub mod duration;
 pub mod json;

@@ -251,6 +251,17 @@ impl<'a> ItemKind<'a> {
         &self.kind
     }
 
+    /// The `apiVersion` beside the kind.
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    /// Returns true if an item that says `api_version` and `kind` has this kind: where it says neither.
+    #[inline]
+    pub fn is_of(&self, api_version: &str, kind: &str) -> bool {
+        !self.kind.is_empty() && api_version.is_empty() && kind.is_empty()
+    }
+
     /// Returns the text of an item with this kind behind its other members; of duplicate keys the last one counts. What is not a
     /// JSON object stays as it is.
     pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
@@ -279,8 +290,8 @@ impl<'a> ItemKind<'a> {
             return Err(ObjectError::NotAnObject);
         }
         let object = Object::untyped(item);
-        let says_none = object.kind.is_empty() && object.api_version.is_empty();
-        if !self.kind.is_empty() && (says_none || object.kind == "PartialObjectMetadata") {
+        let is_form = !self.kind.is_empty() && object.kind == "PartialObjectMetadata";
+        if is_form || self.is_of(&object.api_version, &object.kind) {
             let slash = slash(&self.api_version);
             return Ok(Object {
                 api_version: self.api_version.clone(),

@@ -1,7 +1,7 @@
 //! The manifest of a Helm release: which objects do its YAML documents declare?
 
 use serde::{Deserialize, Deserializer, de};
-use taffrail_object::{ObjectKey, yaml};
+use taffrail_object::{ItemKind, ObjectKey, yaml};
 
 use super::bounds::MOST_OBJECTS;
 use crate::names;
@@ -39,6 +39,18 @@ struct Document {
     kind: Option<String>,
     metadata: Option<Metadata>,
     items: Option<Vec<Option<Document>>>,
+}
+
+impl Document {
+    /// Gives an item of a list the kind that it does not say.
+    fn typed(mut self, of_items: &ItemKind<'_>) -> Document {
+        let [version, kind] = [&self.api_version, &self.kind].map(|word| word.as_deref().unwrap_or_default());
+        if of_items.is_of(version, kind) {
+            self.api_version = Some(of_items.api_version().to_owned());
+            self.kind = Some(of_items.kind().to_owned());
+        }
+        self
+    }
 }
 
 #[derive(Deserialize)]
@@ -292,7 +304,9 @@ impl Names {
 fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<(), String> {
     let Some(document) = document else { return Ok(()) };
     let kind = document.kind.filter(|kind| !kind.is_empty()).ok_or("has no kind")?;
-    if let Some(items) = document.items.filter(|_| kind.ends_with("List")) {
+    let version = document.api_version.unwrap_or_default();
+    let of_items = ItemKind::of_list((&*version).into(), (&*kind).into());
+    if let (Some(items), Some(of_items)) = (document.items, of_items) {
         // A list in a list is none that Kubernetes knows.
         let nested = |item: &Document| item.items.is_some();
         for item in items {
@@ -303,13 +317,12 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
             if declared.len() > MOST_OBJECTS {
                 break;
             }
-            declare(item, declared)?;
+            declare(item.map(|item| item.typed(&of_items)), declared)?;
         }
         return Ok(());
     }
     let metadata = document.metadata.ok_or("has no metadata")?;
     let name = metadata.name.filter(|name| !name.is_empty()).ok_or("has no name")?;
-    let version = document.api_version.unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
     let namespace = metadata.namespace.unwrap_or_default();
     let key = ObjectKey { group, kind, namespace, name };
@@ -406,6 +419,15 @@ mod tests {
             "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata:\n    name: a\n-\n\
              - apiVersion: v1\n  kind: Secret\n  metadata:\n    name: b\n",
             &[declared("", "Secret", "", "a"), declared("", "Secret", "", "b")],
+            &[],
+        );
+    }
+
+    #[test]
+    fn an_item_of_a_typed_list_has_the_kind_of_the_list() {
+        check(
+            "apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: a}\n- {kind: Secret, metadata: {name: b}}\n",
+            &[declared("apps", "Deployment", "", "a"), declared("", "Secret", "", "b")],
             &[],
         );
     }
