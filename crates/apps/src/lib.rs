@@ -72,7 +72,7 @@ pub use identity::{
     APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, GroupKind, InvalidObjectKey, ObjectKey,
     UnknownDelivery,
 };
-pub use kinds::{KindCatalog, ServedKind, is_namespaced, needs_body};
+pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Body, Lookup, Objects, Observed, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};

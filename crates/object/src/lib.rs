@@ -16,9 +16,11 @@
 //! * [`json`] validates every byte of a document and finds values where their bytes lie.
 //! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
 //! * [`Object`] is a document that says its kind.
+//! * [`kinds`] has the names and scopes of built-in kinds, and says which kind a person's word names.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 
 pub mod json;
+pub mod kinds;
 mod object;
 pub mod protobuf;
 pub mod selector;

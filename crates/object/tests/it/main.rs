@@ -4,4 +4,5 @@
 
 mod index;
 mod json;
+mod kinds;
 mod selector;

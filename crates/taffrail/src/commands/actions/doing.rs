@@ -13,6 +13,7 @@ use taffrail_apps::view::{API_VERSION, ObjectName};
 use taffrail_cluster::{Form, WriteError};
 use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
 
@@ -384,7 +385,7 @@ impl Site {
     fn is_namespaced(&self, key: &ObjectKey) -> bool {
         match self.live.as_ref().and_then(|reach| reach.discovery.kind(&key.group, &key.kind)) {
             Some(served) => served.namespaced,
-            None => taffrail_apps::is_namespaced(&key.group, &key.kind).unwrap_or(true),
+            None => is_namespaced(&key.group, &key.kind).unwrap_or(true),
         }
     }
 }
