@@ -5,11 +5,11 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 use taffrail_object::json::Value;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::selector::Operator;
 use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey, Projection};
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 
-use crate::kinds;
 use crate::objects::{Lookup, Objects, Observed};
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
@@ -212,7 +212,7 @@ impl Evidence for ClusterEvidence<'_> {
 
     fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
         // Those of Kubernetes itself have one or have none whether somebody writes it or not.
-        match kinds::is_namespaced(object.group(), object.kind()) {
+        match is_namespaced(object.group(), object.kind()) {
             Some(_) => None,
             None => self.objects.has_status_subresource(object.group(), object.version(), object.kind()),
         }

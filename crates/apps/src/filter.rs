@@ -6,11 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey};
+use taffrail_object::kinds::names_kind;
+use taffrail_object::{LabelSelector, Object, ObjectKey};
 use taffrail_status::{Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;
+
 use crate::identity::Delivery;
 use crate::objects::{Lookup, Objects, Observed};
 use crate::sync::{SyncState, UnknownSyncState};
@@ -158,7 +160,7 @@ impl Filter {
                 run.is_some_and(|runs| *runs)
             };
             let wanted = |resource: &Resource| {
-                let kind = |kind: &String| is_kind(kind, &resource.key);
+                let kind = |word: &String| names_kind(word, &resource.key.group, &resource.key.kind);
                 let status = freshness.effective(resource.status);
                 let is_pressing = unsynced.contains(&resource.key);
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
@@ -224,142 +226,6 @@ fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<Str
     });
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
-}
-
-/// What people write for kinds that they name often: the short names of Kubernetes, Flux, Argo CD and cert-manager. The
-/// one table of them; a live server says itself which it has.
-const SHORT: [(&str, &str); 44] = [
-    ("app", "application"),
-    ("appset", "applicationset"),
-    ("cert", "certificate"),
-    ("cj", "cronjob"),
-    ("cm", "configmap"),
-    ("cr", "certificaterequest"),
-    ("crd", "customresourcedefinition"),
-    ("crds", "customresourcedefinition"),
-    ("csr", "certificatesigningrequest"),
-    ("deploy", "deployment"),
-    ("ds", "daemonset"),
-    ("ep", "endpoints"),
-    ("es", "externalsecret"),
-    ("ev", "event"),
-    ("gitrepo", "gitrepository"),
-    ("gtw", "gateway"),
-    ("hc", "helmchart"),
-    ("helmrepo", "helmrepository"),
-    ("hpa", "horizontalpodautoscaler"),
-    ("hr", "helmrelease"),
-    ("ing", "ingress"),
-    ("ks", "kustomization"),
-    ("limits", "limitrange"),
-    ("netpol", "networkpolicy"),
-    ("no", "node"),
-    ("ns", "namespace"),
-    ("ocirepo", "ocirepository"),
-    ("pc", "priorityclass"),
-    ("pdb", "poddisruptionbudget"),
-    ("po", "pod"),
-    ("pv", "persistentvolume"),
-    ("pvc", "persistentvolumeclaim"),
-    ("quota", "resourcequota"),
-    ("rc", "replicationcontroller"),
-    ("ro", "rollout"),
-    ("rs", "replicaset"),
-    ("sa", "serviceaccount"),
-    ("sc", "storageclass"),
-    ("ss", "secretstore"),
-    ("sts", "statefulset"),
-    ("svc", "service"),
-    ("vap", "validatingadmissionpolicy"),
-    ("vapb", "validatingadmissionpolicybinding"),
-    ("vac", "volumeattributesclass"),
-];
-
-/// Kinds of the API server itself, each in the group that serves it today.
-const BUILT_IN: [(&str, &[&str]); 16] = [
-    (
-        "",
-        &[
-            "ConfigMap",
-            "Endpoints",
-            "Event",
-            "LimitRange",
-            "Namespace",
-            "Node",
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "Pod",
-            "PodTemplate",
-            "ReplicationController",
-            "ResourceQuota",
-            "Secret",
-            "Service",
-            "ServiceAccount",
-        ],
-    ),
-    (
-        "admissionregistration.k8s.io",
-        &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "ValidatingWebhookConfiguration",
-        ],
-    ),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apiregistration.k8s.io", &["APIService"]),
-    ("apps", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
-    ("autoscaling", &["HorizontalPodAutoscaler"]),
-    ("batch", &["CronJob", "Job"]),
-    ("certificates.k8s.io", &["CertificateSigningRequest", "ClusterTrustBundle"]),
-    ("coordination.k8s.io", &["Lease"]),
-    ("discovery.k8s.io", &["EndpointSlice"]),
-    ("networking.k8s.io", &["IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("policy", &["PodDisruptionBudget"]),
-    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
-    ("scheduling.k8s.io", &["PriorityClass"]),
-    (
-        "storage.k8s.io",
-        &[
-            "CSIDriver",
-            "CSINode",
-            "CSIStorageCapacity",
-            "StorageClass",
-            "VolumeAttachment",
-            "VolumeAttributesClass",
-        ],
-    ),
-];
-
-/// Lists the kinds of the API server itself.
-pub fn built_in_kinds() -> impl Iterator<Item = GroupKind> {
-    let of_group = |(group, kinds): (&'static str, &'static [&'static str])| {
-        kinds.iter().map(move |kind| GroupKind::new(group, *kind))
-    };
-    BUILT_IN.into_iter().flat_map(of_group)
-}
-
-/// Whether a kind was meant by `Deployment`, `deployments`, `deploy`, `deployment.apps`. Of the group its first parts are
-/// enough: `kustomization.kustomize`.
-pub fn is_kind(wanted: &str, key: &ObjectKey) -> bool {
-    let (wanted, group) = wanted.split_once('.').map_or((wanted, None), |(kind, group)| (kind, Some(group)));
-    let (wanted, kind) = (wanted.to_lowercase(), key.kind.to_lowercase());
-    let short = SHORT.iter().find(|(short, _)| *short == wanted);
-    let wanted = short.map_or(wanted, |(_, kind)| (*kind).to_owned());
-    let singular = kind == wanted;
-    let plural = wanted.strip_suffix("es").or_else(|| wanted.strip_suffix('s')).is_some_and(|stem| {
-        kind == stem
-            || kind == format!("{stem}e")
-            || wanted.strip_suffix("ies").is_some_and(|stem| kind == format!("{stem}y"))
-    });
-    let in_group = |group: &str| {
-        let own = key.group.to_lowercase();
-        own.strip_prefix(&*group.to_lowercase()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    (singular || plural) && group.is_none_or(in_group)
 }
 
 /// The images of an object's containers: of a Pod, or of the template that Pods are made from.

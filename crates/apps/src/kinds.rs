@@ -1,74 +1,8 @@
-//! What is known of kinds: which live in namespaces, whose status needs no body, which are served.
+//! What is known of kinds: whose status needs no body, which are served.
 
 use std::collections::BTreeMap;
 
 use taffrail_object::GroupKind;
-
-/// Groups of the API server itself whose kinds are in namespaces unless [`CLUSTER_SCOPED`] names them.
-const BUILT_IN_GROUPS: [&str; 22] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "extensions",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-const CLUSTER_SCOPED: [(&str, &str); 37] = [
-    ("", "ComponentStatus"),
-    ("", "Namespace"),
-    ("", "Node"),
-    ("", "PersistentVolume"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("apiregistration.k8s.io", "APIService"),
-    ("authentication.k8s.io", "SelfSubjectReview"),
-    ("authentication.k8s.io", "TokenReview"),
-    ("authorization.k8s.io", "SelfSubjectAccessReview"),
-    ("authorization.k8s.io", "SelfSubjectRulesReview"),
-    ("authorization.k8s.io", "SubjectAccessReview"),
-    ("certificates.k8s.io", "CertificateSigningRequest"),
-    ("certificates.k8s.io", "ClusterTrustBundle"),
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
-    ("networking.k8s.io", "IPAddress"),
-    ("networking.k8s.io", "IngressClass"),
-    ("networking.k8s.io", "ServiceCIDR"),
-    ("node.k8s.io", "RuntimeClass"),
-    ("policy", "PodSecurityPolicy"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("resource.k8s.io", "DeviceClass"),
-    ("resource.k8s.io", "DeviceTaintRule"),
-    ("resource.k8s.io", "ResourceSlice"),
-    ("scheduling.k8s.io", "PriorityClass"),
-    ("storage.k8s.io", "CSIDriver"),
-    ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "StorageClass"),
-    ("storage.k8s.io", "VolumeAttachment"),
-    ("storage.k8s.io", "VolumeAttributesClass"),
-];
 
 /// Built-in kinds without a status: their metadata says all that there is to say.
 const WITHOUT_STATUS: [(&str, &str); 24] = [
@@ -97,11 +31,6 @@ const WITHOUT_STATUS: [(&str, &str); 24] = [
     ("storage.k8s.io", "CSIStorageCapacity"),
     ("storage.k8s.io", "StorageClass"),
 ];
-
-/// Whether objects of a built-in kind live in namespaces; `None` for kinds that are not built in.
-pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
-    BUILT_IN_GROUPS.contains(&group).then(|| !CLUSTER_SCOPED.contains(&(group, kind)))
-}
 
 /// Whether the status of an object of this kind can be told only from its body. Where it cannot, metadata is
 /// enough, and nobody has to read the values of a Secret.

@@ -12,12 +12,13 @@ use std::sync::OnceLock;
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, Mark};
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, Object, ObjectError, ObjectKey, Projection};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
-use crate::kinds::{self, KindCatalog};
+use crate::kinds::KindCatalog;
 use crate::names;
 use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
 use crate::owners::Pointers;
@@ -737,7 +738,7 @@ impl Objects for Snapshot {
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         let key = GroupKind::new(group, kind);
-        kinds::is_namespaced(group, kind)
+        is_namespaced(group, kind)
             .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
             .or_else(|| self.declared_scopes.get(&key).copied())
             .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))

@@ -18,6 +18,7 @@
 //! * [`yaml`] reads YAML, as Go does and as forms of our own are written.
 //! * [`Object`] is a document that says its kind, and [`ItemKind`] says that of the items of a list; [`ObjectKey`] names an object of
 //!   a cluster.
+//! * [`kinds`] has the names and scopes of built-in kinds, and says which kind a person's word names.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 //! * [`JsonPath`] finds fields as kubectl does, and [`duration`] reads spans of time as Go does.
 
@@ -25,6 +26,7 @@ pub mod duration;
 pub mod json;
 mod jsonpath;
 mod key;
+pub mod kinds;
 mod object;
 pub mod protobuf;
 pub mod selector;

@@ -1,10 +1,11 @@
 //! What a CustomResourceDefinition makes of a server.
 
 use serde_json::{Value, json};
+use taffrail_object::kinds::ALL_VERBS;
 
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::Cause;
-use crate::kinds::{ALL_VERBS, Column, Resource, Scale, Version};
+use crate::kinds::{Column, Resource, Scale, Version};
 use crate::schema::Schema;
 
 /// The resource that a definition describes; `None` when it describes none.

@@ -4,19 +4,12 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use taffrail_object::JsonPath;
+use taffrail_object::kinds::{self, BuiltInKind};
 
 use crate::schema::Schema;
 
-/// One line for each: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources. Taken
-/// from the aggregated discovery of kube-apiserver, in its order.
-const KINDS: &str = include_str!("data/kinds.tsv");
-
 /// One line for each column that `kubectl get` shows: resource, name, type, format, priority.
 const COLUMNS: &str = include_str!("data/columns.tsv");
-
-/// What may be done with most resources.
-pub(crate) const ALL_VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// What may be done with a status or scale subresource.
 pub(crate) const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
@@ -156,18 +149,14 @@ pub(crate) fn split_group_version(api_version: &str) -> (&str, &str) {
 /// What every server has. All clusters share them.
 pub(crate) fn builtin() -> &'static [Arc<Resource>] {
     static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
-    BUILTIN.get_or_init(|| KINDS.lines().filter_map(parse).map(Arc::new).collect())
+    BUILTIN.get_or_init(|| kinds::built_in().iter().map(resource).map(Arc::new).collect())
 }
 
-fn parse(line: &str) -> Option<Resource> {
-    let mut fields = line.split('\t').map(|field| if field == "-" { "" } else { field });
-    let mut next = || fields.next();
-    let (group, version, plural, singular) = (next()?, next()?, next()?, next()?);
-    let (kind, scope, verbs, short_names) = (next()?, next()?, next()?, next()?);
-    let (categories, subresources) = (next()?, next()?);
-    let words = |text: &str| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+fn resource(built_in: &BuiltInKind) -> Resource {
+    let BuiltInKind { group, version, plural, singular, kind, namespaced, .. } = *built_in;
+    let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
-    let scale = subresources.contains("scale").then(|| Scale {
+    let scale = built_in.subresources.contains(&"scale").then(|| Scale {
         spec_replicas: path("spec.replicas"),
         status_replicas: path("status.replicas"),
         selector: Some(path("spec.selector")),
@@ -175,7 +164,7 @@ fn parse(line: &str) -> Option<Resource> {
     let name = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
     let version = Version {
         name: version.into(),
-        status: subresources.contains("status"),
+        status: built_in.subresources.contains(&"status"),
         scale,
         columns: COLUMNS.lines().filter_map(|line| column(line, &name)).collect(),
         schema: None,
@@ -187,23 +176,20 @@ fn parse(line: &str) -> Option<Resource> {
             _ => None,
         },
     };
-    Some(Resource {
+    Resource {
         group: group.into(),
         kind: kind.into(),
         list_kind: format!("{kind}List").into(),
         plural: plural.into(),
         singular: singular.into(),
-        short_names: words(short_names),
-        categories: words(categories),
-        namespaced: scope == "ns",
-        verbs: match verbs {
-            "all" => ALL_VERBS.to_vec(),
-            some => ALL_VERBS.into_iter().filter(|verb| some.split(',').any(|word| word == *verb)).collect(),
-        },
+        short_names: texts(&built_in.short_names),
+        categories: texts(&built_in.categories),
+        namespaced,
+        verbs: built_in.verbs.clone(),
         versions: vec![version],
         custom: false,
         served: true,
-    })
+    }
 }
 
 fn column(line: &str, resource: &str) -> Option<Column> {
@@ -279,8 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_tables_is_read() {
-        assert_eq!(builtin().len(), KINDS.lines().count());
+    fn every_column_of_the_table_is_read() {
         let columns: usize = builtin().iter().map(|resource| resource.versions[0].columns.len()).sum();
         assert_eq!(columns, COLUMNS.lines().count());
     }
@@ -291,27 +276,5 @@ mod tests {
             builtin().iter().find(|resource| resource.is("apps", "deployments")).expect("deployments");
         assert_eq!(&*found.kind, "Deployment");
         assert!(found.namespaced && found.versions[0].status && found.versions[0].scale.is_some());
-        assert_eq!(found.verbs.len(), 8);
-        assert_eq!(found.short_names, ["deploy"]);
-    }
-
-    #[test]
-    fn all_kinds_but_those_of_other_modules_are_described() {
-        let missing: Vec<String> = builtin()
-            .iter()
-            .filter(|resource| {
-                taffrail_object::protobuf::schema::of_kind(
-                    &resource.group,
-                    &resource.versions[0].name,
-                    &resource.kind,
-                )
-                .is_none()
-            })
-            .map(|resource| resource.full_name().into_owned())
-            .collect();
-        assert_eq!(
-            missing,
-            ["apiservices.apiregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"]
-        );
     }
 }

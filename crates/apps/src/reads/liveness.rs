@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use taffrail_object::json::{Kind, Value};
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
-use crate::kinds::{self, KindCatalog};
+use crate::kinds::KindCatalog;
 use crate::objects::{Lookup, Objects};
 use crate::snapshot::Listed;
 
@@ -76,7 +77,7 @@ impl Plan<'_> {
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
-            kinds::is_namespaced(&key.group, &key.kind).is_none()
+            is_namespaced(&key.group, &key.kind).is_none()
                 && matches!(self.snapshot.get(key), Lookup::Found(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
         });
         let kinds: BTreeSet<GroupKind> = mute.map(ObjectKey::group_kind).collect();

@@ -107,14 +107,3 @@ pub fn line(message: &str) -> String {
     let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.split_whitespace().collect::<Vec<_>>().join(" ")
 }
-
-/// Several of a kind: `Pods`, `Ingresses`, `NetworkPolicies`.
-pub fn plural(kind: &str) -> String {
-    let vowel_before_y = |stem: &str| stem.ends_with(['a', 'e', 'i', 'o', 'u']);
-    match kind.strip_suffix('y') {
-        Some(stem) if !vowel_before_y(stem) => format!("{stem}ies"),
-        _ if kind == "Endpoints" => kind.to_owned(),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
-    }
-}

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
+use taffrail_object::kinds::plural;
 use taffrail_status::assess::assess_dependent;
 use taffrail_status::{Rules, Status};
 
@@ -599,7 +600,7 @@ fn is_well(node: &TreeNode) -> bool {
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };
-    let more = format!("{count} {more}{}", text::plural(kind));
+    let more = format!("{count} {more}{}", plural(kind));
     let note = match &child.note {
         Some(note) => format!("{more} {note}"),
         None => more,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_status::Status;
 
 use super::chain::awaited_in_few;
@@ -95,7 +96,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
         Subject::Object(key) => {
             let name = format!("{}/{}", key.kind.to_lowercase(), key.name);
             // Kinds of other groups may have the same name.
-            let well_known = crate::kinds::is_namespaced(&key.group, &key.kind).is_some();
+            let well_known = is_namespaced(&key.group, &key.kind).is_some();
             match well_known {
                 true => taffrail(&["explain", &name], &key.namespace, context),
                 false => taffrail(&["explain", &key.to_string()], "", context),

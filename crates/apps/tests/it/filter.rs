@@ -3,7 +3,6 @@
 use serde_json::json;
 use taffrail_apps::filter::{self, Filter, SortField, StatusFilter};
 use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, Snapshot, apps};
-use taffrail_object::ObjectKey;
 use taffrail_status::{Status, Taffrail};
 
 use super::dump::{NOW, apps_of, holding, release};
@@ -121,21 +120,6 @@ fn objects_are_chosen_by_kind_status_and_image() {
     assert_eq!(of_image("busybox"), ["web"], "of an init container");
     assert_eq!(of_image("acme/"), ["web", "job"]);
     assert_eq!(names(Filter { status: Some("NotFound".parse().unwrap()), ..Filter::default() }), ["gone"]);
-}
-
-#[test]
-fn plurals_of_kinds_are_understood() {
-    for (wanted, kind) in [
-        ("ingresses", "Ingress"),
-        ("services", "Service"),
-        ("networkpolicies", "NetworkPolicy"),
-        ("storageclasses", "StorageClass"),
-        ("endpoints", "Endpoints"),
-        ("svc", "Service"),
-    ] {
-        assert!(filter::is_kind(wanted, &ObjectKey::new("", kind, "", "x")), "{wanted}");
-    }
-    assert!(!filter::is_kind("pods", &ObjectKey::new("", "PodTemplate", "", "x")));
 }
 
 #[test]

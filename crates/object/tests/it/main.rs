@@ -6,5 +6,6 @@
 mod index;
 mod items;
 mod json;
+mod kinds;
 mod printed;
 mod selector;

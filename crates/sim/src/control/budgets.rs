@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
+use taffrail_object::kinds::plural;
 
 use super::pods::{is_ending, is_finished, is_ready};
 use super::rollout::{number, share};
@@ -50,7 +51,7 @@ fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
         }
     }
     let wanted = owners.iter().map(|(kind, namespace, name)| {
-        let plural = format!("{}s", kind.to_lowercase());
+        let plural = plural(kind).to_lowercase();
         let found = inner.target("apps", &plural, namespace, name).and_then(|target| inner.tree(&target));
         found.map_or(0, |owner| number(&owner, "/spec/replicas"))
     });

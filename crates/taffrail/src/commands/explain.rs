@@ -14,9 +14,10 @@ use taffrail_apps::view::{
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
     InvalidAppQuery, Lookup, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases,
-    changes_of_each, declared_each, filter, last_changes,
+    changes_of_each, declared_each, last_changes,
 };
 use taffrail_object::ObjectKey;
+use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 use taffrail_status::assess::Change;
 use unicode_width::UnicodeWidthStr;
@@ -214,8 +215,9 @@ impl<'t> Name<'t> {
             let namespace = if served.namespaced { namespace } else { "" };
             (ObjectKey::new(&*served.group, &*served.kind, namespace, name), &*served.plural)
         });
-        let keys =
-            keys.filter(|(key, plural)| filter::is_kind(kind, key) || kind.eq_ignore_ascii_case(plural));
+        let keys = keys.filter(|(key, plural)| {
+            names_kind(kind, &key.group, &key.kind) || kind.eq_ignore_ascii_case(plural)
+        });
         let unread =
             keys.map(|(key, _)| key).filter(|key| matches!(snapshot.get(key), Lookup::Unobserved(_)));
         // Of those that are known the rest is wanted too, and what stands behind them: their kind may have been listed for
@@ -230,7 +232,7 @@ impl<'t> Name<'t> {
             (_, Some((kind, name))) => {
                 name == key.name
                     && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
-                    && filter::is_kind(kind, key)
+                    && names_kind(kind, &key.group, &key.kind)
             }
             _ => false,
         }
@@ -324,7 +326,7 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
     }
     let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
     let mut others: Vec<String> = all
-        .filter(|key| filter::is_kind(kind, key) && key.name == wanted)
+        .filter(|key| names_kind(kind, &key.group, &key.kind) && key.name == wanted)
         .map(|key| key.namespace.clone())
         .collect();
     others.sort();
@@ -339,11 +341,9 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
 fn is_known(fleet: &Fleet, kind: &str) -> bool {
     fleet.snapshots.iter().any(|snapshot| {
         let served = snapshot.kinds().is_some_and(|catalog| {
-            catalog
-                .iter()
-                .any(|served| filter::is_kind(kind, &ObjectKey::new(&*served.group, &*served.kind, "", "")))
+            catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
         });
-        served || snapshot.all().any(|observed| filter::is_kind(kind, observed.key))
+        served || snapshot.all().any(|observed| names_kind(kind, &observed.key.group, &observed.key.kind))
     })
 }
 

@@ -10,6 +10,7 @@ use taffrail_apps::filter::{self, Filter};
 use taffrail_apps::view::{self, quoted, text};
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
+use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 
 use super::named;
@@ -193,7 +194,7 @@ pub(super) fn unknown_cluster<'w>(
 /// A kind of which no app has an object may be a misspelled one.
 fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
     let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
-    let missing = |wanted: &&String| !keys().any(|key| filter::is_kind(wanted, key));
+    let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
     match wanted.iter().find(missing) {
         // What could not be read may be of that kind.
         Some(wrong) if list.errors.is_empty() => {

@@ -11,6 +11,7 @@ use taffrail_apps::view::is_plain;
 use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, Projection};
 #[cfg(feature = "lua")]
 use taffrail_rules::shipped_action_names;
@@ -344,7 +345,7 @@ impl Line {
                 let inside = |own: &str| own.is_empty() || namespace.as_deref().is_none_or(|it| it == own);
                 let all = cluster.all();
                 all.filter(|it| {
-                    taffrail_apps::filter::is_kind(&of_dumps, it.key) && inside(&it.key.namespace)
+                    names_kind(&of_dumps, &it.key.group, &it.key.kind) && inside(&it.key.namespace)
                 })
                 .map(|it| it.key.name.clone())
                 .collect()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
@@ -11,8 +12,8 @@ use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
 use crate::apps::App;
 use crate::delivery;
+
 use crate::identity::Delivery;
-use crate::kinds;
 use crate::objects::Scope;
 
 /// A Pod that was lost this short ago may not have been counted yet.
@@ -122,7 +123,7 @@ fn words(ground: &Ground<'_>) -> Vec<Finding> {
     for (resource, observed, apps) in ground.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
         // Of the API's own kinds it is known what their words mean, but for these.
-        let is_own = kinds::is_namespaced(&resource.key.group, &resource.key.kind).is_some();
+        let is_own = is_namespaced(&resource.key.group, &resource.key.kind).is_some();
         let is_judged = is_own && resource.key.kind != "PersistentVolume";
         if !is_well(resource) || !is_generic || is_judged {
             continue;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
+use taffrail_object::kinds::is_namespaced;
 
 use super::ground::{ByKind, Ground, is_well};
 use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
 use crate::identity::Delivery;
-use crate::kinds;
 use crate::reads;
 use crate::view::command;
 
@@ -45,7 +45,7 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
     let mut unread: ByKind = BTreeMap::new();
     for (resource, observed, apps) in ground.resources() {
         let key = &resource.key;
-        let is_custom = kinds::is_namespaced(&key.group, &key.kind).is_none();
+        let is_custom = is_namespaced(&key.group, &key.kind).is_none();
         if resource.rule != FALLBACK
             || !is_well(resource)
             || !is_custom

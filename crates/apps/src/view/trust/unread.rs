@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taffrail_object::kinds::{is_namespaced, plural};
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 use taffrail_status::assess::UNJUDGED;
@@ -9,7 +10,7 @@ use taffrail_status::assess::UNJUDGED;
 use super::ground::{Ground, found, is_well, number};
 use super::{Concerned, DoubtCategory, Finding, Severity, count};
 use crate::delivery;
-use crate::kinds;
+
 use crate::objects::{Scope, ScopeError};
 use crate::reads;
 use crate::view::command;
@@ -201,7 +202,7 @@ fn kinds_unread(
 
 fn named(kind: &GroupKind, namespace: Option<&str>) -> String {
     let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
-    format!("{}{place}", crate::view::text::plural(&kind.kind))
+    format!("{}{place}", plural(&kind.kind))
 }
 
 fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&str>) -> Option<String> {
@@ -269,7 +270,7 @@ fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
         for resource in app.resources.iter().filter(|resource| resource.status == Status::NotFound) {
             let key = &resource.key;
             let is_known = ground.objects.is_namespaced(&key.group, &key.kind).is_some();
-            if !is_known && kinds::is_namespaced(&key.group, &key.kind).is_none() {
+            if !is_known && is_namespaced(&key.group, &key.kind).is_none() {
                 let (apps, objects) = unknown.entry(key.group_kind()).or_default();
                 apps.insert(place);
                 objects.push((key.clone(), None));

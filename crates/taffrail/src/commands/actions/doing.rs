@@ -11,6 +11,7 @@ use taffrail_apps::verbs::{Line, Patch};
 use taffrail_apps::view::API_VERSION;
 use taffrail_cluster::WriteError;
 use taffrail_object::json::OwnedDocument;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::{Action, Change, LuaProblem, Operation};
@@ -383,7 +384,7 @@ impl Site {
     fn is_namespaced(&self, key: &ObjectKey) -> bool {
         match self.live.as_ref().and_then(|reach| reach.discovery.kind(&key.group, &key.kind)) {
             Some(served) => served.namespaced,
-            None => taffrail_apps::is_namespaced(&key.group, &key.kind).unwrap_or(true),
+            None => is_namespaced(&key.group, &key.kind).unwrap_or(true),
         }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures::future::join;
 use jiff::Timestamp;
-use taffrail_apps::{Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing, filter};
+use taffrail_apps::{Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing};
 use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError};
 use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
@@ -382,7 +383,7 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
                 .namespace
                 .as_ref()
                 .is_none_or(|it| key.namespace.is_empty() || *it == key.namespace);
-            *name == key.name && is_there && filter::is_kind(kind, key)
+            *name == key.name && is_there && names_kind(kind, &key.group, &key.kind)
         }
     };
     let wanted = arguments.object.cluster();

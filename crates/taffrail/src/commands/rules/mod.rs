@@ -8,7 +8,6 @@ pub(crate) mod why;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use taffrail_rules::Found;
 
 use crate::cli::{ListOutput, SourceArguments};
 use crate::complaint::{Complaint, Exit};
@@ -195,19 +194,4 @@ pub(crate) fn run(arguments: &RulesArguments) -> Result<Exit, Complaint> {
         RulesCommand::Test(arguments) => trial::test(arguments),
         RulesCommand::Lint(arguments) => trial::lint(arguments),
     }
-}
-
-/// The names by which a kind may be asked for, in small letters.
-fn is_called(found: &Found<'_>, word: &str) -> bool {
-    let kind = found.kind.to_lowercase();
-    let (name, group) = match word.split_once('.') {
-        Some((name, group)) => (name, Some(group)),
-        None => (word, None),
-    };
-    let plural = match kind.as_str() {
-        kind if kind.ends_with('y') && !kind.ends_with("ey") => format!("{}ies", &kind[..kind.len() - 1]),
-        kind if kind.ends_with('s') || kind.ends_with('x') || kind.ends_with("ch") => format!("{kind}es"),
-        kind => format!("{kind}s"),
-    };
-    (name == kind || name == plural) && group.is_none_or(|group| group == found.group)
 }

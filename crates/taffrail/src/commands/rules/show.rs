@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use taffrail_object::kinds::names_kind;
 use taffrail_rules::Found;
 
-use super::{ShowArguments, is_called};
+use super::ShowArguments;
 use crate::complaint::{Complaint, Exit, written};
 use crate::emit;
 use crate::output::answer;
@@ -15,18 +16,15 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let mut shown: Vec<Found<'_>> = Vec::new();
     let mut notes = Vec::new();
     for word in &arguments.kinds {
-        let lower = word.to_lowercase();
-        let mut found: Vec<_> = all.iter().copied().filter(|found| is_called(found, &lower)).collect();
+        let is_meant = |found: &Found<'_>| names_kind(word, found.group, found.kind);
+        let mut found: Vec<_> = all.iter().copied().filter(is_meant).collect();
         if found.is_empty()
             && let Some((kind, group)) = word.split_once('.')
         {
             // Of no such name, but of others that stand for it.
             found.extend(set.find(group, kind));
         }
-        let built_in = taffrail_status::BUILT_IN.iter().find(|(group, kind)| {
-            let kind = kind.to_lowercase();
-            lower == kind || lower == format!("{kind}s") || lower == format!("{kind}.{group}")
-        });
+        let built_in = taffrail_status::BUILT_IN.iter().find(|(group, kind)| names_kind(word, group, kind));
         if let Some((group, kind)) = built_in {
             let slash = if group.is_empty() { "" } else { "/" };
             notes.push(format!(
@@ -35,7 +33,12 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         } else if found.is_empty() {
             let near = all
                 .iter()
-                .map(|found| (strsim::damerau_levenshtein(&lower, &found.kind.to_lowercase()), found.kind))
+                .map(|found| {
+                    (
+                        strsim::damerau_levenshtein(&word.to_lowercase(), &found.kind.to_lowercase()),
+                        found.kind,
+                    )
+                })
                 .min()
                 .filter(|(distance, _)| *distance <= 2);
             let complaint = Complaint::usage(format!("there are no rules for {word}"));

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use taffrail_apps::{Objects, Snapshot, filter};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_apps::{Objects, Snapshot};
+use taffrail_object::GroupKind;
+use taffrail_object::kinds::{listable, names_kind};
 
 use crate::complaint::Complaint;
 
@@ -25,11 +26,10 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
         let field = |path: &[&str]| observed.object.text(path).into_owned();
         GroupKind::new(field(&["spec", "group"]), field(&["spec", "names", "kind"]))
     }));
-    let is_meant =
-        |kind: &GroupKind| filter::is_kind(word, &ObjectKey::new(&*kind.group, &*kind.kind, "", ""));
+    let is_meant = |kind: &GroupKind| names_kind(word, &kind.group, &kind.kind);
     let found: Vec<GroupKind> = kinds.into_iter().filter(is_meant).collect();
     match found.is_empty() {
-        true => filter::built_in_kinds().filter(is_meant).collect(),
+        true => listable().map(|(group, kind)| GroupKind::new(group, kind)).filter(is_meant).collect(),
         false => found,
     }
 }

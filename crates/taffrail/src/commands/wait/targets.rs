@@ -1,9 +1,10 @@
 //! What the words of the command line stand for in each cluster.
 
 use taffrail_apps::wait::{Selection, Target, Until};
-use taffrail_apps::{AppQuery, InvalidAppQuery, filter, is_namespaced};
+use taffrail_apps::{AppQuery, InvalidAppQuery};
 use taffrail_cluster::Discovery;
 use taffrail_object::json::Parser;
+use taffrail_object::kinds::{is_namespaced, listable, names_kind};
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
@@ -267,35 +268,8 @@ impl Asked {
     }
 }
 
-/// Kinds that one may wait for all objects of, beside those that clusters add.
-const KINDS: [&str; 21] = [
-    "Pod",
-    "Service",
-    "Node",
-    "Namespace",
-    "ConfigMap",
-    "Secret",
-    "Endpoints",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "ReplicationController",
-    "ResourceQuota",
-    "ServiceAccount",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Ingress",
-    "HorizontalPodAutoscaler",
-    "PodDisruptionBudget",
-];
-
-/// Kinds of those who deliver and of definitions, which are waited for as often.
-const ADDED_KINDS: [&str; 10] = [
-    "CustomResourceDefinition",
-    "APIService",
+/// Kinds of the delivery tools, which are waited for as often as those that are built in.
+const DELIVERY_KINDS: [&str; 8] = [
     "Kustomization",
     "HelmRelease",
     "GitRepository",
@@ -307,8 +281,8 @@ const ADDED_KINDS: [&str; 10] = [
 ];
 
 fn is_known_kind(word: &str) -> bool {
-    let mut kinds = KINDS.iter().chain(&ADDED_KINDS);
-    kinds.any(|kind| filter::is_kind(word, &ObjectKey::new("", *kind, "", "")))
+    let built_in = listable().map(|(_, kind)| kind);
+    built_in.chain(DELIVERY_KINDS).any(|kind| names_kind(word, "", kind))
 }
 
 #[cfg(test)]

@@ -1,0 +1,179 @@
+//! The names of kinds: those that are built in, short names, plurals, and the words by which people name a kind.
+
+use std::sync::LazyLock;
+
+/// One line for each kind: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources. Taken
+/// from the aggregated discovery of kube-apiserver 1.36, in its order.
+const TABLE: &str = include_str!("kinds.tsv");
+
+/// The verbs of most resources.
+pub const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// A kind that every API server has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltInKind {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version that the server prefers.
+    pub version: &'static str,
+    /// The name in URLs: `deployments`.
+    pub plural: &'static str,
+    /// The name of one: `deployment`.
+    pub singular: &'static str,
+    /// The kind: `Deployment`.
+    pub kind: &'static str,
+    /// True if its objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it.
+    pub verbs: Vec<&'static str>,
+    /// Short names: `deploy`.
+    pub short_names: Vec<&'static str>,
+    /// The groups of kinds that it is in: `all`.
+    pub categories: Vec<&'static str>,
+    /// The parts of an object with a URL of their own: `scale`, `status`.
+    pub subresources: Vec<&'static str>,
+}
+
+/// Kinds that can be listed where a feature gate or an old server brings them: group, kind, and true if namespaced.
+const GATED: [(&str, &str, bool); 4] = [
+    ("", "ComponentStatus", false),
+    ("certificates.k8s.io", "ClusterTrustBundle", false),
+    ("policy", "PodSecurityPolicy", false),
+    ("resource.k8s.io", "DeviceTaintRule", false),
+];
+
+/// Other built-in kinds: one that cannot be listed, and those of groups that repeat the kinds of others.
+const REPEATED: [(&str, &str, bool); 3] = [
+    ("authentication.k8s.io", "TokenReview", false),
+    ("events.k8s.io", "Event", true),
+    ("extensions", "Deployment", true),
+];
+
+/// Short names of kinds that are not built in, of Flux, Argo CD, cert-manager and others, and of built-in ones beside those
+/// that the server has.
+const SHORT_NAMES: [(&str, &str); 16] = [
+    ("app", "Application"),
+    ("appset", "ApplicationSet"),
+    ("cert", "Certificate"),
+    ("cr", "CertificateRequest"),
+    ("es", "ExternalSecret"),
+    ("gitrepo", "GitRepository"),
+    ("gtw", "Gateway"),
+    ("hc", "HelmChart"),
+    ("helmrepo", "HelmRepository"),
+    ("hr", "HelmRelease"),
+    ("ks", "Kustomization"),
+    ("ocirepo", "OCIRepository"),
+    ("ro", "Rollout"),
+    ("ss", "SecretStore"),
+    ("vap", "ValidatingAdmissionPolicy"),
+    ("vapb", "ValidatingAdmissionPolicyBinding"),
+];
+
+/// Lists the kinds that every API server has, in the order of its discovery.
+pub fn built_in() -> &'static [BuiltInKind] {
+    static KINDS: LazyLock<Vec<BuiltInKind>> = LazyLock::new(|| TABLE.lines().filter_map(parse).collect());
+    &KINDS
+}
+
+fn parse(line: &'static str) -> Option<BuiltInKind> {
+    let mut fields = line.split('\t').map(|field| if field == "-" { "" } else { field });
+    let mut text = || fields.next();
+    let (group, version, plural, singular) = (text()?, text()?, text()?, text()?);
+    let (kind, scope, verbs) = (text()?, text()?, text()?);
+    let mut words = || Some(fields.next()?.split(',').filter(|word| !word.is_empty()).collect());
+    Some(BuiltInKind {
+        group,
+        version,
+        plural,
+        singular,
+        kind,
+        namespaced: scope == "ns",
+        verbs: if verbs == "all" { ALL_VERBS.to_vec() } else { verbs.split(',').collect() },
+        short_names: words()?,
+        categories: words()?,
+        subresources: words()?,
+    })
+}
+
+/// Lists the group and kind of the built-in kinds that can be listed, each kind in one group.
+pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let served = built_in().iter().filter(|kind| kind.verbs.contains(&"list"));
+    served.map(|kind| (kind.group, kind.kind)).chain(GATED.map(|(group, kind, _)| (group, kind)))
+}
+
+/// Returns true if objects of a built-in kind live in namespaces, and `None` for a kind that is not built in.
+///
+/// A kind of a built-in group that is not known is taken for a namespaced one: most are.
+pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
+    /// Group, kind, and true if namespaced, in order.
+    static SCOPES: LazyLock<Vec<(&str, &str, bool)>> = LazyLock::new(|| {
+        let served = built_in().iter().map(|kind| (kind.group, kind.kind, kind.namespaced));
+        let mut scopes: Vec<_> = served.chain(GATED).chain(REPEATED).collect();
+        scopes.sort_unstable();
+        scopes
+    });
+    let at = SCOPES.partition_point(|known| (known.0, known.1) < (group, kind));
+    let has_group = |known: &&(&str, &str, bool)| known.0 == group;
+    let next = SCOPES.get(at).filter(has_group);
+    match next.filter(|known| known.1 == kind) {
+        Some((.., namespaced)) => Some(*namespaced),
+        None => next.or_else(|| SCOPES.get(at.checked_sub(1)?).filter(has_group)).map(|_| true),
+    }
+}
+
+/// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.
+///
+/// In small letters it is the resource of every built-in kind. It is made as Kubernetes' `UnsafeGuessKindToResource` makes
+/// it, but for `Gateways` and `Mailboxes`, which that takes for `gatewaies` and `mailboxs`.
+pub fn plural(kind: &str) -> String {
+    match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if kind.ends_with("ndpoints") => kind.to_owned(),
+        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}
+
+/// Returns true if a person's word names a kind: `Deployment`, `deployments`, `deploy`, `deployment.apps`,
+/// `deployments.v1.apps`.
+///
+/// The case does not matter, and of the group its first parts are enough: `kustomization.kustomize`.
+pub fn names_kind(word: &str, group: &str, kind: &str) -> bool {
+    let (name, rest) = word.split_once('.').map_or((word, None), |(name, rest)| (name, Some(rest)));
+    is_name(name, kind) && rest.is_none_or(|rest| is_group(rest, group))
+}
+
+fn is_name(name: &str, kind: &str) -> bool {
+    let is_made_of = |stem: &str, ending: &str| {
+        name.split_at_checked(stem.len())
+            .is_some_and(|(start, end)| start.eq_ignore_ascii_case(stem) && end.eq_ignore_ascii_case(ending))
+    };
+    let is_short = |short: &str, of: &str| short.eq_ignore_ascii_case(name) && of.eq_ignore_ascii_case(kind);
+    ["", "s", "es"].into_iter().any(|ending| is_made_of(kind, ending))
+        || kind.strip_suffix(['y', 'Y']).is_some_and(|stem| is_made_of(stem, "ies"))
+        || SHORT_NAMES.iter().any(|(short, of)| is_short(short, of))
+        || built_in().iter().any(|of| of.short_names.iter().any(|short| is_short(short, of.kind)))
+}
+
+/// Returns true if what follows a kind's name, perhaps with a version, is the start of a group.
+fn is_group(text: &str, group: &str) -> bool {
+    let begins = |start: &str| {
+        group.split_at_checked(start.len()).is_some_and(|(own, rest)| {
+            own.eq_ignore_ascii_case(start) && (rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let (version, rest) = text.split_once('.').unwrap_or((text, ""));
+    begins(text) || is_version(version) && begins(rest)
+}
+
+/// Returns true for `v1`, `v2beta1` and their like.
+fn is_version(text: &str) -> bool {
+    let Some(numbers) = text.strip_prefix('v') else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match numbers.split_once("alpha").or_else(|| numbers.split_once("beta")) {
+        Some((major, minor)) => is_number(major) && is_number(minor),
+        None => is_number(numbers),
+    }
+}
