@@ -137,7 +137,9 @@ fn rules_are_listed_and_shown_as_they_are_written() {
     // Another kind of that name is shown as well.
     assert!(show("lock").stdout.starts_with(&lock), "{lock}");
     assert!(show("Bolt.large.parts.example.com").stdout.contains("*.parts.example.com/*"));
-    assert!(show("deployments").stdout.contains("builtin/apps/Deployment"));
+    for word in ["deployments", "deploy", "Deployment.apps", "deployments.v1.apps"] {
+        assert!(show(word).stdout.contains("builtin/apps/Deployment"), "{word}");
+    }
     let unknown = show("lokc");
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("did you mean Lock?"), "{}", unknown.stderr);
