@@ -198,8 +198,7 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
 
 /// Why scripts are not run.
 #[cfg(not(feature = "lua"))]
-pub(crate) const WITHOUT_LUA: &str =
-    "it takes scripts in Lua, and this program was built without the feature `lua`";
+pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the feature `lua`, which runs scripts";
 
 /// Refuses a folder with scripts in the layout of Argo CD's `resource_customizations`.
 #[cfg(not(feature = "lua"))]
