@@ -35,10 +35,10 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     executable(&output.stdout, "taffrail").context("`cargo build` built no binary called taffrail")
 }
 
-/// Builds an example of a package as it would be delivered, if anything has changed, and says where it is.
-pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+/// Builds a bench of a package as it would be delivered, if anything has changed, and returns its path.
+pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--release", "--package", package, "--example", example])
+        .args(["build", "--quiet", "--release", "--package", package, "--bench", bench])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(workspace())
         .stdin(Stdio::null())
@@ -46,9 +46,9 @@ pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
         .output()
         .context("cannot run `cargo build`")?;
     if !output.status.success() {
-        bail!("`cargo build --example {example}` failed ({})", output.status);
+        bail!("`cargo build --bench {bench}` failed ({})", output.status);
     }
-    executable(&output.stdout, example).with_context(|| format!("`cargo build` built no {example}"))
+    executable(&output.stdout, bench).with_context(|| format!("`cargo build` built no {bench}"))
 }
 
 /// The folder of the workspace that this was built from.

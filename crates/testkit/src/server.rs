@@ -68,6 +68,12 @@ impl Reply {
         Reply::Parts(futures::stream::repeat_with(move || Ok(text.clone())).boxed())
     }
 
+    /// Returns a good answer that begins with one text, goes on with another one when that is there, and ends.
+    pub fn staged(first: impl Into<Bytes>, then: impl Future<Output = String> + Send + 'static) -> Reply {
+        let then = futures::stream::once(async { Ok(Bytes::from(then.await)) });
+        Reply::Parts(part(first).chain(then).boxed())
+    }
+
     /// Adds a header to a whole answer.
     #[must_use]
     pub fn header(self, name: &'static str, value: &str) -> Reply {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use taffrail_cluster::index::ScopeState as Known;
 use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
 use taffrail_sim::{Fault, Fleet, Trouble};
+use taffrail_testkit::objects::{namespace, widgets};
 use taffrail_testkit::server::{Reply, Request, Server, watch_event};
 
 use crate::contexts::{self, current};
@@ -106,7 +107,7 @@ async fn a_plugin_that_hangs_is_told_and_others_go_on() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let other = fleet.cluster("paris").await.unwrap();
-    other.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    other.apply(namespace("shop")).unwrap();
     let rotating = Rotating::new(&cluster);
     let mut hasty = settings(Lists::Pages);
     hasty.credentials_timeout = Duration::from_secs(1);
@@ -173,7 +174,7 @@ async fn a_dead_conversion_webhook_breaks_one_kind() {
     const SAID: &str = "conversion webhook for example.com/v1, Kind=Widget failed: Post \\\"https://webhook.shop.svc:443/convert?timeout=30s\\\": dial tcp 10.0.0.7:443: connect: connection refused";
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 1).await;
-    cluster.apply(living::widgets()).unwrap();
+    cluster.apply(widgets()).unwrap();
     cluster
         .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
         .unwrap();

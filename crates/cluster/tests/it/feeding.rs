@@ -11,6 +11,7 @@ use taffrail_cluster::{
 use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_sim::{Fault, Fleet, Trouble};
+use taffrail_testkit::objects::{namespace, widgets};
 use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{context, current};
@@ -147,7 +148,7 @@ pub(crate) fn config_map(name: &str, value: &str) -> serde_json::Value {
 
 pub(crate) async fn shop(fleet: &Fleet, count: usize) -> taffrail_sim::Cluster {
     let cluster = fleet.cluster("dublin").await.unwrap();
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    cluster.apply(namespace("shop")).unwrap();
     cluster.seed((0..count).map(|at| config_map(&format!("c{at:04}"), "1"))).unwrap();
     cluster
 }
@@ -286,22 +287,16 @@ async fn a_kind_to_come_is_absent_until_it_comes() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
-    let widgets = ApiResource {
+    let resource = ApiResource {
         group: "example.com".to_owned(),
         version: "v1".to_owned(),
         kind: "Widget".to_owned(),
         plural: "widgets".to_owned(),
         namespaced: true,
     };
-    let id = reader.feeds.follow(Scope::all(widgets));
+    let id = reader.feeds.follow(Scope::all(resource));
     reader.until("absent", |known| known.states.get(&id) == Some(&ScopeState::Absent)).await;
-    cluster
-        .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "widgets.example.com"},
-            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
-        .unwrap();
+    cluster.apply(widgets()).unwrap();
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     cluster
         .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))

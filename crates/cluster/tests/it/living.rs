@@ -8,6 +8,7 @@ use taffrail_cluster::index::{Notice, ScopeState, Snapshot};
 use taffrail_cluster::{Cluster, Contact, Deadline, FeedSettings, KindSettings, Lists, Live, LiveSettings};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
+use taffrail_testkit::objects::{namespace, widgets};
 
 use crate::contexts::current;
 
@@ -87,7 +88,7 @@ fn deployment(replicas: i64) -> Value {
 
 async fn shop(fleet: &Fleet) -> taffrail_sim::Cluster {
     let cluster = fleet.cluster("dublin").await.unwrap();
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    cluster.apply(namespace("shop")).unwrap();
     cluster
 }
 
@@ -196,14 +197,6 @@ async fn a_pod_that_fails_fails_its_deployment_in_the_same_batch() {
     assert!(web.message().contains("words of the kubelet"), "{}", web.message());
 }
 
-pub(crate) fn widgets() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
-}
-
 #[tokio::test]
 async fn kinds_come_and_go_and_others_do_not_notice() {
     let fleet = Fleet::builder().start().await.unwrap();
@@ -259,9 +252,7 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
         none_is_live && snapshot.find("", "Namespace", "", "shop").is_some()
     };
     until(&live, "stale, with what was known", stale).await;
-    cluster
-        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "meanwhile"}}))
-        .unwrap();
+    cluster.apply(namespace("meanwhile")).unwrap();
     cluster.heal(hole);
     let back =
         |snapshot: &Snapshot| is_live(snapshot) && snapshot.find("", "Namespace", "", "meanwhile").is_some();

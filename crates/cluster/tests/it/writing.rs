@@ -8,6 +8,7 @@ use taffrail_cluster::{
     ApiResource, Cluster, CreateRequest, Deadline, PatchRequest, PatchType, Reason, WriteError,
 };
 use taffrail_sim::Fleet;
+use taffrail_testkit::objects::{self, namespace, with_status_subresource};
 use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{LONG, current, reached};
@@ -147,13 +148,10 @@ async fn secrets_are_never_written() {
 
 /// A kind with a schema that knows `spec.suspend`, `status.phase` and nothing else.
 fn definition() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}},
-                    "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}},
-                "subresources": {"status": {}}}]}})
+    let schema = json!({"type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}},
+            "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}});
+    with_status_subresource(objects::definition("example.com", "v1", "Widget", schema))
 }
 
 async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
@@ -166,7 +164,7 @@ async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
 async fn an_api_server_does_what_a_patch_says() {
     let fleet = Fleet::builder().controllers(false).start().await.unwrap();
     let sim = fleet.cluster("one").await.unwrap();
-    sim.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    sim.apply(namespace("shop")).unwrap();
     sim.apply(definition()).unwrap();
     sim.apply(json!({"apiVersion": "example.com/v1", "kind": "Widget",
         "metadata": {"name": "web", "namespace": "shop"}, "spec": {"suspend": false}}))
@@ -223,7 +221,7 @@ async fn an_api_server_does_what_a_patch_says() {
 async fn an_api_server_makes_what_it_is_given_once() {
     let fleet = Fleet::builder().controllers(false).start().await.unwrap();
     let sim = fleet.cluster("one").await.unwrap();
-    sim.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    sim.apply(namespace("shop")).unwrap();
     sim.apply(definition()).unwrap();
     let cluster = connect(&sim, &sim.kubeconfig()).await;
     let widgets = resource("example.com", "v1", "Widget", "widgets");

@@ -7,18 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fault, Trouble};
+use taffrail_testkit::objects::{
+    self, applications, definition, namespace, with_spec_and_status, with_status_subresource,
+};
 
 use super::served::Served;
 use super::{Answer, assert_shown, command, str, taffrail};
 
-pub(super) fn definition(kind: &str, plural: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.argoproj.io")},
-        "spec": {"group": "argoproj.io", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
-                "subresources": {"status": {}}}]}})
+/// The definition of Argo's Rollouts.
+fn rollouts() -> Value {
+    with_status_subresource(definition("argoproj.io", "v1alpha1", "Rollout", with_spec_and_status()))
 }
 
 fn deployment() -> Value {
@@ -35,10 +33,8 @@ fn cron_job() -> Value {
 
 fn served(names: &[&str]) -> Served {
     let served = Served::start(names, |_, cluster| {
-        cluster
-            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-            .unwrap();
-        cluster.apply(definition("Rollout", "rollouts")).unwrap();
+        cluster.apply(namespace("shop")).unwrap();
+        cluster.apply(rollouts()).unwrap();
         cluster.apply(deployment()).unwrap();
         cluster.apply(cron_job()).unwrap();
         cluster
@@ -233,7 +229,7 @@ fn a_status_is_written_apart() {
     // Of a kind whose status is a field as any other.
     served.clusters[0]
         .apply({
-            let mut plain = definition("Rollout", "rollouts");
+            let mut plain = rollouts();
             plain["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
             plain
         })
@@ -280,8 +276,8 @@ fn several_clusters_are_asked_for_twice() {
 
 /// Makes a ConfigMap with actions for Deployments in a namespace.
 fn config_map(cluster: &Cluster, namespace: &str, name: &str, actions: &str) {
-    cluster.apply(definition("Application", "applications")).unwrap();
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
+    cluster.apply(with_status_subresource(applications())).unwrap();
+    cluster.apply(objects::namespace(namespace)).unwrap();
     cluster
         .apply(
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name,
@@ -480,7 +476,7 @@ fn a_cluster_s_action_is_for_what_its_argo_cd_delivers() {
     lists_another["status"]["resources"][0]["name"] = json!("api");
     cluster.apply(lists_another).unwrap();
     refused("the Application that the mark names lists something else");
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})).unwrap();
+    cluster.apply(namespace("tenant")).unwrap();
     cluster.apply(application("tenant", "web")).unwrap();
     cluster.apply(marked("tenant_web")).unwrap();
     refused("its Argo CD does not serve that namespace");
@@ -751,9 +747,7 @@ fn an_object_is_found_in_all_namespaces_and_several_are_asked_about() {
     let served = served(&["one"]);
     let mut other = deployment();
     other["metadata"]["namespace"] = json!("docs");
-    served.clusters[0]
-        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "docs"}}))
-        .unwrap();
+    served.clusters[0].apply(namespace("docs")).unwrap();
     served.clusters[0].apply(other).unwrap();
     let ask = |arguments: &[&str]| {
         let all = [arguments, &["-A", "--kubeconfig", &served.kubeconfig, "--timeout", "30s"]];

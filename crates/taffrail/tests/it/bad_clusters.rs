@@ -1,62 +1,25 @@
 //! Clusters that cannot be read: each is a row and a line that say why, and the rest is still shown.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use taffrail_testkit::objects::{applications, namespace, with_status_subresource};
+use taffrail_testkit::server::{Reply, Server};
 
 use super::{Answer, taffrail};
 
-/// A server that treats each connection as it is told, until the test ends.
-pub(super) fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let treat = std::sync::Arc::new(treat);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let treat = treat.clone();
-            std::thread::spawn(move || treat(stream));
-        }
-    });
-    format!("http://{address}")
-}
-
-/// A server that answers every request with the same.
-pub(super) fn answering(answer: &'static str) -> String {
-    server(move |mut stream| {
-        let mut buffer = [0; 8192];
-        while let Ok(read @ 1..) = stream.read(&mut buffer) {
-            let requests = buffer[..read].windows(4).filter(|window| window == b"\r\n\r\n").count();
-            for _ in 0..requests {
-                if stream.write_all(answer.as_bytes()).is_err() {
-                    return;
-                }
-            }
-        }
-    })
-}
-
-/// A server that accepts and never answers.
-pub(super) fn hanging() -> String {
-    server(|mut stream| {
-        let mut buffer = [0; 1024];
-        while let Ok(1..) = stream.read(&mut buffer) {}
-    })
-}
-
 /// A kubeconfig with a context for each server; the first is the current one.
 pub(super) fn kubeconfig(servers: &[(&str, &str)]) -> String {
-    let mut text = format!("apiVersion: v1\nkind: Config\ncurrent-context: {}\nclusters:\n", servers[0].0);
-    for (name, server) in servers {
-        text.push_str(&format!("- {{name: {name}, cluster: {{server: \"{server}\"}}}}\n"));
-    }
-    text.push_str("contexts:\n");
-    for (name, _) in servers {
-        text.push_str(&format!("- {{name: {name}, context: {{cluster: {name}, user: me}}}}\n"));
-    }
-    text + "users:\n- {name: me, user: {token: secret-token}}\n"
+    let lines = |server: &str| format!("server: \"{server}\"");
+    let clusters: Vec<String> = servers.iter().map(|(_, server)| lines(server)).collect();
+    let contexts: Vec<_> = servers
+        .iter()
+        .zip(&clusters)
+        .map(|((name, _), lines)| (*name, &**lines, "token: secret-token"))
+        .collect();
+    taffrail_testkit::kubeconfig(&contexts)
 }
 
 fn get(kubeconfig: &str, arguments: &[&str]) -> Answer {
@@ -84,7 +47,7 @@ fn kubeconfigs_that_are_not_right() {
         ("clusters: [".to_owned(), "line"),
         ("just words".to_owned(), ""),
         (good.replace("cluster: a, user", "cluster: b, user"), "b"),
-        (good.replace("server: \"http://127.0.0.1:1\"", ""), "server"),
+        (good.replace("server: \"http://127.0.0.1:1\"", "{}"), "server"),
     ] {
         let answer = get(&text, &[]);
         assert_eq!(answer.code, 3, "{text}\n{}", answer.stderr);
@@ -106,16 +69,19 @@ fn an_unknown_context_is_named_with_those_there_are() {
 
 #[test]
 fn servers_that_refuse_or_talk_something_else() {
-    const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 33\r\n\r\n<html><h1>Please log in</h1></htm";
-    const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"code\":401,\"details\":{}}";
+    let html = Server::start(|_| {
+        let headers = vec![("content-type", "text/html".to_owned())];
+        Reply::Whole(200, headers, b"<html><h1>Please log in</h1></htm".to_vec())
+    });
+    let unauthorized = Server::start(|_| Reply::status(401, "Unauthorized", "Unauthorized"));
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
     for (server, reason, said) in [
         (closed, "ConnectionRefused", "refused"),
-        (answering(HTML), "NotJson", "Please log in"),
-        (answering(UNAUTHORIZED), "Unauthorized", "Unauthorized"),
+        (html.url(), "NotJson", "Please log in"),
+        (unauthorized.url(), "Unauthorized", "Unauthorized"),
     ] {
         let answer = get(&kubeconfig(&[("bad", &server)]), &[]);
         assert_eq!(answer.code, 3, "{}", answer.stderr);
@@ -134,8 +100,9 @@ fn servers_that_refuse_or_talk_something_else() {
 
 #[test]
 fn servers_that_hang_cost_no_more_than_the_timeout() {
+    let hanging = [(); 3].map(|()| Server::hanging());
     let hanging: Vec<(String, String)> =
-        (0..3).map(|number| (format!("hangs-{number}"), hanging())).collect();
+        hanging.iter().zip(0..).map(|(server, number)| (format!("hangs-{number}"), server.url())).collect();
     let servers: Vec<(&str, &str)> = hanging.iter().map(|(name, server)| (&**name, &**server)).collect();
     let started = Instant::now();
     let answer = get(&kubeconfig(&servers), &["--all-contexts", "--timeout", "500ms"]);
@@ -189,9 +156,7 @@ fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer(
 #[test]
 fn of_apps_in_a_cluster_that_does_not_answer_its_silence_comes_first() {
     let served = super::served::Served::start(&["hub"], |_, cluster| {
-        cluster.apply(super::actions::definition("Application", "applications")).unwrap();
-        let namespace =
-            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        cluster.apply(with_status_subresource(applications())).unwrap();
         cluster.apply(namespace("argocd")).unwrap();
         cluster
             .apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -223,7 +188,7 @@ pub(super) fn unverified(arguments: &[&str]) -> Answer {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     let text = kubeconfig(&[("open", "https://127.0.0.1:1")]);
-    fs::write(&file, text.replace("{server:", "{insecure-skip-tls-verify: true, server:")).unwrap();
+    fs::write(&file, text.replace("    server:", "    insecure-skip-tls-verify: true\n    server:")).unwrap();
     taffrail(&[arguments, &["--kubeconfig", file.to_str().unwrap()]].concat(), "")
 }
 

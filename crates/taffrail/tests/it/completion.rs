@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use taffrail_testkit::server::Server;
 
-use super::bad_clusters::{hanging, kubeconfig};
+use super::bad_clusters::kubeconfig;
 use super::{NOW, clean, command, golden_app, run, skip, taffrail};
 
 /// A folder with the program under all its names.
@@ -104,7 +105,8 @@ fn contexts_and_fleets_come_from_files_and_nothing_is_said_of_what_fails() {
         fs::write(&file, text).unwrap();
         file
     };
-    let slow = hanging();
+    let server = Server::hanging();
+    let slow = server.url();
     let config = file("config.yaml", "fleets: {prod: [prod-eu]}\n");
     let kubeconfig = file("kubeconfig", &kubeconfig(&[("prod-eu", &slow), ("lab", &slow)]));
     let broken = file("broken", "contexts: [");

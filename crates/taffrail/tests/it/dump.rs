@@ -1,6 +1,5 @@
 //! `taffrail dump`, and what `--from` makes of it.
 
-use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,10 +9,15 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use taffrail_sim::{Fault, Trouble};
+use taffrail_testkit::objects::{
+    self, anything, applications, definition, kustomizations, namespace, with_status_subresource,
+};
+use taffrail_testkit::server::{Reply, Server, core_discovery};
 use tempfile::TempDir;
 
+use super::bad_clusters::kubeconfig;
 use super::served::Served;
-use super::{Answer, bad_clusters, clean, command, taffrail};
+use super::{Answer, clean, command, taffrail};
 
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 
@@ -27,33 +31,22 @@ fn served(names: &[&str]) -> Served {
 }
 
 fn deployment(namespace: &str, name: &str, available: i64) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "generation": 1,
-            "labels": {"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
-        "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
-            "availableReplicas": available, "conditions": [{"type": "Available", "status": "True"},
-                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    let mut object = objects::deployment(namespace, name, available);
+    object["metadata"]["labels"] = json!({"kustomize.toolkit.fluxcd.io/name": "shop",
+        "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+    object
 }
 
 fn objects() -> Vec<Value> {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
-        "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
-            "names": {"kind": "Kustomization", "listKind": "KustomizationList", "plural": "kustomizations", "singular": "kustomization"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}});
     let release = json!({"name": "cart", "namespace": "shop", "version": 1, "info": {"status": "deployed", "last_deployed": "2026-01-01T00:00:00Z"},
         "chart": {"metadata": {"name": "cart", "version": "1.2.3"}},
         "manifest": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: cart\n"});
     // What is not packed, Helm's decoder reads as it is: twice in base64.
     let twice = |text: &str| BASE64.encode(BASE64.encode(text));
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}}),
-        definition,
+        namespace("shop"),
+        namespace("flux-system"),
+        with_status_subresource(kustomizations()),
         json!({"apiVersion": FLUX, "kind": "Kustomization",
             "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
             "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}},
@@ -247,13 +240,7 @@ fn a_cluster_that_does_not_answer_leaves_no_file() {
 #[test]
 fn a_cluster_that_does_not_answer_is_lost_when_a_folder_is_read_back() {
     let served = served(&["one", "two"]);
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "applications.argoproj.io"},
-        "spec": {"group": "argoproj.io", "scope": "Namespaced",
-            "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    served.clusters[0].apply(definition).unwrap();
+    served.clusters[0].apply(applications()).unwrap();
     let there = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": "shop", "name": "there"},
         "spec": {"project": "default", "source": {"repoURL": "https://git.example/a", "path": "a", "targetRevision": "main"},
@@ -373,56 +360,33 @@ fn a_dump_has_no_copies_of_values_of_secrets() {
 }
 
 /// A cluster that serves ConfigMaps only; a list of them is what `answer` makes of the path; nothing where it is to hang.
-fn of_config_maps(answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static) -> (TempDir, String) {
-    const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    let address = bad_clusters::server(move |mut stream| {
-        let mut request = Vec::new();
-        let mut buffer = [0; 8192];
-        while let Ok(read @ 1..) = stream.read(&mut buffer) {
-            request.extend_from_slice(&buffer[..read]);
-            if !request.ends_with(b"\r\n\r\n") {
-                continue;
-            }
-            let text = String::from_utf8_lossy(&std::mem::take(&mut request)).into_owned();
-            let path = text.split(' ').nth(1).unwrap_or_default();
-            let groups = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
-            let found = match path {
-                "/api" => Some(groups(
-                    json!([{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": [
-                    {"resource": "configmaps", "responseKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-                        "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]),
-                )),
-                "/apis" => Some(groups(json!([]))),
-                "/version" => Some(json!({"gitVersion": "v1.31.0"})),
-                path if path.starts_with("/api/v1/configmaps") => answer(path),
-                _ => Some(
-                    json!({"metadata": {"name": "kube-system", "uid": "1"}, "apiVersion": "meta.k8s.io/v1",
-                    "kind": "PartialObjectMetadata"}),
-                ),
-            };
-            let Some(found) = found else { continue };
-            let (found, media) =
-                (found.to_string(), if path.starts_with("/api/v1") { "application/json" } else { GROUPS });
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",
-                found.len()
-            );
-            if stream.write_all((head + &found).as_bytes()).is_err() {
-                return;
-            }
+fn of_config_maps(
+    answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
+) -> (Server, TempDir, String) {
+    let server = Server::start(move |request| {
+        if let Some(reply) = core_discovery(request, &[("configmaps", "ConfigMap")]) {
+            return reply;
         }
+        let found = match request.path.as_str() {
+            "/api/v1/configmaps" => answer(&request.target()),
+            _ => {
+                Some(json!({"metadata": {"name": "kube-system", "uid": "1"}, "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata"}))
+            }
+        };
+        found.map_or(Reply::Silence, |found| Reply::json(200, found.to_string()))
     });
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
-    std::fs::write(&file, bad_clusters::kubeconfig(&[("one", &address)])).unwrap();
+    std::fs::write(&file, kubeconfig(&[("one", &server.url())])).unwrap();
     let file = file.to_str().unwrap().to_owned();
-    (folder, file)
+    (server, folder, file)
 }
 
 #[test]
 fn a_list_without_end_ends_as_one_that_could_not_be_read() {
     let pages = std::sync::atomic::AtomicUsize::new(0);
-    let (folder, config) = of_config_maps(move |_| {
+    let (_server, folder, config) = of_config_maps(move |_| {
         let page = pages.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // The test ends where the program would not.
         let next = if page < 20_000 { format!("x{page}") } else { String::new() };
@@ -457,7 +421,7 @@ fn items_of_another_kind_than_was_asked_for_are_not_written() {
         {"metadata": {"namespace": "shop", "name": "good"}}]);
     // What the list is called makes nothing of its items.
     let list = json!({"kind": "DumpList", "apiVersion": "cli.taffrail.dev/v1alpha1", "metadata": {}, "items": forged});
-    let (folder, config) = of_config_maps(move |_| Some(list.clone()));
+    let (_server, folder, config) = of_config_maps(move |_| Some(list.clone()));
     let path = folder.path().join("one.jsonl");
     let answer = taffrail(&["dump", "-o", path.to_str().unwrap(), "--kubeconfig", &config], "");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
@@ -473,7 +437,7 @@ fn items_of_another_kind_than_was_asked_for_are_not_written() {
 #[test]
 fn an_interrupt_leaves_no_part_of_a_dump() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (folder, config) = of_config_maps(|_| None);
+        let (_server, folder, config) = of_config_maps(|_| None);
         let path = folder.path().join("dumps");
         std::fs::create_dir(&path).unwrap();
         let file = path.join("one.jsonl");
@@ -642,13 +606,8 @@ fn of_reader(served: &Served, namespace: &str) -> String {
     let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": named,
         "roleRef": {"apiGroup": group, "kind": "Role", "name": "look"},
         "subjects": [{"apiGroup": group, "kind": "User", "name": "nell"}]});
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "helmreleases.helm.toolkit.fluxcd.io"},
-        "spec": {"group": "helm.toolkit.fluxcd.io", "scope": "Namespaced",
-            "names": {"kind": "HelmRelease", "listKind": "HelmReleaseList", "plural": "helmreleases", "singular": "helmrelease"},
-            "versions": [{"name": "v2", "served": true, "storage": true, "schema": {"openAPIV3Schema": anything}}]}});
-    for object in [role, binding, definition] {
+    let releases = definition("helm.toolkit.fluxcd.io", "v2", "HelmRelease", anything());
+    for object in [role, binding, releases] {
         cluster.apply(object).unwrap();
     }
     let path = served.path("nell");

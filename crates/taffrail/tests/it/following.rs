@@ -1,240 +1,87 @@
 //! Clusters that are followed, and looked at, beside one that does as it likes.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
-use tempfile::TempDir;
+use taffrail_sim::{Cluster, Fault, Trouble};
+use taffrail_testkit::objects::{self, applications, definition, namespace, with_spec_and_status};
+use taffrail_testkit::server::{Reply, Request, Server, Traffic, core_discovery, watch_event};
+use tokio::sync::Notify;
 
-use super::bad_clusters::{hanging, kubeconfig, server};
+use super::bad_clusters::kubeconfig;
 use super::going::Going;
 use super::sameness::merged;
+use super::served::Served;
 use super::wait::far_away;
 use super::{command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// What a server was asked, and which streams it has open.
-#[derive(Debug, Default)]
-struct Notes {
-    seen: Vec<String>,
-    open: Vec<String>,
+/// Where a watch begins: these objects if they are asked for.
+fn begun(request: &Request, kind: &str, objects: &[Value]) -> String {
+    if !request.query.contains("sendInitialEvents") {
+        return String::new();
+    }
+    let end = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "5",
+        "annotations": {"k8s.io/initial-events-end": "true"}}});
+    let objects: String = objects.iter().map(|object| watch_event("ADDED", object)).collect();
+    objects + &watch_event("BOOKMARK", &end)
 }
 
-impl Notes {
-    fn count(&self, part: &str) -> usize {
-        self.seen.iter().filter(|path| path.contains(part)).count()
-    }
+fn is_watch(request: &Request) -> bool {
+    request.query.contains("watch=1")
 }
 
-#[derive(Default)]
-struct Board {
-    notes: Mutex<Notes>,
-    moved: Condvar,
+fn absent() -> Reply {
+    Reply::status(404, "NotFound", "not found")
 }
 
-impl Board {
-    fn note(&self, change: impl FnOnce(&mut Notes)) {
-        change(&mut self.notes.lock().unwrap());
-        self.moved.notify_all();
-    }
-
-    /// Waits until the notes are so.
-    #[track_caller]
-    fn until(&self, holds: impl Fn(&Notes) -> bool) {
-        let notes = self.notes.lock().unwrap();
-        let waited = self.moved.wait_timeout_while(notes, PATIENCE, |notes| !holds(notes));
-        let (notes, timeout) = waited.unwrap();
-        let found = format!("{notes:#?}");
-        // The server's threads go on to write there.
-        drop(notes);
-        assert!(!timeout.timed_out(), "never so: {found}");
-    }
+/// A list of nothing.
+fn empty() -> Reply {
+    let metadata = json!({"resourceVersion": "5"});
+    let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": []});
+    Reply::json(200, list.to_string())
 }
 
-/// An answer under way.
-struct Talk<'t> {
-    stream: &'t mut TcpStream,
-    board: &'t Board,
-    path: String,
-}
-
-impl Talk<'_> {
-    fn json(&mut self, status: u16, body: &Value) -> io::Result<()> {
-        let body = body.to_string();
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {status} Told\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        );
-        self.stream.write_all((head + &body).as_bytes())
+/// Answers what every server is asked, where that says that it has these kinds of the core group; watches of them bring
+/// nothing.
+fn core(request: &Request, kinds: &[(&str, &str)]) -> Reply {
+    if let Some(reply) = core_discovery(request, kinds) {
+        return reply;
     }
-
-    fn absent(&mut self) -> io::Result<()> {
-        self.json(404, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}))
+    if request.path == "/api/v1/namespaces" && !is_watch(request) {
+        return empty();
     }
-
-    fn begin(&mut self) -> io::Result<()> {
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-        self.stream.write_all(head.as_bytes())
-    }
-
-    fn say(&mut self, text: &str) -> io::Result<()> {
-        self.stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        self.stream.write_all(b"0\r\n\r\n")
-    }
-
-    /// Says nothing more until the other side goes.
-    fn stay(&mut self) -> io::Result<()> {
-        let path = self.path.clone();
-        self.board.note(|notes| notes.open.push(path));
-        let gone = self.stream.read(&mut [0]);
-        let path = &self.path;
-        self.board.note(|notes| {
-            let at = notes.open.iter().position(|open| open == path);
-            at.map(|at| notes.open.swap_remove(at));
-        });
-        gone.and(Err(io::ErrorKind::ConnectionAborted.into()))
-    }
-
-    /// Says it again and again.
-    fn flood(&mut self, text: &str) -> io::Result<()> {
-        let text = text.repeat(64);
-        self.begin()?;
-        loop {
-            self.say(&text)?;
-        }
-    }
-
-    /// A watch that begins with these objects and brings nothing more by itself.
-    fn watch(&mut self, kind: &str, objects: &[Value]) -> io::Result<()> {
-        self.begin()?;
-        if self.path.contains("sendInitialEvents") {
-            let mut text: String = objects.iter().map(|object| event("ADDED", object)).collect();
-            let end = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "5",
-                "annotations": {"k8s.io/initial-events-end": "true"}}});
-            text += &event("BOOKMARK", &end);
-            self.say(&text)?;
-        }
-        Ok(())
+    let plural = request.path.rsplit('/').next().unwrap_or_default();
+    match kinds.iter().find(|(known, _)| *known == plural) {
+        Some((_, kind)) if is_watch(request) => Reply::stuck(begun(request, kind, &[])),
+        _ => absent(),
     }
 }
 
-fn event(word: &str, object: &Value) -> String {
-    format!("{}\n", json!({"type": word, "object": object}))
+/// Clusters that do as they should.
+fn honest(names: &[&str]) -> Served {
+    Served::start(names, |_, cluster| {
+        cluster.apply(namespace("shop")).unwrap();
+    })
 }
 
-/// A server whose answers are told, and what it was asked.
-fn api(answer: impl Fn(&mut Talk<'_>) -> io::Result<()> + Send + Sync + 'static) -> (String, Arc<Board>) {
-    let board = Arc::new(Board::default());
-    let shared = board.clone();
-    let url = server(move |mut stream| {
-        let Ok(mut requests) = stream.try_clone().map(BufReader::new) else { return };
-        loop {
-            let mut first = String::new();
-            if !matches!(requests.read_line(&mut first), Ok(1..)) {
-                return;
-            }
-            let mut header = String::new();
-            while matches!(requests.read_line(&mut header), Ok(3..)) {
-                header.clear();
-            }
-            let path = first.split_whitespace().nth(1).unwrap_or_default().to_owned();
-            shared.note(|notes| notes.seen.push(path.clone()));
-            // Who went away hears no more.
-            if answer(&mut Talk { stream: &mut stream, board: &shared, path }).is_err() {
-                return;
-            }
-        }
-    });
-    (url, board)
-}
-
-/// Answers what every server is asked, where that says that it has these kinds of the core group.
-fn core(talk: &mut Talk<'_>, kinds: &[(&str, &str)]) -> io::Result<()> {
-    let resource = |(plural, kind): &(&str, &str)| {
-        json!({"resource": plural, "singularResource": "", "scope": "Namespaced", "verbs": ["get", "list", "watch"],
-            "responseKind": {"group": "", "version": "v1", "kind": kind}})
-    };
-    let resources: Vec<Value> = kinds.iter().map(resource).collect();
-    let groups = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
-    let path = talk.path.split('?').next().unwrap_or_default().to_owned();
-    match &*path {
-        "/version" => talk.json(200, &json!({"gitVersion": "v1.33.0"})),
-        "/api" => {
-            let versions = json!([{"version": "v1", "freshness": "Current", "resources": resources}]);
-            talk.json(200, &groups(json!([{"metadata": {"name": ""}, "versions": versions}])))
-        }
-        "/apis" => talk.json(200, &groups(json!([]))),
-        "/api/v1/namespaces" if !talk.path.contains("watch=1") => {
-            let metadata = json!({"resourceVersion": "5"});
-            talk.json(200, &json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": []}))
-        }
-        path => {
-            let plural = path.rsplit('/').next().unwrap_or_default();
-            let Some((_, kind)) = kinds.iter().find(|(known, _)| *known == plural) else {
-                return talk.absent();
-            };
-            if !talk.path.contains("watch=1") {
-                return talk.absent();
-            }
-            talk.watch(kind, &[])?;
-            talk.stay()
-        }
-    }
-}
-
-/// Honest clusters, and the folder of the kubeconfig.
-struct Honest {
-    _runtime: tokio::runtime::Runtime,
-    _fleet: Fleet,
-    clusters: Vec<Cluster>,
-    folder: TempDir,
-}
-
-fn honest(names: &[&str]) -> Honest {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (fleet, clusters) = runtime.block_on(async {
-        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let mut clusters = Vec::new();
-        for name in names {
-            let cluster = fleet.cluster(name).await.unwrap();
-            cluster
-                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-                .unwrap();
-            clusters.push(cluster);
-        }
-        (fleet, clusters)
-    });
-    Honest { _runtime: runtime, _fleet: fleet, clusters, folder: tempfile::tempdir().unwrap() }
-}
-
-impl Honest {
+impl Served {
     /// Writes a kubeconfig of them and of the cluster `evil`.
     fn beside(&self, evil: &str) -> String {
         let all = merged(&Cluster::kubeconfig_of(&self.clusters), &kubeconfig(&[("evil", evil)]));
-        let path = self.folder.path().join("config");
-        std::fs::write(&path, all).unwrap();
-        path.to_str().unwrap().to_owned()
+        std::fs::write(&self.kubeconfig, all).unwrap();
+        self.kubeconfig.clone()
     }
 }
 
 /// A Deployment of which so many of two replicas are available.
 fn deployment(available: i64) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "generation": 1},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
-        "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
-            "availableReplicas": available, "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    objects::deployment("shop", "web", available)
 }
 
 /// The same as an app of its own.
@@ -244,23 +91,9 @@ fn labelled(available: i64) -> Value {
     object
 }
 
-fn serve(cluster: &Cluster, group: &str, version: &str, kind: &str) {
-    let singular = kind.to_lowercase();
-    let plural = format!("{singular}s");
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    cluster
-        .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
-            "versions": [{"name": version, "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
-        .unwrap();
-}
-
 fn serve_applications(cluster: &Cluster) {
-    serve(cluster, "argoproj.io", "v1alpha1", "Application");
-    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).unwrap();
+    cluster.apply(applications()).unwrap();
+    cluster.apply(namespace("argocd")).unwrap();
 }
 
 fn application(server: &str, resources: Vec<Value>) -> Value {
@@ -284,28 +117,28 @@ fn until_row(going: &mut Going, row: &[&str]) {
 }
 
 /// A cluster whose watches of ConfigMaps say this without end.
-fn talkative(text: String) -> String {
-    let (url, _) = api(move |talk| match talk.path.contains("/configmaps?watch=1") {
-        true => talk.flood(&text),
-        false => core(talk, &[("configmaps", "ConfigMap")]),
-    });
-    url
+fn talkative(text: String) -> Server {
+    Server::start(move |request| match request.target().contains("/configmaps?watch=1") {
+        true => Reply::flood(&text),
+        false => core(request, &[("configmaps", "ConfigMap")]),
+    })
 }
 
 /// Text that says nothing, and text that changes something each time.
 fn floods() -> [String; 2] {
     let churn = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
         "metadata": {"name": "churn", "namespace": "shop", "resourceVersion": "7"}});
-    ["\n".to_owned(), event("MODIFIED", &churn)]
+    ["\n".to_owned(), watch_event("MODIFIED", &churn)]
 }
 
 #[test]
 fn a_cluster_that_always_has_something_to_say_starves_no_other() {
     for flood in floods() {
+        let evil = talkative(flood);
         let fleet = honest(&["one"]);
         let one = &fleet.clusters[0];
         one.apply(labelled(2)).unwrap();
-        let config = fleet.beside(&talkative(flood));
+        let config = fleet.beside(&evil.url());
         let mut going = begin(&config, &["get", "apps", "-w", "--timeout", "3s"]);
         until_row(&mut going, &["one", "shop", "shop", "label", "Ready"]);
         one.apply(labelled(1)).unwrap();
@@ -316,9 +149,10 @@ fn a_cluster_that_always_has_something_to_say_starves_no_other() {
 #[test]
 fn a_cluster_that_always_has_something_to_say_does_not_outlive_the_deadline_of_wait() {
     for flood in floods() {
+        let evil = talkative(flood);
         let fleet = honest(&["one"]);
         fleet.clusters[0].apply(labelled(2)).unwrap();
-        let config = fleet.beside(&talkative(flood));
+        let config = fleet.beside(&evil.url());
         let ended = begin(&config, &["wait", "app/pay", "--timeout", "3s"]).end();
         assert!(ended.is_some_and(|code| code != 0), "{ended:?}");
     }
@@ -353,7 +187,8 @@ fn expect_delivered(config: &str, timeout: Duration) {
 fn a_cluster_that_hangs_spends_no_time_of_the_others() {
     let fleet = honest(&["hub", "prod"]);
     deliver(&fleet.clusters[0], &fleet.clusters[1]);
-    expect_delivered(&fleet.beside(&hanging()), Duration::from_secs(6));
+    let evil = Server::hanging();
+    expect_delivered(&fleet.beside(&evil.url()), Duration::from_secs(6));
 }
 
 /// It gives the identity of another one, and never says what it renews.
@@ -364,9 +199,8 @@ fn a_cluster_that_hangs_while_it_is_compared_spends_no_time_of_the_others() {
     let copy = honest(&["prod"]);
     copy.clusters[0].fault(Fault::new(Trouble::Hang).resource("leases.coordination.k8s.io"));
     let copy = Cluster::kubeconfig_of(&copy.clusters).replace("prod", "evil");
-    let path = fleet.folder.path().join("config");
-    std::fs::write(&path, merged(&Cluster::kubeconfig_of(&fleet.clusters), &copy)).unwrap();
-    expect_delivered(path.to_str().unwrap(), Duration::from_secs(6));
+    std::fs::write(&fleet.kubeconfig, merged(&Cluster::kubeconfig_of(&fleet.clusters), &copy)).unwrap();
+    expect_delivered(&fleet.kubeconfig, Duration::from_secs(6));
 }
 
 /// One list takes all of its time, and each round of reads after it as much as it may.
@@ -383,14 +217,12 @@ fn a_cluster_that_drags_on_spends_no_time_of_the_others() {
     evil.fault(late.clone().resource("namespaces"));
     evil.fault(late.path("/apis/apps/"));
     prod.fault(Fault::new(Trouble::Latency(Duration::from_millis(250))));
-    let path = fleet.folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&fleet.clusters)).unwrap();
-    expect_delivered(path.to_str().unwrap(), timeout);
+    expect_delivered(&fleet.kubeconfig, timeout);
 }
 
 #[test]
 fn what_no_home_wants_any_more_is_watched_no_more() {
-    let (prod, board) = api(|talk| core(talk, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]));
+    let prod = Server::start(|request| core(request, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]));
     let fleet = honest(&["hub"]);
     let hub = &fleet.clusters[0];
     serve_applications(hub);
@@ -399,9 +231,9 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
         let maps = (step * 8..step * 8 + 8).map(|at| {
             json!({"version": "v1", "kind": "ConfigMap", "namespace": format!("n{at}"), "name": format!("o{at}"), "status": "Synced"})
         });
-        hub.apply(application(&prod, maps.collect())).unwrap();
+        hub.apply(application(&prod.url(), maps.collect())).unwrap();
     };
-    let named = |notes: &Notes| {
+    let named = |notes: &Traffic| {
         let mut open: Vec<String> = notes
             .open
             .iter()
@@ -416,55 +248,54 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
         expected.sort();
         expected
     };
-    let _going = begin(&fleet.beside(&prod), &["get", "apps", "-w"]);
+    let _going = begin(&fleet.beside(&prod.url()), &["get", "apps", "-w"]);
     // Of what is known by then its kind was listed by labels, so that each object is asked for by its name.
     let labelled = |path: &String| path.contains("/configmaps?") && path.contains("kubernetes.io%2Finstance");
-    board.until(|notes| notes.open.iter().any(labelled));
+    prod.until(|notes| notes.open.iter().any(labelled));
     name(0);
-    board.until(|notes| named(notes) == expected(0));
+    prod.until(|notes| named(notes) == expected(0));
     name(1);
-    board.until(|notes| named(notes) == expected(1));
+    prod.until(|notes| named(notes) == expected(1));
     // Who names ever others does not get a watch for each: the kind is listed once.
     for step in 2..6 {
         name(step);
         let whole = |path: &String| path.contains("/v1/configmaps?") && !path.contains("Selector");
         let wanted = expected(step);
-        board.until(|notes| {
+        prod.until(|notes| {
             notes.open.iter().any(whole) && named(notes).iter().all(|open| wanted.contains(open))
         });
     }
-    assert!(board.notes.lock().unwrap().count("metadata.name%3Do") <= 24);
+    assert!(prod.traffic().count("metadata.name%3Do") <= 24);
 }
 
 /// Who may not list a whole kind is still to be told of what is named.
 #[test]
 fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
     let is_whole = |path: &str| path.contains("/v1/configmaps?") && !path.contains("Selector");
-    let forbidden = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403});
-    let (prod, board) = api(move |talk| match is_whole(&talk.path) {
-        true => talk.json(403, &forbidden),
-        false => core(talk, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]),
+    let prod = Server::start(move |request| match is_whole(&request.target()) {
+        true => Reply::status(403, "Forbidden", "forbidden"),
+        false => core(request, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]),
     });
     let fleet = honest(&["excess", "hub"]);
     let [excess, hub] = [&fleet.clusters[0], &fleet.clusters[1]];
     let map = |namespace: &str, name: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name, "status": "Synced"});
     serve_applications(excess);
     serve_applications(hub);
-    let _going = begin(&fleet.beside(&prod), &["get", "apps", "-w"]);
+    let _going = begin(&fleet.beside(&prod.url()), &["get", "apps", "-w"]);
     // Of what is known by then its kind was listed by labels, so that each object is asked for by its name.
     let labelled = |path: &String| path.contains("/configmaps?") && path.contains("kubernetes.io%2Finstance");
-    board.until(|notes| notes.open.iter().any(labelled));
-    let named = |notes: &Notes, namespace: &str| notes.count(&format!("/namespaces/{namespace}"));
+    prod.until(|notes| notes.open.iter().any(labelled));
+    let named = |notes: &Traffic, namespace: &str| notes.count(&format!("/namespaces/{namespace}"));
     // Less at a time than is read by whole kinds in any case.
     for step in 1..=3 {
         let maps = (0..step * 8).map(|at| map(&format!("n{at}"), "a"));
-        excess.apply(application(&prod, maps.collect())).unwrap();
-        board.until(|notes| named(notes, "n") == 20.min(step * 8));
+        excess.apply(application(&prod.url(), maps.collect())).unwrap();
+        prod.until(|notes| named(notes, "n") == 20.min(step * 8));
     }
-    board.until(|notes| notes.seen.iter().any(|path| is_whole(path)));
-    hub.apply(application(&prod, vec![map("shop", "front")])).unwrap();
-    board.until(|notes| named(notes, "shop/configmaps") == 1);
-    assert_eq!(named(&board.notes.lock().unwrap(), "n"), 20);
+    prod.until(|notes| notes.requests.iter().any(|request| is_whole(&request.target())));
+    hub.apply(application(&prod.url(), vec![map("shop", "front")])).unwrap();
+    prod.until(|notes| named(notes, "shop/configmaps") == 1);
+    assert_eq!(named(&prod.traffic(), "n"), 20);
 }
 
 #[test]
@@ -473,17 +304,14 @@ fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told(
     let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
     serve_applications(hub);
     // What is not served costs nothing.
-    (0..260).for_each(|at| serve(prod, "example.com", "v1", &format!("Thing{at}")));
+    (0..260).for_each(|at| {
+        prod.apply(definition("example.com", "v1", &format!("Thing{at}"), with_spec_and_status())).unwrap();
+    });
     let things = (0..300).map(|at| {
         json!({"group": "example.com", "version": "v1", "kind": format!("Thing{at}"), "namespace": "shop", "name": "a", "status": "Synced"})
     });
     hub.apply(application(&prod.url(), things.collect())).unwrap();
-    let path = fleet.folder.path().join("config");
-    std::fs::write(&path, Cluster::kubeconfig_of(&fleet.clusters)).unwrap();
-    let answer = taffrail(
-        &["get", "apps", "-o", "json", "--all-contexts", "--kubeconfig", path.to_str().unwrap()],
-        "",
-    );
+    let answer = taffrail(&fleet.all(&["get", "apps", "-o", "json"]), "");
     let list = answer.json();
     let over =
         list["errors"].as_array().unwrap().iter().find(|error| error["reason"] == "OverLimit").unwrap();
@@ -495,22 +323,18 @@ fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told(
 /// Who asks for one namespace lists in namespaces only.
 #[test]
 fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of_others() {
-    let (prod, board) = api(|talk| {
-        let metadata = json!({"resourceVersion": "5"});
-        let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": []});
-        match talk.path.contains("/configmaps") {
-            true => talk.json(200, &list),
-            false => core(talk, &[("configmaps", "ConfigMap")]),
-        }
+    let prod = Server::start(|request| match request.path.contains("/configmaps") {
+        true => empty(),
+        false => core(request, &[("configmaps", "ConfigMap")]),
     });
     let fleet = honest(&["excess", "hub"]);
     let map = |namespace: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "a", "status": "Synced"});
     fleet.clusters.iter().for_each(serve_applications);
     fleet.clusters[0]
-        .apply(application(&prod, (0..2000).map(|at| map(&format!("n{at}"))).collect()))
+        .apply(application(&prod.url(), (0..2000).map(|at| map(&format!("n{at}"))).collect()))
         .unwrap();
-    fleet.clusters[1].apply(application(&prod, vec![map("shop")])).unwrap();
-    let config = fleet.beside(&prod);
+    fleet.clusters[1].apply(application(&prod.url(), vec![map("shop")])).unwrap();
+    let config = fleet.beside(&prod.url());
     let answer = taffrail(
         &["get", "apps", "-n", "argocd", "-o", "json", "--all-contexts", "--kubeconfig", &config],
         "",
@@ -521,10 +345,10 @@ fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of
     assert_eq!(over["cluster"], "excess", "{over}");
     let message = over["message"].as_str().unwrap();
     assert!(message.contains("take 2000 lists") && message.contains("1500 are made"), "{message}");
-    let notes = board.notes.lock().unwrap();
-    let named: Vec<&String> = notes.seen.iter().filter(|path| path.contains("/namespaces/")).collect();
-    let own = named.iter().position(|path| path.contains("/shop/")).unwrap();
-    assert_eq!(notes.count("/namespaces/n"), 1500);
+    let traffic = prod.traffic();
+    let mut named = traffic.requests.iter().filter(|request| request.path.contains("/namespaces/"));
+    let own = named.position(|request| request.path.contains("/shop/")).unwrap();
+    assert_eq!(traffic.count("/namespaces/n"), 1500);
     // As many as are asked at once may come in any order.
     assert!(own < 100, "{own}");
 }
@@ -535,33 +359,38 @@ fn a_secret_that_changes_without_end_is_read_once_at_a_time() {
         "metadata": {"name": "sh.helm.release.v1.web.v1", "namespace": "shop", "resourceVersion": "5",
             "labels": {"owner": "helm", "name": "web", "status": "deployed", "version": "1"}}});
     const RELEASE: &str = "/secrets/sh.helm.release.v1.web.v1";
-    let (evil, board) = api(move |talk| {
-        if talk.path.contains(RELEASE) {
+    let (asked, release_asked) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let evil = Server::start(move |request| {
+        if request.path.contains(RELEASE) {
+            release_asked.notify_one();
             // The first time it is not there, afterwards no answer comes.
-            let board = talk.board;
-            let asked = board.notes.lock().unwrap().count(RELEASE);
-            return if asked > 1 { talk.stay() } else { talk.absent() };
+            return if asked.fetch_add(1, Ordering::Relaxed) == 0 { absent() } else { Reply::Silence };
         }
-        if !talk.path.contains("/secrets?") || !talk.path.contains("watch=1") {
-            return core(talk, &[("secrets", "Secret")]);
+        if !request.path.ends_with("/secrets") || !is_watch(request) {
+            return core(request, &[("secrets", "Secret")]);
         }
-        let is_first = talk.path.contains("sendInitialEvents") && !talk.path.contains("labelSelector");
-        talk.watch("PartialObjectMetadata", if is_first { std::slice::from_ref(&secret) } else { &[] })?;
+        let is_first =
+            ["sendInitialEvents", "labelSelector"].map(|part| request.query.contains(part)) == [true, false];
         if !is_first {
-            return talk.stay();
+            return Reply::stuck(begun(request, "PartialObjectMetadata", &[]));
         }
-        talk.board.until(|notes| notes.count(RELEASE) > 0);
-        talk.say(&event("MODIFIED", &secret).repeat(50))?;
+        let first = begun(request, "PartialObjectMetadata", std::slice::from_ref(&secret));
+        let changes = watch_event("MODIFIED", &secret).repeat(50);
+        let release_asked = release_asked.clone();
         // The next watch begins when all that was read.
-        talk.end()
+        Reply::staged(first, async move {
+            release_asked.notified().await;
+            changes
+        })
     });
     let fleet = honest(&["one"]);
-    let _going = begin(&fleet.beside(&evil), &["get", "apps", "-w"]);
-    let again = |notes: &Notes| {
-        notes.seen.iter().any(|path| path.contains("/secrets?watch=1") && path.contains("resourceVersion=5"))
+    let _going = begin(&fleet.beside(&evil.url()), &["get", "apps", "-w"]);
+    let again = |notes: &Traffic| {
+        let targets = notes.requests.iter().map(Request::target);
+        { targets }.any(|it| it.contains("/secrets?watch=1") && it.contains("resourceVersion=5"))
     };
-    board.until(|notes| again(notes) && notes.count(RELEASE) > 1);
-    let asked = board.notes.lock().unwrap().count(RELEASE);
+    evil.until(|notes| again(notes) && notes.count(RELEASE) > 1);
+    let asked = evil.traffic().count(RELEASE);
     assert!(asked <= 3, "{asked} times");
 }
 
@@ -579,8 +408,7 @@ fn a_namespace_that_goes_on_making_secrets_keeps_nothing_of_others_from_being_re
     let fleet = honest(&["one"]);
     let one = &fleet.clusters[0];
     serve_applications(one);
-    let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}});
-    one.apply(own).unwrap();
+    one.apply(namespace("team-a")).unwrap();
     one.apply(deployment(2)).unwrap();
     let web = json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "status": "Synced"});
     one.apply(application("https://kubernetes.default.svc", vec![web])).unwrap();

@@ -202,8 +202,7 @@ fn names_on_a_narrow_screen_lead_to_their_apps() {
 #[test]
 fn the_message_of_a_cluster_has_the_room_of_its_version() {
     let served = super::served::Served::start(&["one"], |_, cluster| {
-        let namespace =
-            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        let namespace = taffrail_testkit::objects::namespace("shop");
         cluster.apply(namespace).unwrap();
     });
     let screen = |columns| on_screen(columns, &served.all(&["get", "clusters", "--timeout", "60s"]));

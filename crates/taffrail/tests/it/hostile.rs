@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
+use taffrail_testkit::server::Server;
 use unicode_width::UnicodeWidthStr;
 
-use super::bad_clusters::{hanging, kubeconfig};
+use super::bad_clusters::kubeconfig;
 use super::served::Served;
 use super::terminal::Terminal;
 use super::{NOW, clean, command, golden_app, taffrail, verbs};
@@ -334,8 +335,9 @@ fn a_plugin_does_not_outlive_a_process_that_is_ended() {
         let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 600", pids.display());
         let plugin =
             json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]});
-        let text = kubeconfig(&[("a", &hanging())])
-            .replace("{token: secret-token}", &json!({"exec": plugin}).to_string());
+        let hanging = Server::hanging();
+        let text =
+            kubeconfig(&[("a", &hanging.url())]).replace("token: secret-token", &format!("exec: {plugin}"));
         fs::write(&file, text).unwrap();
         let mut asked = command(&["get", "apps", "--timeout", "60s", "--kubeconfig", file.to_str().unwrap()]);
         clean(&mut asked);

@@ -3,6 +3,7 @@
 use super::served::Served;
 use super::{Answer, NOW, golden_app, taffrail};
 use serde_json::{Value, json};
+use taffrail_testkit::objects::{kustomizations, namespace};
 
 /// A Deployment whose only Pod cannot pull its image, and the ReplicaSet between them.
 fn stuck() -> Vec<Value> {
@@ -34,9 +35,7 @@ fn stuck() -> Vec<Value> {
 
 fn served(objects: Vec<Value>) -> Served {
     Served::start_verbatim(&["one"], |_, cluster| {
-        cluster
-            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-            .unwrap();
+        cluster.apply(namespace("shop")).unwrap();
         for object in &objects {
             cluster.apply(object.clone()).unwrap();
         }
@@ -172,7 +171,7 @@ fn an_empty_dump_is_no_all_well() {
 
 #[test]
 fn a_cluster_without_apps_is_no_all_well() {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
+    let namespace = namespace("x");
     let dump = written(&[namespace]);
     let from = dump.path().to_str().unwrap();
     for view in ["explain", "get apps"] {
@@ -215,14 +214,7 @@ fn an_object_that_no_app_declares_is_explained_by_what_stands_behind_it() {
     let declares = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "shop", "namespace": "shop", "generation": 1},
         "status": {"inventory": {"entries": [{"id": "shop_api_apps_Deployment", "v": "v1"}, {"id": "other_x_apps_Deployment", "v": "v1"}]}}});
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t1"}});
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
-        "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
-            "names": {"plural": "kustomizations", "singular": "kustomization", "kind": "Kustomization", "listKind": "KustomizationList"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    let served = served([vec![namespace, definition, app, declares], lone.collect()].concat());
+    let served = served([vec![namespace("t1"), kustomizations(), app, declares], lone.collect()].concat());
     let status = served.ask(&["status", "deploy/web", "-n", "t1", "-o", "json"]).json()["items"][0].clone();
     assert_eq!(status["status"], "Failed", "{status}");
     for arguments in [&["-n", "t1"][..], &[]] {

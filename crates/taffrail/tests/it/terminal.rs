@@ -11,8 +11,9 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use taffrail_testkit::server::Server;
 
-use super::bad_clusters::{hanging, kubeconfig};
+use super::bad_clusters::kubeconfig;
 use super::{NOW, clean, command, golden_app, run};
 
 /// A process on a terminal of its own.
@@ -167,9 +168,8 @@ fn colours_are_for_terminals_unless_somebody_says_otherwise() {
 }
 
 /// A kubeconfig of clusters that never answer.
-fn of_hanging(folder: &tempfile::TempDir) -> String {
-    let servers = [hanging(), hanging()];
-    let text = kubeconfig(&[("slow-1", &servers[0]), ("slow-2", &servers[1])]);
+fn of_hanging(servers: &[Server; 2], folder: &tempfile::TempDir) -> String {
+    let text = kubeconfig(&[("slow-1", &servers[0].url()), ("slow-2", &servers[1].url())]);
     let file = folder.path().join("kubeconfig");
     fs::write(&file, text).unwrap();
     file.to_str().unwrap().to_owned()
@@ -178,7 +178,8 @@ fn of_hanging(folder: &tempfile::TempDir) -> String {
 #[test]
 fn who_is_waited_for_is_told_on_a_terminal_and_taken_back() {
     let folder = tempfile::tempdir().unwrap();
-    let file = of_hanging(&folder);
+    let servers = [Server::hanging(), Server::hanging()];
+    let file = of_hanging(&servers, &folder);
     let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "2s"];
     let (text, code) = Terminal::start(command(&arguments), 100, 50).end();
     let (before, after) = text.rsplit_once("\r\x1b[K").unwrap();
@@ -193,7 +194,8 @@ fn who_is_waited_for_is_told_on_a_terminal_and_taken_back() {
 #[test]
 fn an_interrupt_leaves_the_terminal_clean() {
     let folder = tempfile::tempdir().unwrap();
-    let file = of_hanging(&folder);
+    let servers = [Server::hanging(), Server::hanging()];
+    let file = of_hanging(&servers, &folder);
     let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "60s"];
     let mut terminal = Terminal::start(command(&arguments), 100, 50);
     terminal.wait_for("waiting for slow-1");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fault, Trouble};
+use taffrail_testkit::objects::{self, definition, kustomizations, with_spec_and_status};
 
 use super::served::Served;
 use super::{Answer, assert_shown, command, str, taffrail};
@@ -16,16 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 const SOURCE: &str = "source.toolkit.fluxcd.io/v1";
 const ARGO: &str = "argoproj.io/v1alpha1";
-
-fn definition(group: &str, version: &str, kind: &str, plural: &str, spec: Value) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema =
-        json!({"type": "object", "properties": {"spec": spec, "status": anything, "operation": anything}});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
-}
 
 /// The spec of an Application; that of an Argo CD before 3.1 has no `enabled`.
 fn application_spec(is_old: bool) -> Value {
@@ -49,21 +40,14 @@ pub(super) fn kustomization(name: &str) -> Value {
 pub(super) fn served(names: &[&str]) -> Served {
     let served = Served::start(names, |name, cluster| {
         for namespace in ["flux-system", "argocd"] {
-            cluster
-                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
-                .unwrap();
+            cluster.apply(objects::namespace(namespace)).unwrap();
         }
-        let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let mut application = with_spec_and_status();
+        application["properties"]["spec"] = application_spec(name == "old");
         for definition in [
-            definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations", anything()),
-            definition("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories", anything()),
-            definition(
-                "argoproj.io",
-                "v1alpha1",
-                "Application",
-                "applications",
-                application_spec(name == "old"),
-            ),
+            kustomizations(),
+            definition("source.toolkit.fluxcd.io", "v1", "GitRepository", with_spec_and_status()),
+            definition("argoproj.io", "v1alpha1", "Application", application),
         ] {
             cluster.apply(definition).unwrap();
         }

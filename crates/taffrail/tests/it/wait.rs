@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::{Fault, Trouble};
+use taffrail_testkit::objects::{self, kustomizations, namespace, widgets};
 
 use super::going::Going;
 use super::served::Served;
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn served(names: &[&str]) -> Served {
     Served::start(names, |_, cluster| {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        let namespace = namespace("shop");
         cluster.apply(namespace).unwrap();
     })
 }
@@ -48,14 +49,12 @@ fn generation() -> i64 {
 /// A Deployment of which so many of two replicas are available.
 fn deployment(name: &str, available: i64) -> Value {
     let generation = generation();
-    json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "shop", "generation": generation, "labels": {"app": name, "team": "blue"}},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
-            "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
-        "status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
-            "availableReplicas": available, "conditions": [
-                {"type": "Available", "status": if available == 2 { "True" } else { "False" }, "reason": "Minimum"},
-                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    let mut object = objects::deployment("shop", name, available);
+    object["metadata"]["generation"] = json!(generation);
+    object["metadata"]["labels"] = json!({"app": name, "team": "blue"});
+    object["status"]["observedGeneration"] = json!(generation);
+    object["status"]["conditions"][0] = json!({"type": "Available", "status": if available == 2 { "True" } else { "False" }, "reason": "Minimum"});
+    object
 }
 
 /// One whose deadline has passed.
@@ -111,14 +110,7 @@ fn objects_and_kinds_that_are_not_there_yet_are_waited_for() {
         assert!(going.seen.iter().any(|line| line.contains(said)), "{said}: {:#?}", going.seen);
     }
     cluster.apply(deployment("later", 0)).unwrap();
-    cluster
-        .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "widgets.example.com"},
-            "spec": {"group": "example.com", "scope": "Namespaced",
-                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
-        .unwrap();
+    cluster.apply(widgets()).unwrap();
     going.until("widget/later NotFound: it does not exist yet");
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "later", "namespace": "shop"}});
     cluster.apply(widget).unwrap();
@@ -413,15 +405,7 @@ fn apps_are_waited_for_at_a_revision() {
     going.until("1 of 1 ready");
     assert_eq!(going.end(), Some(0));
 
-    let crd = |group: &str, kind: &str, plural: &str| {
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {"group": group, "scope": "Namespaced",
-                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
-    };
-    cluster.apply(crd("kustomize.toolkit.fluxcd.io", "Kustomization", "kustomizations")).unwrap();
+    cluster.apply(kustomizations()).unwrap();
     let kustomization = |applied: &str| {
         let generation = generation();
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_sim::Trouble;
+use taffrail_testkit::objects::{self, applications, namespace};
 
 use super::going::Going;
 use super::served::Served;
@@ -16,19 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A Deployment of which so many of two replicas are available; nobody else writes its status.
 fn app(generation: i64, available: i64) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "shop", "generation": generation,
-            "labels": {"app.kubernetes.io/instance": "shop"}},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}},
-        "status": {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, "readyReplicas": available,
-            "availableReplicas": available, "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    let mut object = objects::deployment("shop", "web", available);
+    object["metadata"]["generation"] = json!(generation);
+    object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
+    object["status"]["observedGeneration"] = json!(generation);
+    object
 }
 
 /// Two clusters with an app each.
 fn served() -> Served {
     Served::start(&["one", "two"], |_, cluster| {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        let namespace = namespace("shop");
         cluster.apply(namespace).unwrap();
         cluster.apply(app(1, 2)).unwrap();
     })
@@ -320,15 +319,8 @@ fn a_dark_cluster_says_since_when_and_what_was_last_known() {
 fn a_dark_cluster_that_was_asked_keeps_its_rows_once_and_followed() {
     let served = served();
     let [hub, target] = [&served.clusters[0], &served.clusters[1]];
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    hub.apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "applications.argoproj.io"},
-        "spec": {"group": "argoproj.io", "scope": "Namespaced",
-            "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
-        .unwrap();
-    hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).unwrap();
+    hub.apply(applications()).unwrap();
+    hub.apply(namespace("argocd")).unwrap();
     hub.apply(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "far"},
         "spec": {"destination": {"server": target.url(), "namespace": "shop"}, "source": {"repoURL": "https://git.example.com/far", "path": "far", "targetRevision": "main"}},
         "status": {"sync": {"status": "Synced", "revision": "1"}, "health": {"status": "Healthy"},

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -158,30 +158,21 @@ pub(super) fn kwok(folder: &Path) -> Vec<String> {
     arguments
 }
 
-/// A kubeconfig with these clusters and the token of the same user in each.
-pub(super) fn kubeconfig(members: &[(&Member, &str)], user: &str) -> Result<String> {
-    let mut text =
-        format!("{KUBECONFIG_MARK}\napiVersion: v1\nkind: Config\npreferences: {{}}\ncurrent-context: ");
-    text.push_str(members.first().map_or("\"\"", |(member, _)| member.context.as_str()));
-    let [mut clusters, mut contexts, mut users] =
-        ["\nclusters:\n", "contexts:\n", "users:\n"].map(str::to_owned);
-    for (member, token) in members {
-        let Member { context, server, folder } = member;
-        let authority: PathBuf = folder.join("ca.crt");
+/// A kubeconfig with these clusters and the token of a user in each.
+pub(super) fn kubeconfig(members: &[(&Member, &str)]) -> Result<String> {
+    let lines = |(member, token): &(&Member, &str)| {
+        let authority = member.folder.join("ca.crt");
         let authority =
             fs::read(&authority).with_context(|| format!("cannot read {}", authority.display()))?;
-        let authority = STANDARD.encode(authority);
-        let _ = write!(
-            clusters,
-            "- name: {context}\n  cluster:\n    server: {server}\n    certificate-authority-data: {authority}\n"
-        );
-        let _ = write!(
-            contexts,
-            "- name: {context}\n  context:\n    cluster: {context}\n    user: {context}-{user}\n    namespace: default\n"
-        );
-        let _ = write!(users, "- name: {context}-{user}\n  user:\n    token: {token}\n");
-    }
-    Ok(text + &clusters + &contexts + &users)
+        let (server, authority) = (&member.server, STANDARD.encode(authority));
+        let cluster = format!("server: {server}\ncertificate-authority-data: {authority}");
+        Ok((cluster, format!("token: {token}")))
+    };
+    let lines: Vec<(String, String)> = members.iter().map(lines).collect::<Result<_>>()?;
+    let contexts = members.iter().zip(&lines);
+    let contexts: Vec<(&str, &str, &str)> =
+        contexts.map(|((member, _), (cluster, user))| (&*member.context, &**cluster, &**user)).collect();
+    Ok(format!("{KUBECONFIG_MARK}\n{}", crate::kubeconfig(&contexts)))
 }
 
 /// This many nodes for kwok to play.

@@ -92,10 +92,10 @@ impl<'a> Launcher<'a> {
         let mut shared = self.shared();
         let admins: Vec<_> =
             clusters.iter().map(|(member, tokens)| (member, tokens.admin.as_str())).collect();
-        write(&shared.state.kubeconfig, &cluster::kubeconfig(&admins, "admin")?)?;
+        write(&shared.state.kubeconfig, &cluster::kubeconfig(&admins)?)?;
         let readers: Vec<_> =
             clusters.iter().map(|(member, tokens)| (member, tokens.reader.as_str())).collect();
-        write(&shared.state.reader_kubeconfig, &cluster::kubeconfig(&readers, "reader")?)?;
+        write(&shared.state.reader_kubeconfig, &cluster::kubeconfig(&readers)?)?;
         shared.state.members = clusters.into_iter().map(|(member, _)| member).collect();
         shared.state.ready = true;
         shared.state.save()
@@ -159,7 +159,7 @@ impl<'a> Launcher<'a> {
             folder: folder.clone(),
         };
         let kubeconfig = folder.join("kubeconfig");
-        write(&kubeconfig, &cluster::kubeconfig(&[(&member, &tokens.admin)], "admin")?)?;
+        write(&kubeconfig, &cluster::kubeconfig(&[(&member, &tokens.admin)])?)?;
 
         let kubectl = |arguments: &[&str], input: &str| {
             run(client(self.programs, "kubectl", &folder, &kubeconfig).args(arguments), input)

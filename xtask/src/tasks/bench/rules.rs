@@ -87,7 +87,7 @@ impl Rules {
         };
         let scripts = scripts.to_str().context("a path that is no text")?;
         let peer = peers::build("rules")?;
-        let ours = binary::build_example("taffrail-rules", "verdicts")?;
+        let ours = binary::build_bench("taffrail-rules", "verdicts")?;
         let folder = binary::workspace().join("target/bench");
         fs::create_dir_all(&folder)?;
         let inputs = folder.join("rules.jsonl");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use taffrail_testkit::binary::workspace;
+use taffrail_testkit::binary;
 
 /// A fleet of simulated clusters in one process: memory per cluster and object, time to start, CPU time at rest.
 #[derive(Args)]
@@ -23,20 +23,16 @@ pub(crate) struct Sim {
 
 impl Sim {
     pub(super) fn run(self) -> Result<()> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let arguments =
-            ["run", "--quiet", "--release", "--package", "taffrail-sim", "--example", "scale", "--"];
-        let output = Command::new(cargo)
-            .args(arguments)
+        let program = binary::build_bench("taffrail-sim", "scale")?;
+        let output = Command::new(program)
             .args([self.clusters, self.objects, self.idle].map(|number| number.to_string()))
-            .current_dir(workspace())
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
-            .context("cannot run `cargo`")?;
-        ensure!(output.status.success(), "the example `scale` failed ({})", output.status);
+            .context("cannot run the bench `scale`")?;
+        ensure!(output.status.success(), "the bench `scale` failed ({})", output.status);
         let found: Value =
-            serde_json::from_slice(&output.stdout).context("the example `scale` printed no JSON")?;
+            serde_json::from_slice(&output.stdout).context("the bench `scale` printed no JSON")?;
         let figure = |key: &str| found[key].as_f64().unwrap_or_default();
         let (clusters, objects) = (figure("clusters").max(1.0), figure("objects").max(1.0));
         let grown = |from: &str, to: &str| (figure(to) - figure(from)).max(0.0);

@@ -30,9 +30,10 @@ mod tests {
     use taffrail_object::GroupKind;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::Status;
+    use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::super::Follow;
-    use super::super::share::tests::{app, definition, follow, until};
+    use super::super::share::tests::{app, follow, until};
     use super::*;
     use crate::source::NOTHING_MORE;
 
@@ -90,12 +91,10 @@ mod tests {
 
     /// Labels name Pods in several namespaces as controllers, so that all Pods are followed by metadata.
     fn world(cluster: &Cluster) {
-        cluster.apply(definition()).unwrap();
+        cluster.apply(kustomizations()).unwrap();
         let namespaces = (0..6).map(|at| format!("team-{at}"));
         for name in namespaces.clone().chain(["shop".to_owned()]) {
-            cluster
-                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-                .unwrap();
+            cluster.apply(namespace(&name)).unwrap();
         }
         let [kustomization, _] = app(1);
         let mut set = owned("ReplicaSet", "shop", "web-1", ("Deployment", "web"));

@@ -24,11 +24,11 @@ impl Follow {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use serde_json::json;
     use taffrail_cluster::Memory;
     use taffrail_sim::Fleet;
+    use taffrail_testkit::objects::{kustomizations, namespace};
 
-    use super::super::share::tests::{app, definition, deployment, follow};
+    use super::super::share::tests::{app, deployment, follow};
     use super::*;
     use crate::source::NOTHING_MORE;
 
@@ -42,10 +42,8 @@ mod tests {
             let cluster = fleet.cluster("one").await.unwrap();
             (fleet, cluster)
         });
-        cluster.apply(definition()).unwrap();
-        cluster
-            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-            .unwrap();
+        cluster.apply(kustomizations()).unwrap();
+        cluster.apply(namespace("shop")).unwrap();
         cluster.seed(app(10)).unwrap();
         let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20));
         follow.settle(NOTHING_MORE);

@@ -92,6 +92,7 @@ pub(super) mod tests {
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::Status;
     use taffrail_status::assess::Budgets;
+    use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::*;
     use crate::cli::SourceArguments;
@@ -99,17 +100,6 @@ pub(super) mod tests {
     use crate::source::{Members, NOTHING_MORE, members};
 
     const PATIENCE: Duration = Duration::from_secs(60);
-
-    pub(in super::super) fn definition() -> Value {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "kustomizations.kustomize.toolkit.fluxcd.io"},
-            "spec": {"group": "kustomize.toolkit.fluxcd.io", "scope": "Namespaced",
-                "names": {"kind": "Kustomization", "plural": "kustomizations", "singular": "kustomization", "listKind": "KustomizationList"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
-        })
-    }
 
     /// An app with a Deployment of so many bytes.
     pub(in super::super) fn app(size: usize) -> [Value; 2] {
@@ -176,10 +166,8 @@ pub(super) mod tests {
             let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
             let (eu, us) = (fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap());
             for cluster in [&eu, &us] {
-                cluster.apply(definition()).unwrap();
-                cluster
-                    .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-                    .unwrap();
+                cluster.apply(kustomizations()).unwrap();
+                cluster.apply(namespace("shop")).unwrap();
                 cluster.seed(app(10)).unwrap();
             }
             (fleet, eu, us)

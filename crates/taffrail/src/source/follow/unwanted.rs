@@ -146,6 +146,7 @@ mod tests {
     use taffrail_apps::Objects as _;
     use taffrail_cluster::Memory;
     use taffrail_sim::{Cluster, Fleet};
+    use taffrail_testkit::objects::{applications, namespace};
 
     use super::super::share::tests::{follow, until};
     use super::*;
@@ -166,18 +167,8 @@ mod tests {
     async fn world() -> (Fleet, Cluster) {
         let fleet = Fleet::builder().controllers(false).start().await.unwrap();
         let cluster = fleet.cluster("one").await.unwrap();
-        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        cluster
-            .apply(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "applications.argoproj.io"},
-                "spec": {"group": "argoproj.io", "scope": "Namespaced",
-                    "names": {"kind": "Application", "listKind": "ApplicationList", "plural": "applications", "singular": "application"},
-                    "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}}))
-            .unwrap();
-        cluster
-            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-            .unwrap();
+        cluster.apply(applications()).unwrap();
+        cluster.apply(namespace("shop")).unwrap();
         (fleet, cluster)
     }
 

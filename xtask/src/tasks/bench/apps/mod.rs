@@ -28,10 +28,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::examples::apply_source;
 use taffrail_testkit::kube::{ControlPlane, Options};
+use taffrail_testkit::kubeconfig;
 
 use self::delay::DelayLine;
 use self::requests::Requests;
@@ -207,7 +208,7 @@ impl Apps {
         let silent: Vec<String> = (1..=SILENT).map(|number| format!("silent-{number}")).collect();
         let second = folder.join("silent.kubeconfig");
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>()?;
-        fs::write(&second, silent_kubeconfig(&silent, &addresses).to_string())?;
+        fs::write(&second, silent_kubeconfig(&silent, &addresses))?;
         let kubeconfig = std::env::join_paths([plane.kubeconfig(), &second])?;
 
         let timeout = format!("{}s", TIMEOUT.as_secs());
@@ -353,21 +354,16 @@ fn check_many(run: &Run, contexts: &[&str], silent: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// JSON is YAML: a kubeconfig with these contexts.
-fn silent_kubeconfig(names: &[String], addresses: &[SocketAddr]) -> Value {
-    let clusters = names.iter().zip(addresses).map(|(name, address)| {
-        let server = format!("https://{address}");
-        json!({"name": name, "cluster": {"server": server, "insecure-skip-tls-verify": true}})
-    });
-    let contexts =
-        names.iter().map(|name| json!({"name": name, "context": {"cluster": name, "user": "silent"}}));
-    json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": clusters.collect::<Vec<_>>(),
-        "contexts": contexts.collect::<Vec<_>>(),
-        "users": [{"name": "silent", "user": {"token": "none"}}],
-    })
+/// A kubeconfig with these contexts.
+fn silent_kubeconfig(names: &[String], addresses: &[SocketAddr]) -> String {
+    let lines = |address| format!("server: https://{address}\ninsecure-skip-tls-verify: true");
+    let clusters: Vec<String> = addresses.iter().map(lines).collect();
+    let contexts: Vec<_> = names
+        .iter()
+        .zip(&clusters)
+        .map(|(name, cluster)| (name.as_str(), cluster.as_str(), "token: none"))
+        .collect();
+    kubeconfig(&contexts)
 }
 
 /// A line of the table.

@@ -19,7 +19,7 @@ const OBJECTS: usize = 2000;
 const REST: u64 = 60;
 
 pub(super) fn run(ours: &Path, folder: &Path, clusters: usize) -> Result<()> {
-    let program = binary::build_example("taffrail-sim", "scale")?;
+    let program = binary::build_bench("taffrail-sim", "scale")?;
     let kubeconfig = folder.join("fleet.kubeconfig");
     let mut fleet = Command::new(&program)
         .args([clusters, OBJECTS, 0].map(|number| number.to_string()))

@@ -1,6 +1,6 @@
 //! What the index of a cluster of 100,000 objects costs: bytes an object, time to take one, to walk a tree, to publish.
 //!
-//! `cargo run --release -p taffrail-cluster --example index_cost [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects
+//! `cargo bench -p taffrail-cluster --bench index_cost -- [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects
 //! and one round of updates are the default.
 //! The objects are shaped as those of a real cluster: of each namespace 5 apps with 8 Deployments, 10 ReplicaSets and 40 Pods
 //! (95 % ready, 2 % crashing, 3 % pending), 5 Services with their EndpointSlices, 15 ConfigMaps, 10 Secrets and others.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_cluster::FeedSettings;
+use taffrail_testkit::objects::{namespace, widgets};
 
 use crate::Outcome;
 use crate::real::Real;
@@ -64,18 +65,6 @@ fn deployment(name: u64, replicas: i64, image: u64) -> Value {
             "spec": {"containers": [{"name": "c", "image": format!("web:{image}")}]}}}})
 }
 
-fn namespace() -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-}
-
-fn definition() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
-}
-
 /// How often each sort of trouble came.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
@@ -88,7 +77,7 @@ pub(crate) enum Ground {
 impl Ground {
     /// Writes what is there from the beginning.
     pub(crate) async fn furnish(&self, random: &mut fastrand::Rng) -> Outcome<()> {
-        for object in [namespace(), definition()] {
+        for object in [namespace(NAMESPACE), widgets()] {
             self.write_at_last(object).await?;
         }
         for name in 0..200 {
