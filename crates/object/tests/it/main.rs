@@ -7,3 +7,4 @@ mod index;
 mod items;
 mod json;
 mod printed;
+mod yaml;
