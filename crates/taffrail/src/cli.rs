@@ -766,7 +766,7 @@ pub(crate) enum ListOutput {
 mod tests {
     use clap::{Command, CommandFactory};
 
-    use super::{Cli, label_selector};
+    use super::{Cli, duration, label_selector};
 
     #[test]
     fn an_empty_label_selector_is_refused() {
@@ -774,6 +774,25 @@ mod tests {
             assert!(label_selector(empty).unwrap_err().to_string().contains("write LABEL"), "{empty:?}");
         }
         assert_eq!(label_selector("a").map(|it| it.to_string()).as_deref(), Ok("a"));
+    }
+
+    #[test]
+    fn a_span_of_time_has_units_or_is_in_seconds_and_says_what_is_wrong_with_it() {
+        for (text, milliseconds) in
+            [("5", 5_000), ("1.5s", 1_500), ("500ms", 500), ("1m30s", 90_000), ("2h", 7_200_000)]
+        {
+            assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
+        }
+        for (text, wrong) in [
+            ("", "no number"),
+            ("ms", "no number"),
+            ("1..2s", "no number"),
+            ("20x", "no such unit; use ms, s, m or h"),
+            ("1d", "no such unit; use ms, s, m or h"),
+            ("0s", "must be more than nothing"),
+        ] {
+            assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
+        }
     }
 
     #[test]

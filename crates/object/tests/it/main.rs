@@ -9,3 +9,4 @@ mod json;
 mod kinds;
 mod printed;
 mod selector;
+mod yaml;
