@@ -11,6 +11,7 @@ use taffrail_object::Object;
 use taffrail_status::{ComputeError, Look, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice};
 
 use super::dump::{NOW, holding};
+use super::reads::object;
 use super::server::Server;
 
 /// Rules that note who would teach them.
@@ -46,10 +47,6 @@ fn heard(clusters: &[&dyn Objects], trust: Trust) -> Vec<(String, Voice, Payer)>
     let rules = Listening { trust, heard: Mutex::default() };
     apps(clusters, &rules, NOW);
     rules.heard.into_inner().unwrap()
-}
-
-fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
-    json!({"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace, "name": name}})
 }
 
 fn application(namespace: &str, controller: Option<&str>) -> Value {

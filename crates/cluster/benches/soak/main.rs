@@ -34,7 +34,7 @@ use taffrail_cluster::{Cluster, Contact, Deadline, Kubeconfig, Live, LiveSetting
 use ground::{Change, Ground};
 use truth::{Difference, Reader};
 
-/// That of the shipped program.
+/// The allocator of programs that follow clusters for long.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use taffrail_testkit::kube::ControlPlane;
+use taffrail_testkit::objects;
 
 use crate::harness::{Answer, CLUSTER, plane, run};
 
@@ -177,21 +178,19 @@ status:
   - {group: acting.example.com, version: v1, kind: Widget, namespace: gitops, name: two, status: Synced}
 "#;
 
-fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "annotations": {"api-approved.kubernetes.io": "unapproved"}},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}})
+/// The definition of a kind, whatever its group: a protected one asks for an annotation.
+fn definition(group: &str, version: &str, kind: &str) -> Value {
+    let mut definition = objects::definition(group, version, kind, objects::with_spec_and_status());
+    definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved"});
+    definition
 }
 
 #[test]
 fn an_argo_cd_says_what_health_means_and_what_can_be_done() {
     let Some(plane) = plane() else { return };
     let kinds = [
-        definition("acting.example.com", "v1", "Widget", "widgets"),
-        definition("argoproj.io", "v1alpha1", "Application", "applications"),
+        definition("acting.example.com", "v1", "Widget"),
+        definition("argoproj.io", "v1alpha1", "Application"),
     ];
     let kinds = kinds.map(|kind| kind.to_string()).join("\n---\n");
     plane.apply(CLUSTER, &kinds).expect("kinds");
