@@ -1,5 +1,7 @@
 //! The words of the command line.
 
+mod values;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,9 +9,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
-use taffrail_object::selector::InvalidSelector;
-use taffrail_object::{LabelSelector, ObjectKey, duration};
+use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::assess::Budgets;
+
+pub(crate) use values::{duration, label_selector};
 
 use crate::commands::actions::{ActionArguments, ActionsArguments};
 use crate::commands::completion::CompletionArguments;
@@ -249,30 +252,6 @@ impl From<Pdb> for Budgets {
             Pdb::Advisory => Budgets::Advisory,
             Pdb::Sufficient => Budgets::Sufficient,
         }
-    }
-}
-
-/// Parses a label selector. Refuses the empty one: a variable that is not set must not select every app.
-pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
-    let selector: LabelSelector = text.parse()?;
-    if selector.is_everything() {
-        return Err(InvalidSelector { text: text.to_owned(), reason: "it is empty".to_owned() });
-    }
-    Ok(selector)
-}
-
-/// Reads a span of time: numbers with a unit, or seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
-    let read = match unit {
-        "" => duration::parse(&format!("{text}s")),
-        _ => duration::parse(text),
-    };
-    match read.map(Duration::try_from) {
-        Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err("must be more than nothing".to_owned()),
-        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("no number".to_owned()),
-        None => Err("no such unit; use ms, s, m or h".to_owned()),
     }
 }
 
@@ -766,34 +745,7 @@ pub(crate) enum ListOutput {
 mod tests {
     use clap::{Command, CommandFactory};
 
-    use super::{Cli, duration, label_selector};
-
-    #[test]
-    fn an_empty_label_selector_is_refused() {
-        for empty in ["", " "] {
-            assert!(label_selector(empty).unwrap_err().to_string().contains("write LABEL"), "{empty:?}");
-        }
-        assert_eq!(label_selector("a").map(|it| it.to_string()).as_deref(), Ok("a"));
-    }
-
-    #[test]
-    fn a_span_of_time_has_units_or_is_in_seconds_and_says_what_is_wrong_with_it() {
-        for (text, milliseconds) in
-            [("5", 5_000), ("1.5s", 1_500), ("500ms", 500), ("1m30s", 90_000), ("2h", 7_200_000)]
-        {
-            assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
-        }
-        for (text, wrong) in [
-            ("", "no number"),
-            ("ms", "no number"),
-            ("1..2s", "no number"),
-            ("20x", "no such unit; use ms, s, m or h"),
-            ("1d", "no such unit; use ms, s, m or h"),
-            ("0s", "must be more than nothing"),
-        ] {
-            assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
-        }
-    }
+    use super::Cli;
 
     #[test]
     fn all_namespaces_can_be_said_wherever_a_namespace_can() {

@@ -1,0 +1,62 @@
+//! Parsers of the values that options take.
+
+use std::time::Duration;
+
+use taffrail_object::selector::InvalidSelector;
+use taffrail_object::{LabelSelector, duration};
+
+/// Parses a label selector. Refuses the empty one: a variable that is not set must not select every app.
+pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
+    let selector: LabelSelector = text.parse()?;
+    if selector.is_everything() {
+        return Err(InvalidSelector { text: text.to_owned(), reason: "it is empty".to_owned() });
+    }
+    Ok(selector)
+}
+
+/// Parses a span of time: numbers with units, or seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+    let read = match unit {
+        "" => duration::parse(&format!("{text}s")),
+        _ => duration::parse(text),
+    };
+    match read.map(Duration::try_from) {
+        Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
+        Some(_) => Err("must be more than nothing".to_owned()),
+        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("no number".to_owned()),
+        None => Err("no such unit; use ms, s, m or h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, label_selector};
+
+    #[test]
+    fn an_empty_label_selector_is_refused() {
+        for empty in ["", " "] {
+            assert!(label_selector(empty).unwrap_err().to_string().contains("write LABEL"), "{empty:?}");
+        }
+        assert_eq!(label_selector("a").map(|it| it.to_string()).as_deref(), Ok("a"));
+    }
+
+    #[test]
+    fn a_span_of_time_has_units_or_is_in_seconds_and_says_what_is_wrong_with_it() {
+        for (text, milliseconds) in
+            [("5", 5_000), ("1.5s", 1_500), ("500ms", 500), ("1m30s", 90_000), ("2h", 7_200_000)]
+        {
+            assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
+        }
+        for (text, wrong) in [
+            ("", "no number"),
+            ("ms", "no number"),
+            ("1..2s", "no number"),
+            ("20x", "no such unit; use ms, s, m or h"),
+            ("1d", "no such unit; use ms, s, m or h"),
+            ("0s", "must be more than nothing"),
+        ] {
+            assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
+        }
+    }
+}
