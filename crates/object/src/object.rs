@@ -68,6 +68,7 @@ fn usual_word(value: Value<'_>) -> Option<&'static str> {
 
 impl<'a> Object<'a> {
     /// Takes `root` for an object.
+    #[inline]
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
         if root.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
@@ -100,6 +101,7 @@ impl<'a> Object<'a> {
     }
 
     /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list. They get their kind as [`ItemKind`] says.
+    #[inline]
     pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
         let kind = ItemKind::of_list(self.api_version.clone(), self.kind.clone())?;
         let items = self.root.get("items")?.items()?;
@@ -107,11 +109,13 @@ impl<'a> Object<'a> {
     }
 
     /// The whole object.
+    #[inline]
     pub fn root(&self) -> Value<'a> {
         self.root
     }
 
     /// `apiVersion` as it stands there, or empty.
+    #[inline]
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
@@ -132,26 +136,31 @@ impl<'a> Object<'a> {
     }
 
     /// The kind; never empty.
+    #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
     /// `metadata`.
+    #[inline]
     pub fn metadata(&self) -> Option<Value<'a>> {
         self.metadata
     }
 
     /// `metadata.name`, or empty.
+    #[inline]
     pub fn name(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default()
     }
 
     /// `metadata.namespace`, or empty.
+    #[inline]
     pub fn namespace(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
     /// `metadata.namespace` and `metadata.name` as they stand there, found in one pass.
+    #[inline]
     pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
         self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
     }
@@ -175,6 +184,7 @@ impl<'a> Object<'a> {
     }
 
     /// The string at a path of keys, or empty.
+    #[inline]
     pub fn text(&self, path: &[&str]) -> Cow<'a, str> {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
@@ -209,6 +219,7 @@ impl<'a> Object<'a> {
     }
 
     /// The first condition of a type in `status.conditions`.
+    #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
         self.at(&["status", "conditions"])?.items()?.find(is_it)
@@ -247,11 +258,13 @@ impl<'a> ItemKind<'a> {
     }
 
     /// The kind; empty where the items say theirs.
+    #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
     /// The `apiVersion` beside the kind.
+    #[inline]
     pub fn api_version(&self) -> &str {
         &self.api_version
     }

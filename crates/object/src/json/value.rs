@@ -61,6 +61,7 @@ impl<'a> Value<'a> {
     }
 
     /// The JSON text of this value, or `None` for a part of a tree.
+    #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self.0 {
             Repr::Text(text) => Some(text),
@@ -149,6 +150,7 @@ impl<'a> Value<'a> {
     }
 
     /// The string, unescaped.
+    #[inline]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         match self.0 {
             Repr::Text([b'"', raw @ .., b'"']) => Some(unescape(raw)),
@@ -186,6 +188,7 @@ impl<'a> Value<'a> {
     }
 
     /// `true` or `false`.
+    #[inline]
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
             Repr::Text(b"true") => Some(true),
@@ -196,6 +199,7 @@ impl<'a> Value<'a> {
     }
 
     /// The items of an array, in order.
+    #[inline]
     pub fn items(self) -> Option<Items<'a>> {
         match self.0 {
             Repr::Text(text) if text.first() == Some(&b'[') => Some(Items(ItemsRepr::Text { text, pos: 1 })),
@@ -207,11 +211,13 @@ impl<'a> Value<'a> {
 
     /// The objects of an array, each as the values of its last members called as `keys` say; what is no
     /// object is given back as it is.
+    #[inline]
     pub fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
         Some(Rows { items: self.items()?, keys })
     }
 
     /// The members of an object in the order of the text, duplicates included (the last one counts).
+    #[inline]
     pub fn members(self) -> Option<Members<'a>> {
         match self.0 {
             Repr::Indexed(index) if !index.is_array() => Some(Members(MembersRepr::Indexed(index.parts()))),
@@ -256,6 +262,7 @@ impl<'a> Value<'a> {
     }
 
     /// The number as a float.
+    #[inline]
     pub fn as_f64(self) -> Option<f64> {
         match self.0 {
             Repr::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
