@@ -26,10 +26,10 @@ pub trait Rules: Send + Sync {
     fn judge_within(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        let _ = surroundings;
+        let _ = context;
         self.judge(object, now)
     }
 
@@ -73,7 +73,7 @@ pub trait Rules: Send + Sync {
 
 /// What is known around an object that its own text does not tell.
 #[derive(Clone, Copy, Default)]
-pub struct Surroundings<'s> {
+pub struct ObjectContext<'s> {
     /// Whether its kind has a status subresource, so that somebody is to write a status.
     pub has_status_subresource: Option<bool>,
     /// Tells the objects that name it as their owner, as far as they are known.
@@ -94,10 +94,10 @@ macro_rules! forward {
         fn judge_within(
             &self,
             object: &Object<'_>,
-            surroundings: &Surroundings<'_>,
+            context: &ObjectContext<'_>,
             now: Timestamp,
         ) -> Result<Verdict, ComputeError> {
-            (**self).judge_within(object, surroundings, now)
+            (**self).judge_within(object, context, now)
         }
 
         fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -155,10 +155,10 @@ impl<R: Rules> Rules for Choosing<R> {
     fn judge_within(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        self.rules.judge_within(object, surroundings, now)
+        self.rules.judge_within(object, context, now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {

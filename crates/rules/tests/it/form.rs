@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_object::json::Parser;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::{ConditionType, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ConditionType, ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
@@ -255,8 +255,8 @@ fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
     let mut young = object(json!({}), json!(null));
     young["metadata"]["creationTimestamp"] = json!((NOW - jiff::SignedDuration::from_mins(1)).to_string());
     let judge = |object: &Value, has_status_subresource| {
-        let surroundings = Surroundings { has_status_subresource, ..Surroundings::default() };
-        rules.judge_within(&Object::new(object.into()).unwrap(), &surroundings, NOW).unwrap()
+        let context = ObjectContext { has_status_subresource, ..ObjectContext::default() };
+        rules.judge_within(&Object::new(object.into()).unwrap(), &context, NOW).unwrap()
     };
     assert_eq!(judge(&young, Some(true)).status, Status::InProgress);
     assert_eq!(judge(&young, Some(false)).status, Status::Current);
