@@ -75,7 +75,7 @@ impl RuleSet {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// As [`Rules::judge_within`]; `taught` are scripts of the cluster that are for this object alone.
+    /// As [`Rules::judge`]; `taught` are scripts of the cluster that are for this object alone.
     fn judge_taught(
         &self,
         object: &Object<'_>,
@@ -98,7 +98,7 @@ impl RuleSet {
         let mut found = self.find(object.group(), object.kind()).peekable();
         let is_unknown = found.peek().is_none() && self.scripts.is_empty() && taught.is_empty();
         if is_unknown && !expects_status || is_deleted(object) {
-            return Taffrail.judge(object, now);
+            return Taffrail.judge(object, context, now);
         }
         let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
         // What is taught has accounts of its own.
@@ -144,7 +144,7 @@ impl RuleSet {
         if expects_status && let Some(verdict) = form::first_status(object, now, UNSEEN) {
             return Ok(verdict);
         }
-        let verdict = Taffrail.judge(object, now)?;
+        let verdict = Taffrail.judge(object, context, now)?;
         if verdict.rule == "fallback" && awaits_status && !form::has_status(object) {
             let message = "Resource is current, but no controller seems to look at it: it has no status";
             return Ok(Verdict { message: message.into(), ..verdict });
@@ -194,11 +194,7 @@ fn is_no_empty_text(value: Value<'_>) -> bool {
 }
 
 impl Rules for RuleSet {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &ObjectContext::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
@@ -240,11 +236,7 @@ struct Taught<'r> {
 }
 
 impl Rules for Taught<'_> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &ObjectContext::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,

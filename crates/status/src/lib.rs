@@ -6,7 +6,7 @@
 //! the current time is a parameter. No input makes it panic or run without bound.
 //!
 //! ```
-//! use taffrail_status::{Kstatus, Object, Rules, Status, json::Parser};
+//! use taffrail_status::{Kstatus, Object, ObjectContext, Rules, Status, json::Parser};
 //!
 //! let mut parser = Parser::new();
 //! let doc = parser.parse(br#"{
@@ -15,7 +15,8 @@
 //!     "spec": {"replicas": 3},
 //!     "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}
 //! }"#)?;
-//! let verdict = Kstatus::default().judge(&Object::new(doc.root())?, jiff::Timestamp::UNIX_EPOCH)?;
+//! let now = jiff::Timestamp::UNIX_EPOCH;
+//! let verdict = Kstatus::default().judge(&Object::new(doc.root())?, &ObjectContext::default(), now)?;
 //! assert_eq!(verdict.status, Status::InProgress);
 //! assert_eq!(verdict.message, "Available: 2/3");
 //! assert_eq!(verdict.rule, "builtin/apps/Deployment");

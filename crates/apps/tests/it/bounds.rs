@@ -179,11 +179,7 @@ struct Scripted {
 }
 
 impl Rules for Scripted {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &ObjectContext::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
@@ -192,7 +188,7 @@ impl Rules for Scripted {
         let status = match object.kind() {
             "Widget" => Status::Current,
             "Job" => Status::Failed,
-            _ => return Taffrail.judge_within(object, context, now),
+            _ => return Taffrail.judge(object, context, now),
         };
         let run = || {
             self.runs.fetch_add(1, Ordering::Relaxed);

@@ -124,7 +124,7 @@ pub(super) fn read<'a>(
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
     let context = ObjectContext { costs: Some(costs), ..ObjectContext::default() };
-    let verdict = match settings.rules.judge_within(object, &context, now) {
+    let verdict = match settings.rules.judge(object, &context, now) {
         Ok(verdict) => verdict.bounded(),
         Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
     };

@@ -63,11 +63,7 @@ struct Endless {
 }
 
 impl Rules for Endless {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &ObjectContext::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,

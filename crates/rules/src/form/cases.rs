@@ -128,7 +128,7 @@ impl Case {
         }
         let children = || self.children.clone();
         let context = ObjectContext { children: Some(&children), ..ObjectContext::default() };
-        rules.judge_within(&object, &context, NOW).map_err(|error| error.to_string())
+        rules.judge(&object, &context, NOW).map_err(|error| error.to_string())
     }
 
     /// What is not as the case wants it, in words; `None` where it holds.

@@ -15,7 +15,7 @@ const CREATED: &str = "2026-01-01T00:00:00Z";
 
 fn judge(rules: &dyn Rules, object: &Value, context: &ObjectContext<'_>, now: &str) -> Verdict {
     let object = Object::new(object.into()).unwrap();
-    rules.judge_within(&object, context, now.parse::<Timestamp>().unwrap()).unwrap()
+    rules.judge(&object, context, now.parse::<Timestamp>().unwrap()).unwrap()
 }
 
 /// One that is heard in full in its own cluster.

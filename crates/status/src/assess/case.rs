@@ -384,7 +384,7 @@ impl<'e> Case<'e> {
             costs: self.evidence.costs(),
             claimant: self.bill.claimant(),
         };
-        let verdict = match self.rules.judge_within(object, &context, self.now) {
+        let verdict = match self.rules.judge(object, &context, self.now) {
             Ok(verdict) => verdict.bounded(),
             Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
         };
