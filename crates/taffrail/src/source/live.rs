@@ -27,7 +27,7 @@ use super::{reading, sameness};
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
-use crate::ruling::Judging;
+use crate::rule_source::RulesWithOptions;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -287,7 +287,7 @@ pub(super) fn fleet(
     timeout: Duration,
     asked: Asked,
     now: Timestamp,
-    rules: Judging,
+    rules: RulesWithOptions,
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
