@@ -20,7 +20,7 @@ use taffrail_object::Object;
 use taffrail_object::json::OwnedDocument;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, RuleSet};
-use taffrail_status::Rules;
+use taffrail_status::{ObjectContext, Rules};
 
 /// Whose rules are measured.
 enum Side {
@@ -38,7 +38,7 @@ impl Side {
                 suspended: false,
             }),
             Side::Library(rules) => {
-                let verdict = rules.judge(object, now)?;
+                let verdict = rules.judge(object, &ObjectContext::default(), now)?;
                 Some(Answer {
                     status: verdict.status.as_str(),
                     message: verdict.message.into_owned(),

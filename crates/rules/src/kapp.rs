@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value as Tree;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Status, Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Status, Verdict};
 
 use crate::form;
 use crate::layer::Origin;
@@ -318,7 +318,7 @@ impl Script for WaitRules {
         kinds.into_iter().map(|(group, kind)| ScriptKind { group, kind, language: "kapp" }).collect()
     }
 
-    fn judge(&self, object: &Object<'_>, _: &Surroundings<'_>, _: Timestamp) -> Option<Verdict> {
+    fn judge(&self, object: &Object<'_>, _: &ObjectContext<'_>, _: Timestamp) -> Option<Verdict> {
         let mut rules = self.rules.iter().enumerate();
         let (at, rule) = rules.find(|(_, rule)| rule.chosen_by.iter().any(|it| it.chooses(object)))?;
         Some(rule.judge(object, &format!("{}/kapp/waitRules[{at}]", self.origin.as_str())))

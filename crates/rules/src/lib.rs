@@ -7,7 +7,7 @@
 //! ```
 //! use taffrail_rules::{Layer, Origin, RuleSet};
 //! use taffrail_object::Object;
-//! use taffrail_status::{Rules, Status};
+//! use taffrail_status::{ObjectContext, Rules, Status};
 //!
 //! let rules = "
 //! group: example.com
@@ -22,7 +22,8 @@
 //! let widget = serde_json::json!({
 //!     "apiVersion": "example.com/v1", "kind": "Widget", "status": {"phase": "Broken", "why": "no power"},
 //! });
-//! let verdict = rules.judge(&Object::new((&widget).into())?, jiff::Timestamp::UNIX_EPOCH)?;
+//! let now = jiff::Timestamp::UNIX_EPOCH;
+//! let verdict = rules.judge(&Object::new((&widget).into())?, &ObjectContext::default(), now)?;
 //! assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "broken: no power"));
 //! assert_eq!(verdict.rule, "user/example.com/Widget#1");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Look, Payer, Status, Strikes, Surroundings, Teacher, Teaching, Verdict, Voice};
+use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teaching, Verdict, Voice};
 
 use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
@@ -342,7 +342,7 @@ impl Heard<'_> {
         &self,
         object: &Object<'_>,
         inside: &str,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Judged {
         let Lesson { said, strikes } = &*self.lesson;
@@ -351,7 +351,7 @@ impl Heard<'_> {
         }
         let judged = match said {
             Said::Checks { checks, state } => match self.are_valid(checks, state) {
-                Ok(true) => checks.judge(Origin::Cluster, object, surroundings, &|text| {
+                Ok(true) => checks.judge(Origin::Cluster, object, context, &|text| {
                     self.read(text).map_err(|why| match why {
                         Unread::Invalid(why) => why.to_string(),
                         Unread::NotNow(why) => self.unasked(&why),
@@ -361,7 +361,7 @@ impl Heard<'_> {
                 Err(why) => Judged { verdict: Some(self.over(self.unasked(&why))), ..Judged::default() },
             },
             #[cfg(feature = "lua")]
-            Said::Scripts(script) => script.judge_at_cost(object, surroundings, now),
+            Said::Scripts(script) => script.judge_at_cost(object, context, now),
         };
         #[cfg(not(feature = "lua"))]
         let _ = now;
@@ -402,7 +402,7 @@ impl Script for Heard<'_> {
         }
     }
 
-    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
+    fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict> {
         if !self.is_about(object) {
             return None;
         }
@@ -425,7 +425,7 @@ impl Script for Heard<'_> {
             // No namespace has such a name, and what is known of the objects there stays as it is.
             Payer::Claimant => format!("by {namespace}").into(),
         };
-        let judged = self.judge_at(object, &inside, surroundings, now);
+        let judged = self.judge_at(object, &inside, context, now);
         self.look.charge(&teaching, object, judged.took);
         judged.verdict
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value as Tree;
 use taffrail_object::Object;
-use taffrail_status::{Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Verdict};
 
 use crate::layer::Origin;
 
@@ -18,7 +18,7 @@ pub trait Script: std::fmt::Debug + Send + Sync {
     fn kinds(&self) -> Vec<ScriptKind>;
 
     /// What they say of an object that is not being deleted; `None`: nothing.
-    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict>;
+    fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict>;
 
     /// Whether they are for objects of this kind. What is for no kind is not asked and costs nothing.
     fn is_about(&self, object: &Object<'_>) -> bool {
@@ -27,8 +27,8 @@ pub trait Script: std::fmt::Debug + Send + Sync {
     }
 
     /// As [`Script::judge`], with what it has cost.
-    fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Judged {
-        Judged { verdict: self.judge(object, surroundings, now), ..Judged::default() }
+    fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
+        Judged { verdict: self.judge(object, context, now), ..Judged::default() }
     }
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn cut(mut message: String) -> String {
 pub(crate) const CHILDREN: &str = "children";
 
 /// Puts the children beside what the object says itself, unless it has a field of that name.
-pub(crate) fn add_children(object: &mut Tree, surroundings: &Surroundings<'_>) {
-    if let (Some(fields), Some(children)) = (object.as_object_mut(), surroundings.children)
+pub(crate) fn add_children(object: &mut Tree, context: &ObjectContext<'_>) {
+    if let (Some(fields), Some(children)) = (object.as_object_mut(), context.children)
         && !fields.contains_key(CHILDREN)
     {
         fields.insert(CHILDREN.to_owned(), Tree::Array(children()));

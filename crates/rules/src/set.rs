@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::Costs;
-use taffrail_status::{ComputeError, Look, Rules, Surroundings, Taffrail, Teacher, Trust, Verdict, Voice};
+use taffrail_status::{ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Trust, Verdict, Voice};
 
 use crate::cel::ReadExpression;
 use crate::form::{self, KindRules, Ruling};
@@ -75,30 +75,30 @@ impl RuleSet {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// As [`Rules::judge_within`]; `taught` are scripts of the cluster that are for this object alone.
+    /// As [`Rules::judge`]; `taught` are scripts of the cluster that are for this object alone.
     fn judge_taught(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         taught: &[Heard<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         // Messages are put together from what objects say, and that is as long as they like.
-        self.judge_at_length(object, surroundings, taught, now).map(Verdict::bounded)
+        self.judge_at_length(object, context, taught, now).map(Verdict::bounded)
     }
 
     fn judge_at_length(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         taught: &[Heard<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        let expects_status = surroundings.has_status_subresource == Some(true);
+        let expects_status = context.has_status_subresource == Some(true);
         let mut found = self.find(object.group(), object.kind()).peekable();
         let is_unknown = found.peek().is_none() && self.scripts.is_empty() && taught.is_empty();
         if is_unknown && !expects_status || is_deleted(object) {
-            return Taffrail.judge(object, now);
+            return Taffrail.judge(object, context, now);
         }
         let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
         // What is taught has accounts of its own.
@@ -108,9 +108,9 @@ impl RuleSet {
         let mut scripts = users.chain(taught).chain(others).peekable();
         let mut of_scripts = |origin: Origin| {
             while let Some((number, script)) = scripts.next_if(|(_, script)| script.origin() <= origin) {
-                let verdict = match number.zip(surroundings.costs) {
-                    Some((number, costs)) => at_cost(costs, number, script, object, surroundings, now),
-                    None => script.judge(object, surroundings, now),
+                let verdict = match number.zip(context.costs) {
+                    Some((number, costs)) => at_cost(costs, number, script, object, context, now),
+                    None => script.judge(object, context, now),
                 };
                 if verdict.is_some() {
                     return verdict;
@@ -125,7 +125,7 @@ impl RuleSet {
             }
             awaits_status |= found.rules.unseen().is_some();
             let ruling = if found.rules.asks_children() {
-                among_children(found.rules, object, surroundings, now)
+                among_children(found.rules, object, context, now)
             } else {
                 found.rules.judge(object, now)
             };
@@ -144,7 +144,7 @@ impl RuleSet {
         if expects_status && let Some(verdict) = form::first_status(object, now, UNSEEN) {
             return Ok(verdict);
         }
-        let verdict = Taffrail.judge(object, now)?;
+        let verdict = Taffrail.judge(object, context, now)?;
         if verdict.rule == "fallback" && awaits_status && !form::has_status(object) {
             let message = "Resource is current, but no controller seems to look at it: it has no status";
             return Ok(Verdict { message: message.into(), ..verdict });
@@ -159,14 +159,14 @@ fn at_cost(
     number: usize,
     script: &dyn Script,
     object: &Object<'_>,
-    surroundings: &Surroundings<'_>,
+    context: &ObjectContext<'_>,
     now: Timestamp,
 ) -> Option<Verdict> {
     if !script.is_about(object) {
         return None;
     }
-    costs.run(number, object, surroundings.claimant, || {
-        let Judged { verdict, took, was_stopped } = script.judge_at_cost(object, surroundings, now);
+    costs.run(number, object, context.claimant, || {
+        let Judged { verdict, took, was_stopped } = script.judge_at_cost(object, context, now);
         (verdict, took, was_stopped)
     })
 }
@@ -175,12 +175,12 @@ fn at_cost(
 fn among_children(
     rules: &KindRules,
     object: &Object<'_>,
-    surroundings: &Surroundings<'_>,
+    context: &ObjectContext<'_>,
     now: Timestamp,
 ) -> Ruling {
-    let tree = surroundings.children.and_then(|_| object.root().to_tree().ok());
+    let tree = context.children.and_then(|_| object.root().to_tree().ok());
     let Some(mut tree) = tree else { return Ruling::Undecided };
-    add_children(&mut tree, surroundings);
+    add_children(&mut tree, context);
     Object::new((&tree).into()).map_or(Ruling::Undecided, |object| rules.judge(&object, now))
 }
 
@@ -194,17 +194,13 @@ fn is_no_empty_text(value: Value<'_>) -> bool {
 }
 
 impl Rules for RuleSet {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &Surroundings::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        self.judge_taught(object, surroundings, &[], now)
+        self.judge_taught(object, context, &[], now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -240,22 +236,18 @@ struct Taught<'r> {
 }
 
 impl Rules for Taught<'_> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &Surroundings::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        let verdict = self.rules.judge_taught(object, surroundings, &self.scripts, now)?;
+        let verdict = self.rules.judge_taught(object, context, &self.scripts, now)?;
         // What the user says of a kind is not asked of a cluster.
         if self.warnings.is_empty() || is_deleted(object) || origin_of(&verdict.rule) == Some(Origin::User) {
             return Ok(verdict);
         }
-        let others = self.warnings.iter().filter_map(|script| script.judge(object, surroundings, now));
+        let others = self.warnings.iter().filter_map(|script| script.judge(object, context, now));
         Ok(others.fold(verdict, |worst, other| if other.status < worst.status { other } else { worst }))
     }
 

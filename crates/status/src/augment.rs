@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use taffrail_object::{Object, ObjectError};
 
 use crate::compute::ComputeError;
-use crate::rules::Rules;
+use crate::rules::{ObjectContext, Rules};
 
 /// Why an object cannot be augmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum AugmentError {
 pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
     let verdict = {
         let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;
-        rules.judge(&view, now).map_err(AugmentError::Compute)?
+        rules.judge(&view, &ObjectContext::default(), now).map_err(AugmentError::Compute)?
     };
     // A second is as fine as the API writes times.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();

@@ -6,7 +6,7 @@
 //! the current time is a parameter. No input makes it panic or run without bound.
 //!
 //! ```
-//! use taffrail_status::{Kstatus, Object, Rules, Status, json::Parser};
+//! use taffrail_status::{Kstatus, Object, ObjectContext, Rules, Status, json::Parser};
 //!
 //! let mut parser = Parser::new();
 //! let doc = parser.parse(br#"{
@@ -15,7 +15,8 @@
 //!     "spec": {"replicas": 3},
 //!     "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}
 //! }"#)?;
-//! let verdict = Kstatus::default().judge(&Object::new(doc.root())?, jiff::Timestamp::UNIX_EPOCH)?;
+//! let now = jiff::Timestamp::UNIX_EPOCH;
+//! let verdict = Kstatus::default().judge(&Object::new(doc.root())?, &ObjectContext::default(), now)?;
 //! assert_eq!(verdict.status, Status::InProgress);
 //! assert_eq!(verdict.message, "Available: 2/3");
 //! assert_eq!(verdict.rule, "builtin/apps/Deployment");
@@ -45,7 +46,7 @@ mod verdict;
 pub use augment::{AugmentError, augment};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use rollup::aggregate;
-pub use rules::{Choosing, Kstatus, Rules, Surroundings, Taffrail};
+pub use rules::{Choosing, Kstatus, ObjectContext, Rules, Taffrail};
 pub use taffrail_object::{Object, ObjectError, json, protobuf};
 pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
 pub use unseen::is_unseen;

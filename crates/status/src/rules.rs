@@ -13,25 +13,16 @@ use crate::verdict::Verdict;
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {
-    /// Judges `object` at the time `now`.
+    /// Judges `object` at the time `now`, in view of what `context` tells beside it.
     ///
     /// # Errors
-    /// When the object is not shaped as its kind is; whoever shows it calls it `Unknown`.
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError>;
-
-    /// As [`Rules::judge`], for who knows more than the object tells.
-    ///
-    /// # Errors
-    /// As [`Rules::judge`].
-    fn judge_within(
+    /// Fails when the object is not shaped as its kind is; views call it `Unknown` then.
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        let _ = surroundings;
-        self.judge(object, now)
-    }
+    ) -> Result<Verdict, ComputeError>;
 
     /// These rules, with what other objects say of health before them: a Kustomization of Flux of what it delivers, the
     /// settings of an Argo CD of what that delivers. What it costs is taken down in `look`. `None`: nothing that these rules
@@ -73,7 +64,7 @@ pub trait Rules: Send + Sync {
 
 /// What is known around an object that its own text does not tell.
 #[derive(Clone, Copy, Default)]
-pub struct Surroundings<'s> {
+pub struct ObjectContext<'s> {
     /// Whether its kind has a status subresource, so that somebody is to write a status.
     pub has_status_subresource: Option<bool>,
     /// Tells the objects that name it as their owner, as far as they are known.
@@ -87,17 +78,13 @@ pub struct Surroundings<'s> {
 /// Hands everything on to whoever is inside.
 macro_rules! forward {
     () => {
-        fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-            (**self).judge(object, now)
-        }
-
-        fn judge_within(
+        fn judge(
             &self,
             object: &Object<'_>,
-            surroundings: &Surroundings<'_>,
+            context: &ObjectContext<'_>,
             now: Timestamp,
         ) -> Result<Verdict, ComputeError> {
-            (**self).judge_within(object, surroundings, now)
+            (**self).judge(object, context, now)
         }
 
         fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -148,17 +135,13 @@ pub struct Choosing<R> {
 }
 
 impl<R: Rules> Rules for Choosing<R> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.rules.judge(object, now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        self.rules.judge_within(object, surroundings, now)
+        self.rules.judge(object, context, now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -197,7 +180,12 @@ pub struct Kstatus {
 }
 
 impl Rules for Kstatus {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        _: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
         compute(object, now, self.fork)
     }
 }
@@ -212,7 +200,12 @@ impl Rules for Kstatus {
 pub struct Taffrail;
 
 impl Rules for Taffrail {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        _: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
         let verdict = match flux::judge(object).or_else(|| config_sync::judge(object)) {
             Some(verdict) => verdict,
             None => adverse::judge(object, compute(object, now, Fork::Flux)?),

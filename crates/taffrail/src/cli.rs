@@ -24,7 +24,7 @@ use crate::commands::rules::RulesArguments;
 use crate::commands::status::{StatusArguments, StatusOutput};
 use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
 use crate::commands::wait::WaitArguments;
-use crate::ruling::{Judging, Ruling};
+use crate::rule_source::{RuleSource, RulesWithOptions};
 
 /// Is what was declared running, in every cluster, and what stands in the way where it is not?
 #[derive(Debug, Parser)]
@@ -220,8 +220,8 @@ pub(crate) struct ViewArguments {
     pub(crate) pdb: Pdb,
 
     /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
-    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
-    pub(crate) rules: Ruling,
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: RuleSource,
 
     /// Go on, and show what changes as it changes, until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
@@ -241,8 +241,8 @@ pub(crate) enum Pdb {
 
 impl ViewArguments {
     /// Who judges.
-    pub(crate) fn rules(&self) -> Judging {
-        self.rules.judging(self.pdb.into(), self.source.timeout)
+    pub(crate) fn rules(&self) -> RulesWithOptions {
+        self.rules.with_options(self.pdb.into(), self.source.timeout)
     }
 }
 

@@ -13,7 +13,7 @@ mod interrupt;
 mod output;
 mod program;
 mod reasons;
-mod ruling;
+mod rule_source;
 mod source;
 
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ fn read() -> Result<(Cli, Config), Complaint> {
     };
     // Rules are read while the command line is.
     let homes = config.contexts(config.list("trusted-homes"))?;
-    ruling::trust(Trust { argocd: config.list("argocd").to_vec(), homes });
+    rule_source::trust(Trust { argocd: config.list("argocd").to_vec(), homes });
     let (command, word) = match matches.subcommand() {
         Some((command, inner)) => {
             let word = inner.try_get_raw("what").ok().flatten().and_then(|mut words| words.next());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, duration};
-use taffrail_status::{Rules, Status, Taffrail};
+use taffrail_status::{ObjectContext, Rules, Status, Taffrail};
 
 use super::{
     Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm,
@@ -159,7 +159,9 @@ fn began(object: &Object<'_>) -> Option<Timestamp> {
 
 /// Returns true for an object of Flux that says that it waits: then its controller has tried it, and what it waits for is told.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
-    let is_in_progress = Taffrail.judge(object, now).is_ok_and(|it| it.status == Status::InProgress);
+    let is_in_progress = Taffrail
+        .judge(object, &ObjectContext::default(), now)
+        .is_ok_and(|it| it.status == Status::InProgress);
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
@@ -424,7 +426,7 @@ impl<'a> Reader<'_, 'a> {
         }
         // Whether a reason means failing or waiting is known to the rules; other rules than these may colour
         // health, not sync.
-        let verdict = Taffrail.judge(self.object(), self.now).ok();
+        let verdict = Taffrail.judge(self.object(), &ObjectContext::default(), self.now).ok();
         let status = verdict.map(|verdict| verdict.status);
         if status == Some(Status::Failed) {
             return (SyncState::Failed, failed.map(|it| it.text("message")).or_else(|| said(&ready)));

@@ -736,9 +736,10 @@ impl taffrail_status::Rules for Trusting {
     fn judge(
         &self,
         object: &taffrail_object::Object<'_>,
+        context: &taffrail_status::ObjectContext<'_>,
         now: jiff::Timestamp,
     ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
-        Taffrail.judge(object, now)
+        Taffrail.judge(object, context, now)
     }
 
     fn trust(&self) -> &taffrail_status::Trust {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, Objects, Scope, apps, declared};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Evidence, Patience};
-use taffrail_status::{Choosing, ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Taffrail, Verdict};
+use taffrail_status::{Choosing, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Taffrail, Verdict};
 
 use super::dump::{NOW, holding};
 
@@ -179,26 +179,22 @@ struct Scripted {
 }
 
 impl Rules for Scripted {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &Surroundings::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let status = match object.kind() {
             "Widget" => Status::Current,
             "Job" => Status::Failed,
-            _ => return Taffrail.judge_within(object, surroundings, now),
+            _ => return Taffrail.judge(object, context, now),
         };
         let run = || {
             self.runs.fetch_add(1, Ordering::Relaxed);
             (Some(Verdict::new(status, "by the script", "user/lua")), Duration::from_millis(3), false)
         };
-        Ok(surroundings.costs.unwrap().run(0, object, surroundings.claimant, run).unwrap())
+        Ok(context.costs.unwrap().run(0, object, context.claimant, run).unwrap())
     }
 }
 

@@ -771,10 +771,11 @@ impl taffrail_status::Rules for Counted {
     fn judge(
         &self,
         object: &taffrail_object::Object<'_>,
+        context: &taffrail_status::ObjectContext<'_>,
         now: jiff::Timestamp,
     ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        taffrail_status::Rules::judge(&Taffrail, object, now)
+        taffrail_status::Rules::judge(&Taffrail, object, context, now)
     }
 }
 

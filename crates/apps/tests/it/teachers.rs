@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, apps};
 use taffrail_object::Object;
-use taffrail_status::{ComputeError, Look, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice};
+use taffrail_status::{
+    ComputeError, Look, ObjectContext, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice,
+};
 
 use super::dump::{NOW, holding};
 use super::reads::object;
@@ -22,8 +24,13 @@ struct Listening {
 }
 
 impl Rules for Listening {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, now)
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, context, now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -312,8 +319,13 @@ struct Taught {
 }
 
 impl Rules for Obeying {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, now)
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, context, now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
@@ -328,8 +340,13 @@ impl Rules for Obeying {
 }
 
 impl Rules for Taught {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        let verdict = Taffrail.judge(object, now)?;
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        let verdict = Taffrail.judge(object, context, now)?;
         let is_heard = self.voice == Voice::Full || self.status < verdict.status;
         if object.kind() != "Deployment" || !is_heard {
             return Ok(verdict);
@@ -429,15 +446,25 @@ struct Counting {
 struct Counted<'c>(&'c Counting);
 
 impl Rules for Counted<'_> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
         *self.0.judged.lock().unwrap() += 1;
-        Taffrail.judge(object, now)
+        Taffrail.judge(object, context, now)
     }
 }
 
 impl Rules for Counting {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, now)
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        Taffrail.judge(object, context, now)
     }
 
     fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {

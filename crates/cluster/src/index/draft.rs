@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value, write_string};
 use taffrail_object::{Object, Projection};
 use taffrail_status::assess::{Costs, claims, defined};
-use taffrail_status::{Status, Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Status, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::extract::{Extractor, Known, write_value};
@@ -123,8 +123,8 @@ pub(super) fn read<'a>(
     set(flag::METADATA, projection == Projection::Metadata);
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
-    let surroundings = Surroundings { costs: Some(costs), ..Surroundings::default() };
-    let verdict = match settings.rules.judge_within(object, &surroundings, now) {
+    let context = ObjectContext { costs: Some(costs), ..ObjectContext::default() };
+    let verdict = match settings.rules.judge(object, &context, now) {
         Ok(verdict) => verdict.bounded(),
         Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
     };

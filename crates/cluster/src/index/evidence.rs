@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, Lookup, assess_named};
-use taffrail_status::{ComputeError, Rules, Verdict};
+use taffrail_status::{ComputeError, ObjectContext, Rules, Verdict};
 
 use super::contents::Contents;
 use super::draft;
@@ -309,14 +309,19 @@ pub struct RecordedRules<'s> {
 }
 
 impl Rules for RecordedRules<'_> {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
         let [namespace, name] =
             object.full_name().map(|text| text.and_then(Value::as_str).unwrap_or_default());
         let place = self.contents.place_of(object.group(), object.kind(), &namespace, &name);
         let record = place.and_then(|place| self.contents.record(place));
         match record.and_then(|record| self.contents.verdict(record.verdict)) {
             Some(verdict) => Ok(verdict.clone()),
-            None => self.contents.settings.rules.judge(object, now),
+            None => self.contents.settings.rules.judge(object, context, now),
         }
     }
 

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
-use taffrail_status::{Rules, Status};
+use taffrail_status::{ObjectContext, Rules, Status};
 
 use super::contents::Contents;
 use super::draft::{self, FIRST_STATUS};
@@ -557,7 +557,12 @@ impl Index {
             if verdict.rule != "builtin/Pod" || self.contents.is_plain(*place) {
                 return None;
             }
-            let again = self.contents.settings.rules.judge(&evidence.object(*place)?, now).ok()?;
+            let again = self
+                .contents
+                .settings
+                .rules
+                .judge(&evidence.object(*place)?, &ObjectContext::default(), now)
+                .ok()?;
             (again != *verdict).then_some((*place, Judged(again)))
         });
         let judged: Vec<_> = judged.collect();

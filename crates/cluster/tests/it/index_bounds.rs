@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::Evidence;
-use taffrail_status::{ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Verdict};
 
 use crate::index::{World, uid};
 
@@ -63,14 +63,10 @@ struct Endless {
 }
 
 impl Rules for Endless {
-    fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Verdict, ComputeError> {
-        self.judge_within(object, &Surroundings::default(), now)
-    }
-
-    fn judge_within(
+    fn judge(
         &self,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         _: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let run = || match &*object.namespace() {
@@ -81,7 +77,7 @@ impl Rules for Endless {
             }
             _ => (Some(Verdict::new(Status::Current, "", "user/lua")), Duration::from_micros(100), false),
         };
-        Ok(surroundings.costs.unwrap().run(0, object, surroundings.claimant, run).unwrap())
+        Ok(context.costs.unwrap().run(0, object, context.claimant, run).unwrap())
     }
 }
 

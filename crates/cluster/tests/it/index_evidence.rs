@@ -273,6 +273,7 @@ fn rules_that_are_not_ours_are_asked_once_and_of_whole_objects() {
         fn judge(
             &self,
             object: &Object<'_>,
+            _: &taffrail_status::ObjectContext<'_>,
             _: Timestamp,
         ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
             let said = object.text(&["data", "status"]).into_owned();

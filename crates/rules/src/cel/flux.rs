@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value as Tree;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Status, Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Status, Verdict};
 
 use super::{Answer, Ask, InvalidExpression, Names, Reader};
 use crate::form;
@@ -181,7 +181,7 @@ impl<E> Checks<E> {
         &self,
         origin: Origin,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         read: ReadKept<'_, E>,
     ) -> Judged {
         let Some(check) = self.find(object.group(), object.kind()) else { return Judged::default() };
@@ -213,7 +213,7 @@ impl<E> Checks<E> {
         // To make what they are asked of costs too.
         let began = computed();
         let mut took = Duration::ZERO;
-        let verdict = ask(&expressions, object, surroundings, &rule, &mut took);
+        let verdict = ask(&expressions, object, context, &rule, &mut took);
         Judged {
             verdict: Some(verdict),
             took: took.saturating_add(computed_since(began)),
@@ -270,7 +270,7 @@ impl<E> HealthCheck<E> {
 fn ask(
     expressions: &[(&str, Status, Arc<dyn Ask>)],
     object: &Object<'_>,
-    surroundings: &Surroundings<'_>,
+    context: &ObjectContext<'_>,
     rule: &dyn Fn(&str) -> String,
     took: &mut Duration,
 ) -> Verdict {
@@ -278,7 +278,7 @@ fn ask(
         return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
     };
     if expressions.iter().any(|(_, _, expression)| expression.written().contains(CHILDREN)) {
-        add_children(&mut tree, surroundings);
+        add_children(&mut tree, context);
     }
     let fields = tree.as_object();
     let variables: Vec<(&str, &Tree)> =
@@ -312,16 +312,16 @@ impl Script for HealthChecks {
         self.checks.kinds()
     }
 
-    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
-        self.judge_at_cost(object, surroundings, now).verdict
+    fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict> {
+        self.judge_at_cost(object, context, now).verdict
     }
 
     fn is_about(&self, object: &Object<'_>) -> bool {
         self.checks.are_about(object)
     }
 
-    fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, _: Timestamp) -> Judged {
-        self.checks.judge(self.origin, object, surroundings, &|expression| Ok(Arc::clone(expression)))
+    fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, _: Timestamp) -> Judged {
+        self.checks.judge(self.origin, object, context, &|expression| Ok(Arc::clone(expression)))
     }
 }
 

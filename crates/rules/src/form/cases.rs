@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value as Tree, json};
 use taffrail_object::{Object, yaml};
-use taffrail_status::{Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
 use super::error::{FormError, Problem};
 use super::read::span;
@@ -127,8 +127,8 @@ impl Case {
             return Err(format!("the object is a {}, no {}", object.kind(), self.kind));
         }
         let children = || self.children.clone();
-        let surroundings = Surroundings { children: Some(&children), ..Surroundings::default() };
-        rules.judge_within(&object, &surroundings, NOW).map_err(|error| error.to_string())
+        let context = ObjectContext { children: Some(&children), ..ObjectContext::default() };
+        rules.judge(&object, &context, NOW).map_err(|error| error.to_string())
     }
 
     /// What is not as the case wants it, in words; `None` where it holds.

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use serde_json::Value as Tree;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Status, Surroundings, Verdict};
+use taffrail_status::{ObjectContext, Status, Verdict};
 
 pub use error::{LuaError, LuaProblem};
 pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
@@ -137,7 +137,7 @@ impl Customizations {
     /// When the script cannot be read, fails, uses more than its budget or returns something that is no health.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
-        self.ask(read, object, &Surroundings::default(), now)
+        self.ask(read, object, &ObjectContext::default(), now)
     }
 
     /// What can be done with an object, by name.
@@ -199,11 +199,11 @@ impl Customizations {
         &self,
         read: &Read,
         object: &Object<'_>,
-        surroundings: &Surroundings<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Option<Health>, LuaError> {
         let code = usable(read)?;
-        let children = surroundings.children.filter(|_| code.asks_children);
+        let children = context.children.filter(|_| code.asks_children);
         let children = children.map(|children| Tree::Array(children()));
         let children = children.as_ref().map(Into::into);
         let given = Given { object: object.root(), children, parameters: &BTreeMap::new() };
@@ -267,19 +267,19 @@ impl Script for Customizations {
             .collect()
     }
 
-    fn judge(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Option<Verdict> {
-        self.judge_at_cost(object, surroundings, now).verdict
+    fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict> {
+        self.judge_at_cost(object, context, now).verdict
     }
 
     fn is_about(&self, object: &Object<'_>) -> bool {
         self.find(object).is_some()
     }
 
-    fn judge_at_cost(&self, object: &Object<'_>, surroundings: &Surroundings<'_>, now: Timestamp) -> Judged {
+    fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
         let Some((name, read)) = self.find(object) else { return Judged::default() };
         let rule = format!("{}/lua/{name}", self.origin.as_str());
         let began = computed();
-        let asked = self.ask(read, object, surroundings, now);
+        let asked = self.ask(read, object, context, now);
         let took = computed().zip(began).map(|(now, began)| now.saturating_sub(began));
         let was_stopped =
             matches!(asked, Err(LuaError { problem: LuaProblem::Time(_) | LuaProblem::Memory(_), .. }));

@@ -10,7 +10,7 @@ use taffrail_rules::RuleSet;
 use taffrail_rules::cel::{
     Answer, Ask, InvalidExpression, LONGEST, Names, OPERATORS, Program, Reading, check_size,
 };
-use taffrail_status::{Look, Rules, Status, Teacher, Verdict};
+use taffrail_status::{Look, ObjectContext, Rules, Status, Teacher, Verdict};
 
 use crate::scripts::{read, reading};
 
@@ -71,7 +71,9 @@ fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>)
 fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &Look) -> Verdict {
     let teacher = Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap());
     let taught = rules.taught_by(&[teacher], look).unwrap();
-    taught.judge(&Object::new(object.into()).unwrap(), Timestamp::UNIX_EPOCH).unwrap()
+    taught
+        .judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), Timestamp::UNIX_EPOCH)
+        .unwrap()
 }
 
 fn numbered(number: usize) -> String {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_object::json::Parser;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::{ConditionType, Rules, Status, Surroundings, Verdict};
+use taffrail_status::{ConditionType, ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
@@ -26,11 +26,12 @@ fn layer(origin: Origin, text: &str) -> Layer {
 
 /// Judges an object as text and as a tree: both must say the same.
 fn judge(rules: &RuleSet, object: &Value) -> Verdict {
-    let of_tree = rules.judge(&Object::new(object.into()).unwrap(), NOW).unwrap();
+    let of_tree = rules.judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), NOW).unwrap();
     let text = object.to_string();
     let mut parser = Parser::new();
     let document = parser.parse(text.as_bytes()).unwrap();
-    let of_text = rules.judge(&Object::new(document.root()).unwrap(), NOW).unwrap();
+    let of_text =
+        rules.judge(&Object::new(document.root()).unwrap(), &ObjectContext::default(), NOW).unwrap();
     assert_eq!(of_tree, of_text, "{text}");
     of_text
 }
@@ -255,8 +256,8 @@ fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
     let mut young = object(json!({}), json!(null));
     young["metadata"]["creationTimestamp"] = json!((NOW - jiff::SignedDuration::from_mins(1)).to_string());
     let judge = |object: &Value, has_status_subresource| {
-        let surroundings = Surroundings { has_status_subresource, ..Surroundings::default() };
-        rules.judge_within(&Object::new(object.into()).unwrap(), &surroundings, NOW).unwrap()
+        let context = ObjectContext { has_status_subresource, ..ObjectContext::default() };
+        rules.judge(&Object::new(object.into()).unwrap(), &context, NOW).unwrap()
     };
     assert_eq!(judge(&young, Some(true)).status, Status::InProgress);
     assert_eq!(judge(&young, Some(false)).status, Status::Current);

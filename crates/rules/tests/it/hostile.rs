@@ -12,7 +12,7 @@ use taffrail_object::Object;
 use taffrail_rules::cel::{Names, Program, STACK};
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, Script};
-use taffrail_status::{Status, Surroundings};
+use taffrail_status::{ObjectContext, Status};
 
 /// The scripts, and what is said of them; nothing where they may end well.
 const SCRIPTS: &[(&str, &str, &str)] = &[
@@ -231,7 +231,7 @@ fn one_script() {
     let judge = |kind: &str| {
         let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
         let object = Object::new((&object).into()).unwrap();
-        scripts.judge(&object, &Surroundings::default(), Timestamp::UNIX_EPOCH)
+        scripts.judge(&object, &ObjectContext::default(), Timestamp::UNIX_EPOCH)
     };
     let (before, began) = (memory("VmRSS:"), computed());
     // From here on the peak counts.
@@ -280,7 +280,7 @@ fn one_reading() {
         let scripts = Customizations::of_folder(Origin::User, [("example.com/Hostile/health.lua", &*script)]);
         let object = json!({"apiVersion": "example.com/v1", "kind": "Hostile", "metadata": {"name": "a"}});
         let object = Object::new((&object).into()).unwrap();
-        let verdict = scripts.judge(&object, &Surroundings::default(), Timestamp::UNIX_EPOCH);
+        let verdict = scripts.judge(&object, &ObjectContext::default(), Timestamp::UNIX_EPOCH);
         let (time, peak) = (computed() - began, memory("VmHWM:").saturating_sub(before));
         let said = verdict.map(|it| it.message).unwrap_or_default();
         println!("{name}, {} KB: {} ms, {peak} KB: {said:.100}", script.len() >> 10, time.as_millis());

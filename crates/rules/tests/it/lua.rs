@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, try_customizations};
 use taffrail_rules::{Origin, RuleSet};
-use taffrail_status::{Rules, Status, Verdict};
+use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
@@ -59,7 +59,10 @@ fn object(kind: &str, rest: Value) -> Value {
 }
 
 fn judge(scripts: Customizations, object: &Value) -> Verdict {
-    RuleSet::bare().with_script(Box::new(scripts)).judge(&Object::new(object.into()).unwrap(), NOW).unwrap()
+    RuleSet::bare()
+        .with_script(Box::new(scripts))
+        .judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), NOW)
+        .unwrap()
 }
 
 /// What a script returns as its message.

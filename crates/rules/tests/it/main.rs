@@ -17,6 +17,6 @@ mod incidents;
 mod library;
 #[cfg(feature = "lua")]
 mod lua;
-mod scripts;
 #[cfg(feature = "lua")]
-mod surroundings;
+mod object_context;
+mod scripts;

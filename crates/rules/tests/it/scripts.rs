@@ -8,7 +8,7 @@ use taffrail_object::Object;
 use taffrail_rules::cel::{Answer, Ask, HealthChecks, InvalidExpression, Names, Program, Reading, ReadyExpr};
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
-use taffrail_status::{Rules, Status, Verdict};
+use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
 /// The interpreter, on the thread of the test: what is asked here is small.
 #[derive(Debug)]
@@ -33,7 +33,9 @@ pub(crate) fn reading(text: &str, names: Names) -> Reading {
 }
 
 fn judge(rules: &RuleSet, object: &Value) -> Verdict {
-    rules.judge(&Object::new(object.into()).unwrap(), Timestamp::UNIX_EPOCH).unwrap()
+    rules
+        .judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), Timestamp::UNIX_EPOCH)
+        .unwrap()
 }
 
 fn kustomization(checks: Value) -> Value {

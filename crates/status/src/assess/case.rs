@@ -14,7 +14,7 @@ use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, Evidence, Lookup, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
-use crate::rules::{Rules, Surroundings};
+use crate::rules::{ObjectContext, Rules};
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
@@ -378,13 +378,13 @@ impl<'e> Case<'e> {
             let children = self.evidence.dependents(&uid, beside).filter(|child| speaks_for(object, child));
             children.filter_map(|child| child.root().to_tree().ok()).collect()
         };
-        let surroundings = Surroundings {
+        let context = ObjectContext {
             has_status_subresource: self.evidence.has_status_subresource(object),
             children: (!uid.is_empty()).then_some(&children),
             costs: self.evidence.costs(),
             claimant: self.bill.claimant(),
         };
-        let verdict = match self.rules.judge_within(object, &surroundings, self.now) {
+        let verdict = match self.rules.judge(object, &context, self.now) {
             Ok(verdict) => verdict.bounded(),
             Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
         };

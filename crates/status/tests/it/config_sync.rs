@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_status::{Kstatus, Rules, Status, Taffrail};
+use taffrail_status::{Kstatus, ObjectContext, Rules, Status, Taffrail};
 
 use super::NOW;
 
@@ -32,13 +32,16 @@ fn a_stalled_reconciler_has_failed() {
         (sync("Other", 2, &[reconciling, stalled]), Status::InProgress),
         (deleted, Status::Terminating),
     ] {
-        let verdict = Taffrail.judge(&Object::new((&object).into()).unwrap(), NOW).unwrap();
+        let verdict =
+            Taffrail.judge(&Object::new((&object).into()).unwrap(), &ObjectContext::default(), NOW).unwrap();
         assert_eq!(verdict.status, status, "{object}");
         if status == Status::Failed {
             assert_eq!((&*verdict.message, &*verdict.rule), ("Stalled is True", "builtin/configsync.gke.io"));
         }
     }
     let both = sync("RootSync", 2, &[condition("Reconciling", "True"), condition("Stalled", "True")]);
-    let verdict = Kstatus::default().judge(&Object::new((&both).into()).unwrap(), NOW).unwrap();
+    let verdict = Kstatus::default()
+        .judge(&Object::new((&both).into()).unwrap(), &ObjectContext::default(), NOW)
+        .unwrap();
     assert_eq!(verdict.status, Status::InProgress, "kstatus itself stays as it is");
 }

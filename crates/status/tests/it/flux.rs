@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_status::{Rules, Status, Taffrail};
+use taffrail_status::{ObjectContext, Rules, Status, Taffrail};
 
 use super::NOW;
 
@@ -19,7 +19,8 @@ fn ready(status: &str, reason: &str) -> Value {
 }
 
 fn judge(object: &Value) -> (Status, String) {
-    let verdict = Taffrail.judge(&Object::new(object.into()).unwrap(), NOW).unwrap();
+    let verdict =
+        Taffrail.judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), NOW).unwrap();
     (verdict.status, verdict.message.into_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Rules that the golden cases do not reach.
 
 use taffrail_object::{Object, json::Parser};
-use taffrail_status::{Fork, Kstatus, Rules, Status};
+use taffrail_status::{Fork, Kstatus, ObjectContext, Rules, Status};
 
 use super::{NOW, judge};
 
@@ -120,7 +120,9 @@ fn items_of_typed_lists_get_their_kind_from_the_list() {
         })
         .collect();
     assert_eq!(kinds, ["Pod a", "Secret b", "is no object"]);
-    let verdict = Kstatus::default().judge(&list.items().unwrap().next().unwrap().unwrap(), NOW).unwrap();
+    let verdict = Kstatus::default()
+        .judge(&list.items().unwrap().next().unwrap().unwrap(), &ObjectContext::default(), NOW)
+        .unwrap();
     assert_eq!(verdict.message, "Pod phase not available");
     let pod =
         Object::new(parser.parse(br#"{"kind":"Pod","items":[]}"#).unwrap().root()).unwrap().items().is_none();

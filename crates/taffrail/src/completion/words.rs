@@ -22,7 +22,7 @@ use crate::commands::get;
 use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
 use crate::output::printable;
-use crate::ruling::Ruling;
+use crate::rule_source::RuleSource;
 use crate::source::{self, Fleet, Live, Members};
 
 /// Longer nobody waits for a word.
@@ -165,7 +165,7 @@ impl Line {
         source.context = config.contexts(&source.context).unwrap_or_default();
         let has_labels = matches.try_contains_id("app_label").is_ok();
         let grouping = has_labels.then(|| GroupingArguments::from_arg_matches(&matches).ok()).flatten();
-        let view = ViewArguments { pdb: Pdb::Advisory, rules: Ruling::default(), watch: false, source };
+        let view = ViewArguments { pdb: Pdb::Advisory, rules: RuleSource::default(), watch: false, source };
         Some(Line { config, view, grouping, matches })
     }
 

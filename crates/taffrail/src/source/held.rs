@@ -14,12 +14,12 @@ use taffrail_object::ObjectKey;
 
 use super::live::{self, Failure, Live, Member};
 use super::sameness::{self, Pair};
-use crate::ruling::Judging;
+use crate::rule_source::RulesWithOptions;
 
 /// Clusters, with what was last read of each.
 pub(crate) struct Held {
     asked: Asked,
-    rules: Judging,
+    rules: RulesWithOptions,
     timeout: Duration,
     members: Vec<Kept>,
     /// What is proved of clusters that give one identity: whether they are one.
@@ -35,7 +35,12 @@ struct Kept {
 
 impl Held {
     /// Holds nothing yet of these clusters, each of which may take `timeout` to answer.
-    pub(crate) fn new(members: Vec<Member>, timeout: Duration, asked: Asked, rules: Judging) -> Held {
+    pub(crate) fn new(
+        members: Vec<Member>,
+        timeout: Duration,
+        asked: Asked,
+        rules: RulesWithOptions,
+    ) -> Held {
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let kept = |member: Member| {
             let snapshot = member
@@ -111,7 +116,7 @@ async fn compare(members: &mut [Kept], compared: &mut BTreeMap<Pair, bool>, time
 
 impl Kept {
     /// A connection of its own each time: that it can be made is what shows that the cluster is in reach.
-    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &Judging) {
+    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &RulesWithOptions) {
         let read = async {
             let cluster = self.live.connect().await?;
             let snapshot = live::read(&self.live.member.name, &cluster, asked, now, rules).await?;

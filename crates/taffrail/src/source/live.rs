@@ -27,7 +27,7 @@ use super::{reading, sameness};
 use crate::cli::SourceArguments;
 use crate::complaint::{Complaint, chain};
 use crate::output::progress::Progress;
-use crate::ruling::Judging;
+use crate::rule_source::RulesWithOptions;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -287,7 +287,7 @@ pub(super) fn fleet(
     timeout: Duration,
     asked: Asked,
     now: Timestamp,
-    rules: Judging,
+    rules: RulesWithOptions,
     more: More<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, Complaint> {
     let runtime = runtime()?;
@@ -690,7 +690,7 @@ pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
 mod tests {
     use std::thread::sleep;
 
-    use taffrail_status::{ComputeError, Verdict};
+    use taffrail_status::{ComputeError, ObjectContext, Verdict};
 
     use super::*;
 
@@ -700,7 +700,12 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3);
 
     impl Rules for Slow {
-        fn judge(&self, _: &Object<'_>, _: Timestamp) -> Result<Verdict, ComputeError> {
+        fn judge(
+            &self,
+            _: &Object<'_>,
+            _: &ObjectContext<'_>,
+            _: Timestamp,
+        ) -> Result<Verdict, ComputeError> {
             unreachable!("nothing is read")
         }
 

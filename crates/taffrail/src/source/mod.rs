@@ -26,7 +26,7 @@ use taffrail_status::assess::Budgets;
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
-use crate::ruling::{Judging, Ruling};
+use crate::rule_source::{RuleSource, RulesWithOptions};
 
 pub(crate) use follow::{Follow, Wanted};
 #[cfg(feature = "demo")]
@@ -89,7 +89,7 @@ pub(crate) struct Fleet {
     /// The time from which ages are told: another one only where answers of different times are compared.
     pub(crate) aged: Timestamp,
     /// Who judges it.
-    pub(crate) rules: Judging,
+    pub(crate) rules: RulesWithOptions,
     /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
     pub(crate) complaints: Vec<Complaint>,
     /// The labels that name apps.
@@ -187,8 +187,8 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let judging = Ruling::default().judging(Budgets::default(), arguments.timeout);
-    dumps_for(arguments, &Asked::default(), &judging)
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout);
+    dumps_for(arguments, &Asked::default(), &rules)
 }
 
 /// Reads the dumps that the arguments name, of each what `asked` says when it sees what there is: what could not be read when
@@ -197,26 +197,30 @@ pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
 ) -> Result<Fleet, Complaint> {
-    dumps_by(arguments, asked, &Ruling::default().judging(Budgets::default(), arguments.timeout))
+    dumps_by(arguments, asked, &RuleSource::default().with_options(Budgets::default(), arguments.timeout))
 }
 
 /// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
-fn dumps_for(arguments: &SourceArguments, asked: &Asked, judging: &Judging) -> Result<Fleet, Complaint> {
-    dumps_by(arguments, &|_| asked.clone(), judging)
+fn dumps_for(
+    arguments: &SourceArguments,
+    asked: &Asked,
+    rules: &RulesWithOptions,
+) -> Result<Fleet, Complaint> {
+    dumps_by(arguments, &|_| asked.clone(), rules)
 }
 
 fn dumps_by(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
-    judging: &Judging,
+    rules: &RulesWithOptions,
 ) -> Result<Fleet, Complaint> {
     let started = Instant::now();
     let dump::Dumps { snapshots, complaints, now } =
-        dump::read(&arguments.from, arguments.now, asked, judging)?;
+        dump::read(&arguments.from, arguments.now, asked, rules)?;
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }
-    let rules = judging.clone();
+    let rules = rules.clone();
     let labels = AppLabels::default();
     let aged = now;
     let _answering = Stopwatch::start(arguments.verbose);

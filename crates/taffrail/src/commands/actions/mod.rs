@@ -17,7 +17,7 @@ use taffrail_rules::lua::{Action, Customizations, LuaError};
 use taffrail_rules::{Origin, shipped_actions};
 
 use crate::complaint::{Complaint, chain};
-use crate::ruling;
+use crate::rule_source;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 pub(crate) use doing::run;
@@ -62,7 +62,7 @@ struct Scripts {
 impl Scripts {
     /// With those below a folder before those that are shipped.
     fn read(folder: Option<&Path>) -> Result<Scripts, Complaint> {
-        let own = folder.map(ruling::scripts_in_lua).transpose();
+        let own = folder.map(rule_source::scripts_in_lua).transpose();
         let own = own.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
         Ok(Scripts { own, shipped: shipped_actions() })
     }

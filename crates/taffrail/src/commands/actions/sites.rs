@@ -17,7 +17,7 @@ use super::arguments::{WhichArguments, Word};
 use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
-use crate::ruling::trusted;
+use crate::rule_source::trusted;
 use crate::source::{self, Asking, Failure, Live, Members};
 
 /// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.

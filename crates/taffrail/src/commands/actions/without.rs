@@ -4,7 +4,7 @@
 mod arguments;
 
 use crate::complaint::{Complaint, Exit};
-use crate::ruling::WITHOUT_LUA;
+use crate::rule_source::WITHOUT_LUA;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::cli::{self, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::output::screen::Screen;
-use crate::ruling::Ruling;
+use crate::rule_source::RuleSource;
 use crate::source::{Held, members};
 use kubeconfig::PrivateFile;
 use news::News;
@@ -227,7 +227,7 @@ fn held(file: &PrivateFile) -> Result<Held, Complaint> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(members, PATIENCE, asked, Ruling::default().judging(Budgets::default(), PATIENCE)))
+    Ok(Held::new(members, PATIENCE, asked, RuleSource::default().with_options(Budgets::default(), PATIENCE)))
 }
 
 /// Where it is shown.

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::{ListOutput, SourceArguments};
 use crate::complaint::{Complaint, Exit};
-use crate::ruling::Ruling;
+use crate::rule_source::RuleSource;
 
 /// Show, explain and try the rules by which objects are judged.
 ///
@@ -160,8 +160,8 @@ pub(crate) struct LintArguments {
 #[derive(Debug, Args)]
 struct Whose {
     /// Whose rules: Taffrail's, or those of a folder before Taffrail's
-    #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
-    rules: Ruling,
+    #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
+    rules: RuleSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,7 +13,7 @@ use crate::cli::ListOutput;
 use crate::commands::get;
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
-use crate::ruling::{self, Wanted};
+use crate::rule_source::{self, Wanted};
 use crate::say;
 
 #[derive(Serialize)]
@@ -59,8 +59,8 @@ pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, Complaint> {
 }
 
 fn tried(folder: &Path) -> Result<Trial, Complaint> {
-    let folders = ruling::folders(folder).map_err(Complaint::unreadable)?;
-    let scripts = ruling::customizations(folder, Wanted::Cases).map_err(Complaint::unreadable)?;
+    let folders = rule_source::folders(folder).map_err(Complaint::unreadable)?;
+    let scripts = rule_source::customizations(folder, Wanted::Cases).map_err(Complaint::unreadable)?;
     if folders.is_empty() && scripts.is_empty() {
         let complaint = Complaint::unreadable(format!("there are no rules in {}", folder.display()));
         return Err(complaint.hint(
@@ -80,7 +80,11 @@ fn tried(folder: &Path) -> Result<Trial, Complaint> {
         None => Ok(try_rules(&folders)),
         Some((file, _)) => {
             let file = folder.join(file);
-            Err(Complaint::unreadable(format!("{} cannot be tried: {}", file.display(), ruling::WITHOUT_LUA)))
+            Err(Complaint::unreadable(format!(
+                "{} cannot be tried: {}",
+                file.display(),
+                rule_source::WITHOUT_LUA
+            )))
         }
     }
 }

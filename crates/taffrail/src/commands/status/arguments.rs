@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::cli::SourceArguments;
-use crate::ruling::Ruling;
+use crate::rule_source::RuleSource;
 
 /// Show the status of objects from files, stdin or clusters.
 #[derive(Debug, Args)]
@@ -55,8 +55,8 @@ pub(crate) struct StatusArguments {
     pub(crate) output: StatusOutput,
 
     /// Whose rules decide: Taffrail's, kstatus' to the letter, or those of a folder before Taffrail's
-    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
-    pub(crate) rules: Ruling,
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: RuleSource,
 
     /// Which kstatus, where the two differ
     #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]

@@ -17,7 +17,7 @@ use super::print::Printer;
 use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, Exit, chain};
 use crate::reasons;
-use crate::ruling::Judging;
+use crate::rule_source::RulesWithOptions;
 use crate::source::{self, Failure, Live, Members};
 
 /// What one word of the command line names.
@@ -209,7 +209,8 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     asked.check_clusters(&members.iter().map(|member| &*member.name).collect::<Vec<_>>())?;
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
-    let (plan, rules) = (plan(judge), arguments.rules.judging(Budgets::default(), arguments.source.timeout));
+    let (plan, rules) =
+        (plan(judge), arguments.rules.with_options(Budgets::default(), arguments.source.timeout));
     let found = source::each(members, arguments.source.timeout, move |live| {
         let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());
         async move { of_cluster(&live, &asked, plan, now, rules).await }
@@ -348,7 +349,7 @@ async fn of_cluster(
     asked: &Asked,
     plan: taffrail_apps::Asked,
     now: Timestamp,
-    rules: Judging,
+    rules: RulesWithOptions,
 ) -> Found {
     let name = &*live.member.name;
     let lost = |failure: Failure, cluster| Found {

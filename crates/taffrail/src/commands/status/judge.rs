@@ -7,7 +7,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Parser;
 use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Evidence, UNJUDGED, assess};
-use taffrail_status::{ComputeError, Rules, Status, Verdict, augment};
+use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict, augment};
 
 use super::alone::{Alone, may_change};
 use super::arguments::{StatusArguments, StatusOutput, Why};
@@ -93,7 +93,7 @@ const ALONE: Known<'static> = Known { evidence: &Alone, is_alone: true };
 struct Fixed(Verdict);
 
 impl Rules for Fixed {
-    fn judge(&self, _: &Object<'_>, _: Timestamp) -> Result<Verdict, ComputeError> {
+    fn judge(&self, _: &Object<'_>, _: &ObjectContext<'_>, _: Timestamp) -> Result<Verdict, ComputeError> {
         Ok(self.0.clone())
     }
 }
@@ -163,7 +163,7 @@ impl Judge {
         now: Timestamp,
         known: Known<'_>,
     ) -> Result<Verdict, ComputeError> {
-        let verdict = self.rules.judge(object, now)?;
+        let verdict = self.rules.judge(object, &ObjectContext::default(), now)?;
         self.seen(object, verdict, now, known)
     }
 
@@ -215,7 +215,7 @@ impl Judge {
             return;
         }
         if let Some((form, set)) = self.why
-            && let Ok(verdict) = self.rules.judge(&object, now)
+            && let Ok(verdict) = self.rules.judge(&object, &ObjectContext::default(), now)
         {
             let seen = self.seen(&object, verdict.clone(), now, known).ok();
             return why::tell(form, set, &object, &verdict, seen.as_ref(), &mut answers.lines);

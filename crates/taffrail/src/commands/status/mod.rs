@@ -23,7 +23,7 @@ use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
-use crate::ruling::{Ruling, patience};
+use crate::rule_source::{RuleSource, patience};
 
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
         why,
         now: arguments.source.now,
         form: arguments.into(),
-        is_pure: matches!(arguments.rules, Ruling::Kstatus),
+        is_pure: matches!(arguments.rules, RuleSource::Kstatus),
     };
     if arguments.watch {
         let source = arguments.source.clone();

@@ -16,7 +16,7 @@ use super::{guard, named};
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
-use crate::ruling::{Ruling, patience};
+use crate::rule_source::{RuleSource, patience};
 use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -48,9 +48,9 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         ..Asked::default()
     };
     let timeout = arguments.source.timeout;
-    let rules = Ruling::default().judging(Pdb::Advisory.into(), timeout);
+    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), timeout);
     let rules = Choosing { patience: Some(patience("--request-timeout", timeout)), ..rules };
-    let mut follow = Follow::judging(&arguments.source, rules, &asked)?;
+    let mut follow = Follow::with_rules(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),

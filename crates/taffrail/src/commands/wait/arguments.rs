@@ -10,7 +10,7 @@ use taffrail_rules::cel::Names;
 
 use crate::cel::Expression;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
-use crate::ruling::Ruling;
+use crate::rule_source::RuleSource;
 
 /// Wait until objects or apps are as they shall be, and say what stands in the way.
 #[derive(Debug, Args)]
@@ -91,8 +91,8 @@ pub(crate) struct WaitArguments {
     pub(crate) pdb: Pdb,
 
     /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
-    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = Ruling::read, value_hint = ValueHint::DirPath)]
-    pub(crate) rules: Ruling,
+    #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
+    pub(crate) rules: RuleSource,
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,

@@ -45,7 +45,7 @@ use super::sameness::Pair;
 use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
 use crate::cli::{SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
-use crate::ruling::Judging;
+use crate::rule_source::RulesWithOptions;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -293,19 +293,24 @@ pub(crate) struct Follow {
 impl Follow {
     /// Begins to follow what `asked` needs of the clusters that the arguments name; nothing is known yet.
     pub(crate) fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
-        Follow::judging(&arguments.source, arguments.rules(), asked)
+        Follow::with_rules(&arguments.source, arguments.rules(), asked)
     }
 
     /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
-    pub(crate) fn judging(
+    pub(crate) fn with_rules(
         source: &SourceArguments,
-        rules: Judging,
+        rules: RulesWithOptions,
         asked: &Asked,
     ) -> Result<Follow, Complaint> {
         Follow::of(members(source)?, source.timeout, rules, asked)
     }
 
-    fn of(members: Members, timeout: Duration, rules: Judging, asked: &Asked) -> Result<Follow, Complaint> {
+    fn of(
+        members: Members,
+        timeout: Duration,
+        rules: RulesWithOptions,
+        asked: &Asked,
+    ) -> Result<Follow, Complaint> {
         let Members { members, complaints } = members;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
         let runtime = runtime()?;

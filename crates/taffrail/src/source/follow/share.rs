@@ -96,7 +96,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::cli::SourceArguments;
-    use crate::ruling::Ruling;
+    use crate::rule_source::RuleSource;
     use crate::source::{Members, NOTHING_MORE, members};
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ pub(super) mod tests {
             );
             member.context = context.map(|context| Box::new(context.with_memory(memory)));
         }
-        let rules = Ruling::default().judging(Budgets::default(), PATIENCE);
+        let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE);
         Follow::of(members, PATIENCE, rules, &Asked::default()).unwrap_or_else(|_| panic!("cannot follow"))
     }
 

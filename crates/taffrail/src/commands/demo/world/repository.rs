@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use taffrail_object::json::Parser;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_sim::{Cluster, SimError, Timeline};
-use taffrail_status::{Kstatus, Rules, Status};
+use taffrail_status::{Kstatus, ObjectContext, Rules, Status};
 
 use super::objects::status_manager;
 
@@ -120,7 +120,8 @@ impl Repository {
         let mut parser = Parser::new();
         let text = live.to_string();
         let Ok(document) = parser.parse(text.as_bytes()) else { return Status::Unknown };
-        let verdict = Object::new(document.root()).map(|object| Kstatus::default().judge(&object, now));
+        let verdict = Object::new(document.root())
+            .map(|object| Kstatus::default().judge(&object, &ObjectContext::default(), now));
         verdict.ok().and_then(Result::ok).map_or(Status::Unknown, |verdict| verdict.status)
     }
 

@@ -7,15 +7,15 @@ use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::assess::Costs;
-use taffrail_status::{Look, Payer, Rules, Status, Surroundings, Teacher, Verdict, Voice};
+use taffrail_status::{Look, ObjectContext, Payer, Rules, Status, Teacher, Verdict, Voice};
 
 use crate::scripts::{read, reading};
 
 const CREATED: &str = "2026-01-01T00:00:00Z";
 
-fn judge(rules: &dyn Rules, object: &Value, surroundings: &Surroundings<'_>, now: &str) -> Verdict {
+fn judge(rules: &dyn Rules, object: &Value, context: &ObjectContext<'_>, now: &str) -> Verdict {
     let object = Object::new(object.into()).unwrap();
-    rules.judge_within(&object, surroundings, now.parse::<Timestamp>().unwrap()).unwrap()
+    rules.judge(&object, context, now.parse::<Timestamp>().unwrap()).unwrap()
 }
 
 /// One that is heard in full in its own cluster.
@@ -63,15 +63,15 @@ kinds:
         (vec![], Status::InProgress, "too few members"),
     ] {
         let tell = || children.clone();
-        let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
-        let verdict = judge(&rules, &pool(), &surroundings, CREATED);
+        let context = ObjectContext { children: Some(&tell), ..ObjectContext::default() };
+        let verdict = judge(&rules, &pool(), &context, CREATED);
         assert_eq!(verdict.status, status, "{verdict:?}");
         if !message.is_empty() {
             assert_eq!(verdict.message, message);
         }
     }
     // Where nobody knows the children, nothing is said of them.
-    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    let verdict = judge(&rules, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!(verdict.rule, "fallback");
 }
 
@@ -90,10 +90,10 @@ fn expressions_look_at_children() {
         (vec![member("m0", "True")], Status::InProgress),
     ] {
         let tell = || children.clone();
-        let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
-        assert_eq!(judge(&rules, &pool(), &surroundings, CREATED).status, status, "{children:?}");
+        let context = ObjectContext { children: Some(&tell), ..ObjectContext::default() };
+        assert_eq!(judge(&rules, &pool(), &context, CREATED).status, status, "{children:?}");
     }
-    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    let verdict = judge(&rules, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!(verdict.status, Status::Unknown, "{verdict:?}");
 }
 
@@ -108,10 +108,10 @@ fn scripts_look_at_children() {
     let scripts = Customizations::of_folder(Origin::User, [("example.com/Pool/health.lua", script)]);
     let rules = RuleSet::bare().with_script(Box::new(scripts));
     let tell = || vec![member("m0", "True"), member("m1", "True")];
-    let surroundings = Surroundings { children: Some(&tell), ..Surroundings::default() };
-    let verdict = judge(&rules, &pool(), &surroundings, CREATED);
+    let context = ObjectContext { children: Some(&tell), ..ObjectContext::default() };
+    let verdict = judge(&rules, &pool(), &context, CREATED);
     assert_eq!((verdict.status, &*verdict.message), (Status::Current, "2"));
-    let verdict = judge(&rules, &pool(), &Surroundings::default(), CREATED);
+    let verdict = judge(&rules, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "nil"));
 }
 
@@ -125,7 +125,7 @@ fn the_settings_of_argo_cd_say_what_health_means() {
     let look = Look::default();
     let teacher = settings("return {status = 'Degraded', message = obj.status.phase}");
     let taught = rules.taught_by(&[of(&teacher)], &look).unwrap();
-    let verdict = judge(&taught, &pool(), &Surroundings::default(), CREATED);
+    let verdict = judge(&taught, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "Whatever"));
     assert_eq!(verdict.rule, "cluster/lua/example.com/Pool#Degraded");
     let mut silent = settings("");
@@ -148,7 +148,7 @@ fn what_delivers_an_object_says_what_its_health_means() {
         )],
     );
     let rules = RuleSet::bare().with(shipped.unwrap()).teachable(reading);
-    let nobody = Surroundings::default();
+    let nobody = ObjectContext::default();
     let look = Look::default();
     assert_eq!(judge(&rules, &pool(), &nobody, CREATED).status, Status::Failed);
 
@@ -228,7 +228,7 @@ fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
     pool["metadata"]["namespace"] = json!(namespace);
     let look = Look::default();
     let taught = rules.taught_by(&[teacher], &look).unwrap();
-    judge(&taught, &pool, &Surroundings::default(), CREATED)
+    judge(&taught, &pool, &ObjectContext::default(), CREATED)
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
     let status = |costs: &Costs, namespace: &str| {
         let mut pool = pool();
         pool["metadata"]["namespace"] = json!(namespace);
-        let surroundings = Surroundings { costs: Some(costs), ..Surroundings::default() };
-        judge(&rules, &pool, &surroundings, CREATED)
+        let context = ObjectContext { costs: Some(costs), ..ObjectContext::default() };
+        judge(&rules, &pool, &context, CREATED)
     };
     for number in 0..200 {
         let verdict = status(&costs, "tenant");
@@ -302,7 +302,7 @@ fn time_for_scripts_is_bounded_in_each_look() {
     let status = |namespace: &str| {
         let mut pool = pool();
         pool["metadata"]["namespace"] = json!(namespace);
-        judge(&taught, &pool, &Surroundings::default(), CREATED)
+        judge(&taught, &pool, &ObjectContext::default(), CREATED)
     };
     let mut asked = 0;
     let last = loop {
@@ -331,7 +331,7 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
         pool["metadata"]["namespace"] = json!("shop");
         pool["metadata"]["name"] = json!(name);
         let taught = rules.taught_by(&[teacher], &look).unwrap();
-        judge(&taught, &pool, &Surroundings::default(), CREATED)
+        judge(&taught, &pool, &ObjectContext::default(), CREATED)
     };
     // What is stopped is not run again for those who listed it, and is for others.
     for _ in 0..5 {

@@ -22,7 +22,7 @@ use crate::input::{self, Chunk, Shape};
 
 /// Whose rules decide: Taffrail's, kstatus', or somebody's own before Taffrail's.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Ruling {
+pub(crate) enum RuleSource {
     #[default]
     Taffrail,
     Kstatus,
@@ -49,21 +49,21 @@ fn shipped() -> RuleSet {
 }
 
 /// Who judges, with choices where people differ, and for how long.
-pub(crate) type Judging = Choosing<&'static dyn Rules>;
+pub(crate) type RulesWithOptions = Choosing<&'static dyn Rules>;
 
-impl Ruling {
+impl RuleSource {
     /// Reads `taffrail`, `kstatus` or the name of a folder with rules.
-    pub(crate) fn read(text: &str) -> Result<Ruling, String> {
+    pub(crate) fn read(text: &str) -> Result<RuleSource, String> {
         match text {
-            "taffrail" => Ok(Ruling::Taffrail),
-            "kstatus" => Ok(Ruling::Kstatus),
+            "taffrail" => Ok(RuleSource::Taffrail),
+            "kstatus" => Ok(RuleSource::Kstatus),
             // A misspelt name is no folder.
             name if !name.contains(['/', '.']) && !Path::new(name).is_dir() => {
                 Err("it is taffrail, kstatus or a folder with rules".to_owned())
             }
             folder => {
                 let set = of_folder(Path::new(folder)).map_err(|fault| fault.to_string())?;
-                Ok(Ruling::Own(Box::leak(Box::new(set))))
+                Ok(RuleSource::Own(Box::leak(Box::new(set))))
             }
         }
     }
@@ -72,8 +72,8 @@ impl Ruling {
     pub(crate) fn set(self) -> &'static RuleSet {
         static SHIPPED: OnceLock<RuleSet> = OnceLock::new();
         match self {
-            Ruling::Own(set) => set,
-            Ruling::Taffrail | Ruling::Kstatus => SHIPPED.get_or_init(shipped),
+            RuleSource::Own(set) => set,
+            RuleSource::Taffrail | RuleSource::Kstatus => SHIPPED.get_or_init(shipped),
         }
     }
 
@@ -81,14 +81,14 @@ impl Ruling {
         const FLUX: Kstatus = Kstatus { fork: Fork::Flux };
         const KUBERNETES_SIGS: Kstatus = Kstatus { fork: Fork::KubernetesSigs };
         match (self, fork) {
-            (Ruling::Kstatus, Fork::Flux) => &FLUX,
-            (Ruling::Kstatus, Fork::KubernetesSigs) => &KUBERNETES_SIGS,
+            (RuleSource::Kstatus, Fork::Flux) => &FLUX,
+            (RuleSource::Kstatus, Fork::KubernetesSigs) => &KUBERNETES_SIGS,
             _ => self.set(),
         }
     }
 
     /// Who judges, where a PodDisruptionBudget means this; the objects of each cluster for `timeout` at most.
-    pub(crate) fn judging(self, pdb: Budgets, timeout: Duration) -> Judging {
+    pub(crate) fn with_options(self, pdb: Budgets, timeout: Duration) -> RulesWithOptions {
         let patience = Some(patience("--timeout", timeout));
         Choosing { rules: self.rules(Fork::Flux), options: Options { pdb }, patience }
     }
