@@ -5,6 +5,7 @@ mod errors;
 mod followed;
 mod marks;
 
+use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -14,13 +15,14 @@ use marks::{ByBody, KindMarks, Mark};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, Object, ObjectError, ObjectKey, Projection};
+use taffrail_status::{Observed, Presence};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
@@ -561,15 +563,15 @@ impl Snapshot {
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    fn missing(&self, key: &ObjectKey) -> Lookup<'_> {
+    fn missing(&self, key: &ObjectKey) -> Presence<'_> {
         if let Some(message) = &self.lost {
-            return Lookup::Unobserved(message.clone());
+            return Presence::Unobserved(Cow::Borrowed(message));
         }
         if let Some(read) = self.unread.get(key) {
             let answers = || read.at_least(Projection::Metadata);
             return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
-                None => Lookup::Absent,
-                Some(message) => Lookup::Unobserved(message.clone()),
+                None => Presence::Absent,
+                Some(message) => Presence::Unobserved(Cow::Borrowed(message)),
             };
         }
         let kind = key.group_kind();
@@ -577,24 +579,26 @@ impl Snapshot {
         let find = |namespace| marks.and_then(|marks| marks.find(namespace, Projection::Metadata));
         let mark = find(Some(key.namespace.as_str())).or_else(|| find(None));
         match mark {
-            Some(Mark::Listed) => return Lookup::Absent,
-            Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),
-            Some(Mark::Failed { message, .. }) => return Lookup::Unobserved(message.clone()),
+            Some(Mark::Listed) => return Presence::Absent,
+            Some(Mark::Selected) => {
+                return Presence::Unobserved(Cow::Borrowed("only some of its kind were read"));
+            }
+            Some(Mark::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
             Some(Mark::NotServed { .. }) | None => {}
         }
         match &self.catalog {
-            Some(catalog) if !catalog.may_serve(&kind) => return Lookup::Absent,
+            Some(catalog) if !catalog.may_serve(&kind) => return Presence::Absent,
             Some(catalog) => {
                 if let Some(reason) = catalog.broken(&kind.group) {
-                    return Lookup::Unobserved(reason.to_owned());
+                    return Presence::Unobserved(Cow::Borrowed(reason));
                 }
             }
-            None if mark.is_some() => return Lookup::Absent,
+            None if mark.is_some() => return Presence::Absent,
             None => {}
         }
         match self.rest {
-            Rest::Absent => Lookup::Absent,
-            Rest::Unobserved(reason) => Lookup::Unobserved(reason.to_owned()),
+            Rest::Absent => Presence::Absent,
+            Rest::Unobserved(reason) => Presence::Unobserved(Cow::Borrowed(reason)),
         }
     }
 
@@ -661,9 +665,9 @@ impl Objects for Snapshot {
         self.freshness
     }
 
-    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
+    fn get(&self, key: &ObjectKey) -> Presence<'_> {
         match self.objects.get_key_value(key).and_then(|(key, stored)| stored.observed(key)) {
-            Some(observed) => Lookup::Found(observed),
+            Some(observed) => Presence::Present(observed),
             None => self.missing(key),
         }
     }

@@ -12,12 +12,12 @@ mod without;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
-use taffrail_status::Status;
+use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, AppList};
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
@@ -141,9 +141,9 @@ impl Step {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
         let observed = match home.get(&self.object) {
-            Lookup::Found(observed) => observed,
-            Lookup::Absent => return Progress::Failed(format!("{name} was deleted")),
-            Lookup::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
+            Presence::Present(observed) => observed,
+            Presence::Absent => return Progress::Failed(format!("{name} was deleted")),
+            Presence::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
         };
         match &self.until {
             Until::Written => Progress::Done,
@@ -217,10 +217,10 @@ pub fn plan(
         Refusal::new(message, "without knowing it nothing is changed")
     };
     let observed = match home.get(declaring) {
-        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
-        Lookup::Found(_) => return Err(unread("only its metadata is known")),
-        Lookup::Absent => return Err(unread("it is not there any more")),
-        Lookup::Unobserved(why) => return Err(unread(&why)),
+        Presence::Present(observed) if observed.projection == Projection::Full => observed,
+        Presence::Present(_) => return Err(unread("only its metadata is known")),
+        Presence::Absent => return Err(unread("it is not there any more")),
+        Presence::Unobserved(why) => return Err(unread(&why)),
     };
     let requested = now.to_string();
     let mut plan = match app.app.delivery {

@@ -6,11 +6,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
-use taffrail_apps::{
-    AppList, ClusterId, Freshness, Lookup, Objects, Observed, ScopeError, Snapshot, SyncState, apps,
-};
+use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{Observed, Presence, Status, Taffrail};
 
 use super::dump::{NOW, apps_of, base64, holding};
 
@@ -39,7 +37,7 @@ impl Objects for Counted {
     fn freshness(&self) -> Freshness {
         self.inner.freshness()
     }
-    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
+    fn get(&self, key: &ObjectKey) -> Presence<'_> {
         self.gets.fetch_add(usize::from(*key == self.key), Ordering::Relaxed);
         self.inner.get(key)
     }

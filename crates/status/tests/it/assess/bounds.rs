@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_status::assess::{
-    Assessment, Costs, Dump, Event, Evidence, Listing, Lookup, Options, Patience, assess,
-};
-use taffrail_status::{Choosing, MAX_MESSAGE, Rules, Status, Taffrail};
+use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Listing, Options, Patience, assess};
+use taffrail_status::{Choosing, MAX_MESSAGE, Presence, Rules, Status, Taffrail};
 
 use super::{dump, now};
 
@@ -27,7 +25,7 @@ impl Counting<'_> {
 }
 
 impl Evidence for Counting<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
         self.count.set(self.count.get() + 1);
         self.dump.get(group, kind, namespace, name)
     }

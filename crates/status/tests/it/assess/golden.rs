@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use taffrail_object::Object;
-use taffrail_status::Status;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, worst};
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, worst};
+use taffrail_status::{Presence, Status};
 
 use super::{assess_all, dump, name};
 
@@ -87,7 +87,7 @@ fn reversed(listing: Listing<'_>) -> Listing<'_> {
 }
 
 impl Evidence for Reversed<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
         self.0.get(group, kind, namespace, name)
     }
 

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use taffrail_object::Object;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, Options, assess};
+use taffrail_status::Presence;
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, Options, assess};
 
 use super::{all, event, now, pod, read};
 
@@ -14,7 +15,7 @@ struct Noted<'a> {
 }
 
 impl Evidence for Noted<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
         self.dump.get(group, kind, namespace, name)
     }
 

@@ -201,7 +201,7 @@ pub(super) mod tests {
                     "shop",
                     "web"
                 )),
-                taffrail_apps::Lookup::Found(_)
+                taffrail_status::Presence::Present(_)
             )
         });
         assert_eq!(rows(&mut follow), [("eu".to_owned(), Status::NotFound), unknown("us")]);
