@@ -357,7 +357,7 @@ impl Judge<'_, '_> {
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
-                let found = self.fleet.objects(*cluster).get(key);
+                let found = self.fleet.objects(*cluster).get(key.as_ref());
                 let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found, &self.large);
                 // The rules that an app brings hold for its own objects alone.
                 let is_doubted = unconfirmed
@@ -440,7 +440,7 @@ impl Judge<'_, '_> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
             return None;
         }
-        let observed = self.fleet.objects(app.home).get(app.declaring.as_ref()?).present()?;
+        let observed = self.fleet.objects(app.home).get(app.declaring.as_ref()?.as_ref()).present()?;
         match app.delivery {
             Delivery::ArgoApplication => {
                 argo::health_word(&observed.object).map(|word| format!("Argo CD: {word}"))
@@ -456,7 +456,7 @@ impl Judge<'_, '_> {
     /// The objects of which the delivery tool says that they are not synced.
     fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
         let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
-        let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key).present());
+        let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key.as_ref()).present());
         observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
@@ -464,7 +464,7 @@ impl Judge<'_, '_> {
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
-            let found = self.fleet.objects(app.home).get(key);
+            let found = self.fleet.objects(app.home).get(key.as_ref());
             if matches!(found, Presence::Present(observed) if observed.projection == Projection::Full) {
                 own = own.because(UNREADABLE);
             }
@@ -482,7 +482,7 @@ impl Judge<'_, '_> {
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let found = self.fleet.objects(app.home).get(key);
+        let found = self.fleet.objects(app.home).get(key.as_ref());
         let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");

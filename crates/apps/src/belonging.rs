@@ -89,7 +89,7 @@ impl<'l> Belongings<'l> {
 
     /// The apps that the marks of an object name beside those that it belongs to.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
-        let Presence::Present(observed) = cluster.get(key) else { return Vec::new() };
+        let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {
             let (delivery, name) = mark.app();
             let own = format!("{}/{}", app.app.namespace, app.app.name);

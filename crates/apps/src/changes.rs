@@ -74,7 +74,7 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
     let Some((cluster, Presence::Present(observed))) =
-        cluster.map(|cluster| (cluster, cluster.get(&only.key)))
+        cluster.map(|cluster| (cluster, cluster.get(only.key.as_ref())))
     else {
         return Vec::new();
     };
@@ -88,7 +88,7 @@ fn turn(speaker: &Resource) -> Option<Timestamp> {
 
 fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
     let home = fleet.objects(place);
-    let declaring = app.declaring.as_ref().and_then(|key| match home.get(key) {
+    let declaring = app.declaring.as_ref().and_then(|key| match home.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
         Presence::Absent | Presence::Unobserved(_) => None,
     });

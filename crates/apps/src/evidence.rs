@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::selector::Operator;
-use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey, Projection};
+use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKeyRef, Projection};
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
 use taffrail_status::{Observed, Presence};
 
@@ -127,8 +127,8 @@ fn lacks_pods(objects: &dyn Objects, namespace: &str) -> bool {
 }
 
 impl Evidence for ClusterEvidence<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
-        match self.objects.get(&ObjectKey::new(group, kind, namespace, name)) {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        match self.objects.get(key) {
             Presence::Present(observed) if speaks(&observed) => Presence::Present(observed.object),
             Presence::Present(_) => Presence::Unobserved(Cow::Borrowed("only its metadata was read")),
             Presence::Absent => Presence::Absent,

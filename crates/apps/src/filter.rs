@@ -247,7 +247,7 @@ fn text(value: Option<Value<'_>>) -> Option<String> {
 }
 
 fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
+    match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
         Presence::Absent | Presence::Unobserved(_) => None,
     }

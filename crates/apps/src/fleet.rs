@@ -139,7 +139,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
-        let known = one.get(observed.key).present();
+        let known = one.get(observed.key.as_ref()).present();
         all += 1;
         common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
         if let Some(known) = known

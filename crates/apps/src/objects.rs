@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence};
 
 use crate::freshness::Freshness;
@@ -97,7 +97,7 @@ pub trait Objects: Send + Sync {
     fn freshness(&self) -> Freshness;
 
     /// Looks one object up.
-    fn get(&self, key: &ObjectKey) -> Presence<'_>;
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
 
     /// The objects of a kind, as far as they were read.
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;

@@ -139,7 +139,7 @@ pub(crate) enum Control {
 pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control {
     let Some(owner) = controller_of(objects, observed) else { return Control::None };
     let named = controller(&observed.object);
-    match objects.get(&owner) {
+    match objects.get(owner.as_ref()) {
         Presence::Present(found) => {
             let own = found.object.text(&["metadata", "uid"]);
             let is_it = named.is_none_or(|named| own.is_empty() || named == own);
@@ -157,7 +157,7 @@ pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectK
     let mut hash = String::new();
     let mut own = key.clone();
     while chain.len() < DEEPEST {
-        let above = match objects.get(&own) {
+        let above = match objects.get(own.as_ref()) {
             Presence::Present(observed) => {
                 hash = observed.object.text(&["metadata", "labels", "pod-template-hash"]).into_owned();
                 controller_of(objects, &observed)

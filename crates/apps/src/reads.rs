@@ -431,7 +431,7 @@ impl<'p> Plan<'p> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
         let inside = found.apps.iter().filter(|app| app.namespace == namespace);
-        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?) {
+        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?.as_ref()) {
             Presence::Present(observed) => Some((app.delivery, observed)),
             Presence::Absent | Presence::Unobserved(_) => None,
         });
@@ -476,7 +476,7 @@ impl<'p> Plan<'p> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
         for key in declared.chain(&self.asked.objects) {
-            if matches!(self.snapshot.get(key), Presence::Unobserved(_)) {
+            if matches!(self.snapshot.get(key.as_ref()), Presence::Unobserved(_)) {
                 wanted.entry(key.group_kind()).or_default().push(key);
             }
         }
@@ -634,7 +634,7 @@ impl<'p> Plan<'p> {
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
-        let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key) {
+        let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key.as_ref()) {
             Presence::Present(observed) => {
                 !suffices(&observed) || observed.projection != Projection::Full && is_wanted(key)
             }
@@ -724,7 +724,7 @@ impl<'p> Plan<'p> {
 
     /// Returns true if less of an object is known than is wanted, so that it is to be read.
     fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
-        match self.snapshot.get(key) {
+        match self.snapshot.get(key.as_ref()) {
             Presence::Present(observed) => !observed.projection.covers(wanted),
             Presence::Absent => false,
             Presence::Unobserved(_) => true,

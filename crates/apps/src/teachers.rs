@@ -242,7 +242,7 @@ pub(crate) fn unread_settings(
     let namespaces = [argo::controller(application), Some(own)];
     namespaces.into_iter().flatten().find_map(|namespace| {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
-        match objects.get(&key) {
+        match objects.get(key.as_ref()) {
             Presence::Unobserved(why) => Some((key, why.into_owned())),
             Presence::Present(observed) if observed.projection != Projection::Full => {
                 Some((key, "only its metadata was read".to_owned()))
@@ -253,7 +253,7 @@ pub(crate) fn unread_settings(
 }
 
 fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    objects.get(key).present().filter(|observed| observed.projection == Projection::Full)
+    objects.get(key.as_ref()).present().filter(|observed| observed.projection == Projection::Full)
 }
 
 /// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.

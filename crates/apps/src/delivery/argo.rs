@@ -110,7 +110,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
         maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
     }
     // That a list told of its metadata says nothing of what is set.
-    let is_unread = |key: &ObjectKey| match objects.get(key) {
+    let is_unread = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => observed.projection != Projection::Full,
         Presence::Absent => false,
         Presence::Unobserved(_) => true,
@@ -192,7 +192,7 @@ fn claimant(home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) ->
 /// The label by which the Argo CD in a namespace tracks objects without a tracking id.
 fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     let settings = ObjectKey::new("", "ConfigMap", namespace, teachers::SETTINGS);
-    let told = match objects.get(&settings) {
+    let told = match objects.get(settings.as_ref()) {
         Presence::Present(settings) => {
             text(settings.object.root(), &["data", "application.instanceLabelKey"])
         }

@@ -29,7 +29,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
 pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: &ObjectKey) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, &*group.namespace, &*group.name);
-        matches!(fleet.objects(home).get(&key), Presence::Present(_))
+        matches!(fleet.objects(home).get(key.as_ref()), Presence::Present(_))
     })
 }
 
@@ -42,7 +42,7 @@ fn reconciler(
     let (key, object) = (observed.key, &observed.object);
     let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, &*key.namespace, &*key.name);
     let mut unreadable = None;
-    let objects = match fleet.objects(home).get(&inventory) {
+    let objects = match fleet.objects(home).get(inventory.as_ref()) {
         Presence::Present(group) => kpt::objects(&group, home, found),
         // Nothing was applied yet.
         Presence::Absent => Vec::new(),

@@ -115,7 +115,8 @@ impl Controller {
             if let Some(known) = stops.0.borrow().get(&place) {
                 return known.clone();
             }
-            let named = |kind| objects.get(&ObjectKey::new("apps", kind, namespace, self.name)).present();
+            let named =
+                |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
             let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
             let named = named.filter(|it| it.projection == Projection::Full);
             let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();

@@ -178,7 +178,7 @@ fn object<'a>(
     found: &mut Declarations,
     key: &ObjectKey,
 ) -> Option<Object<'a>> {
-    match fleet.objects(home).get(key) {
+    match fleet.objects(home).get(key.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
         Presence::Absent => None,
         Presence::Present(_) | Presence::Unobserved(_) => {

@@ -12,7 +12,7 @@ use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
 /// Returns what keeps a source from being fetched or verified, whatever it still holds.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
-    let found = match objects.get(key) {
+    let found = match objects.get(key.as_ref()) {
         Presence::Present(found) => found.object,
         Presence::Absent => {
             let problem = Problem::new(Axis::Source, "NotFound", ProblemSeverity::Error);

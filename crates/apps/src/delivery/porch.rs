@@ -176,7 +176,7 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
     for ((namespace, repository, package), mut revisions) in all {
         revisions.sort_by_key(|revision| revision.number);
         let key = ObjectKey::new(REPOSITORY.0, REPOSITORY.1, namespace, &*repository);
-        let of = match objects.get(&key) {
+        let of = match objects.get(key.as_ref()) {
             Presence::Present(object) => {
                 let read = || Repository::of(&object).map(Rc::new);
                 match repositories.entry(key).or_insert_with(read) {

@@ -159,7 +159,7 @@ impl Release {
                 Some(true) => {}
                 None if key.namespace.is_empty() => {
                     let inside = ObjectKey { namespace: namespace.to_owned(), ..key.clone() };
-                    if !matches!(objects.get(&key), Presence::Present(_)) {
+                    if !matches!(objects.get(key.as_ref()), Presence::Present(_)) {
                         key = inside;
                     }
                 }
@@ -179,7 +179,7 @@ impl Release {
 }
 
 fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
-    let observed = match objects.get(key) {
+    let observed = match objects.get(key.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));

@@ -262,7 +262,7 @@ pub fn still_wanted(
 ) -> BTreeMap<String, Vec<ObjectKey>> {
     let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
         let objects = clusters.iter().find(|objects| objects.name() == name)?;
-        let lacking = |key: &ObjectKey| match objects.get(key) {
+        let lacking = |key: &ObjectKey| match objects.get(key.as_ref()) {
             // One that is there and not well has something behind it that is still to be read.
             Presence::Present(_) => true,
             Presence::Absent => false,

@@ -79,7 +79,7 @@ impl Plan<'_> {
         let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
             is_namespaced(&key.group, &key.kind).is_none()
-                && matches!(self.snapshot.get(key), Presence::Present(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
+                && matches!(self.snapshot.get(key.as_ref()), Presence::Present(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
         });
         let kinds: BTreeSet<GroupKind> = mute.map(ObjectKey::group_kind).collect();
         let definition = |kind: GroupKind| {

@@ -91,7 +91,7 @@ fn source(
         let group = if key.group.is_empty() { "the core group" } else { &*key.group };
         return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
     }
-    let observed = match home.get(key) {
+    let observed = match home.get(key.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => return Err(fault("cannot be read".to_owned())),
         Presence::Absent => return Err(fault("is not there".to_owned())),

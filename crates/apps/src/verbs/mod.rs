@@ -140,7 +140,7 @@ impl Step {
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
-        let observed = match home.get(&self.object) {
+        let observed = match home.get(self.object.as_ref()) {
             Presence::Present(observed) => observed,
             Presence::Absent => return Progress::Failed(format!("{name} was deleted")),
             Presence::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
@@ -216,7 +216,7 @@ pub fn plan(
         let message = format!("{} {} cannot be read: {why}", declaring.kind, declaring.path());
         Refusal::new(message, "without knowing it nothing is changed")
     };
-    let observed = match home.get(declaring) {
+    let observed = match home.get(declaring.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => return Err(unread("only its metadata is known")),
         Presence::Absent => return Err(unread("it is not there any more")),

@@ -175,7 +175,7 @@ impl AppDetail {
 }
 
 fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<Observed<'a>> {
-    match home?.get(key?) {
+    match home?.get(key?.as_ref()) {
         Presence::Present(observed) => Some(observed),
         Presence::Absent | Presence::Unobserved(_) => None,
     }
@@ -329,7 +329,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
         revision: None,
         suspended: None,
     };
-    let object = match objects.get(key) {
+    let object = match objects.get(key.as_ref()) {
         Presence::Present(observed) => observed.object,
         Presence::Absent => {
             let message = format!("{} {} not found", key.kind, key.path());

@@ -79,7 +79,7 @@ impl EventList {
         let mut known: HashMap<&str, flux::Sources> = HashMap::new();
         for app in asked {
             let home = forest.cluster(&app.app.home);
-            let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key) {
+            let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key.as_ref()) {
                 Presence::Present(observed) => Some(observed),
                 Presence::Absent | Presence::Unobserved(_) => None,
             });

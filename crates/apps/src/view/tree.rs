@@ -490,7 +490,7 @@ fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> T
 }
 
 fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
+    match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
         Presence::Absent | Presence::Unobserved(_) => None,
     }

@@ -220,7 +220,7 @@ impl Bench<'_> {
 
     fn object(&self, resource: &Resource) -> Judgement {
         let subject = Subject::Object(resource.key.clone());
-        let observed = match self.snapshot.get(&resource.key) {
+        let observed = match self.snapshot.get(resource.key.as_ref()) {
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 let opinion = match self.until {

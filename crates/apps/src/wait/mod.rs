@@ -411,7 +411,7 @@ fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapsho
     let shall_go = *until == Until::Deleted;
     let now: BTreeSet<ObjectKey> = match target {
         Target::Selection(selection) => judge::selected(snapshot, selection).into_iter().collect(),
-        Target::Inventory(key) => match snapshot.get(key) {
+        Target::Inventory(key) => match snapshot.get(key.as_ref()) {
             Presence::Present(inventory) => judge::members(&inventory.object),
             Presence::Absent | Presence::Unobserved(_) => return,
         },

@@ -220,7 +220,7 @@ fn leases_are_read_whole_though_somebody_declares_one() {
     let asked = Asked { liveness: true, ..Asked::default() };
     let (live, log) = Server::new(vec![own, lease]).read("cluster", &asked);
     let key = ObjectKey::new("coordination.k8s.io", "Lease", "kube-node-lease", "one");
-    let Presence::Present(found) = live.get(&key) else { panic!("{:?}", log.paths()) };
+    let Presence::Present(found) = live.get(key.as_ref()) else { panic!("{:?}", log.paths()) };
     assert_eq!(found.projection, Projection::Full, "{:?}", log.paths());
 }
 

@@ -8,7 +8,7 @@ use taffrail_apps::{
     App, AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, apps, changes_of_each, declared_each,
     filter::Filter,
 };
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence, Taffrail};
 
 use super::dump::{NOW, base64, holding, release};
@@ -57,7 +57,7 @@ impl Objects for Counting {
     fn freshness(&self) -> Freshness {
         self.all.freshness()
     }
-    fn get(&self, key: &ObjectKey) -> Presence<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.gets.fetch_add(1, Ordering::Relaxed);
         self.all.get(key)
     }

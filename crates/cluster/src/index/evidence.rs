@@ -7,7 +7,7 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, assess_named};
 use taffrail_status::{ComputeError, Presence, Rules, Verdict};
 
@@ -234,7 +234,8 @@ impl Contents {
 }
 
 impl Evidence for IndexEvidence<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        let ObjectKeyRef { group, kind, namespace, name } = key;
         let place = self.contents.place_of(group, kind, namespace, name);
         if let Some(object) = place.and_then(|place| self.object(place)) {
             return Presence::Present(object);

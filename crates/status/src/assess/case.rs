@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::selector::selects;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::Presence;
 use crate::assess::costs::{Account, Bill, Costs};
@@ -496,12 +496,12 @@ impl<'e> Case<'e> {
     }
 
     pub(super) fn get(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
-        self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
+        self.evidence.get(name.as_ref())
     }
 
     /// Not every field says whether its target is cluster-scoped.
     fn get_in_cluster(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
-        self.evidence.get(&name.group, &name.kind, "", &name.name)
+        self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
 
     /// The objects of those names that are there.

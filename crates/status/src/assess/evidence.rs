@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::assess::costs::Costs;
 use crate::assess::edges;
@@ -20,8 +20,8 @@ pub type Listing<'e> = Box<dyn Iterator<Item = Object<'e>> + 'e>;
 /// Objects may come in any order. What was not read is left out of the listings;
 /// [`is_observed`](Evidence::is_observed) tells that from "there is none".
 pub trait Evidence {
-    /// Looks one object up; `namespace` is empty for cluster-scoped objects.
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>>;
+    /// Looks one object up.
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>>;
 
     /// The objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
     /// the namespace without a name.
@@ -359,7 +359,8 @@ fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
 }
 
 impl Evidence for Dump<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Presence<'_, Object<'_>> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        let ObjectKeyRef { group, kind, namespace, name } = key;
         let objects = self.range(group, kind, Some(namespace));
         match objects.binary_search_by(|(found, _)| found.name.as_str().cmp(name)) {
             Ok(at) => {

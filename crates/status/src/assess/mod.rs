@@ -224,7 +224,7 @@ pub fn assess_named(
     now: Timestamp,
     options: &Options,
 ) -> Assessment {
-    match evidence.get(&name.group, &name.kind, &name.namespace, &name.name) {
+    match evidence.get(name.as_ref()) {
         Presence::Present(object) => assess(&object, evidence, rules, now, options),
         Presence::Absent => {
             let verdict = Verdict::new(Status::NotFound, "Resource not found", "absent");

@@ -218,8 +218,9 @@ impl<'t> Name<'t> {
         let keys = keys.filter(|(key, plural)| {
             names_kind(kind, &key.group, &key.kind) || kind.eq_ignore_ascii_case(plural)
         });
-        let unread =
-            keys.map(|(key, _)| key).filter(|key| matches!(snapshot.get(key), Presence::Unobserved(_)));
+        let unread = keys
+            .map(|(key, _)| key)
+            .filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
         // Of those that are known the rest is wanted too, and what stands behind them: their kind may have been listed for
         // apps of other namespaces, where alone the evidence was then read.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));

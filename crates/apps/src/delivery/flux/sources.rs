@@ -79,7 +79,7 @@ impl KnownSource {
             let why = format!("{} {} is no source of Flux", key.group_kind(), key.path());
             return KnownSource::unknown(why, false);
         }
-        let found = match objects.get(key) {
+        let found = match objects.get(key.as_ref()) {
             Presence::Present(found) => found,
             Presence::Absent => {
                 return KnownSource::unknown(format!("{} {} not found", key.kind, key.path()), false);

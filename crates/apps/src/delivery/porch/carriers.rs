@@ -138,8 +138,10 @@ impl Carrier {
             let objects = fleet.objects(app.home);
             let declaring = app.declaring.as_ref()?;
             let (url, branch, directory) = match app.delivery {
-                Delivery::ConfigSync => of_config_sync(&objects.get(declaring).present()?)?,
-                Delivery::FluxKustomization => of_flux(fleet, app.home, &objects.get(declaring).present()?)?,
+                Delivery::ConfigSync => of_config_sync(&objects.get(declaring.as_ref()).present()?)?,
+                Delivery::FluxKustomization => {
+                    of_flux(fleet, app.home, &objects.get(declaring.as_ref()).present()?)?
+                }
                 _ => return None,
             };
             Some(Carrier {
@@ -167,7 +169,7 @@ impl Carrier {
             let is_marked = |key: &&ObjectKey| {
                 !app.claimant.owns_place_of(cluster, key)
                     && objects
-                        .get(key)
+                        .get(key.as_ref())
                         .present()
                         .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
             };
@@ -272,7 +274,7 @@ impl<'c> Carriers<'c> {
 
 /// The file that declares each of the objects, as Config Sync writes it on them.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
-    let file = |key: &ObjectKey| match objects.get(key) {
+    let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
             Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
         }

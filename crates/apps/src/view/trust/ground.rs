@@ -305,7 +305,7 @@ impl<'a> Ground<'a> {
 
 /// The object, if it was read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
+    match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
         Presence::Absent | Presence::Unobserved(_) => None,
     }

@@ -344,7 +344,7 @@ fn known(snapshot: &Snapshot, object: &Object<'_>) -> Heard {
     let (mut scripts, mut not_for_it) = (Vec::new(), Vec::new());
     for namespace in known {
         let key = ObjectKey::new("", "ConfigMap", &*namespace, CONFIG_MAP);
-        let Presence::Present(observed) = snapshot.get(&key) else { continue };
+        let Presence::Present(observed) = snapshot.get(key.as_ref()) else { continue };
         let called = format!("ConfigMap {}", key.path());
         if !argo_delivers(snapshot, &namespace, object) {
             not_for_it.push(called);

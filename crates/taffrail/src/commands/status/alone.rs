@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taffrail_object::Object;
+use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::{Event, Evidence, Listing};
 use taffrail_status::{Presence, Status, Verdict};
 
@@ -10,7 +10,7 @@ use taffrail_status::{Presence, Status, Verdict};
 pub(super) struct Alone;
 
 impl Evidence for Alone {
-    fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Presence<'_, Object<'_>> {
+    fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
         Presence::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
     }
 

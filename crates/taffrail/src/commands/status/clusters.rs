@@ -292,7 +292,7 @@ pub(super) fn of_key(
         name: key.name.clone(),
         verdict: Verdict::new(status, message, rule),
     };
-    match snapshot.get(key) {
+    match snapshot.get(key.as_ref()) {
         Presence::Present(observed) => judge.object(snapshot.name(), observed.object, evidence),
         Presence::Absent => {
             let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();

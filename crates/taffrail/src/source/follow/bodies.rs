@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn found<'s>(snapshot: &'s Snapshot, key: &ObjectKey) -> Option<Observed<'s>> {
-        match snapshot.get(key) {
+        match snapshot.get(key.as_ref()) {
             Presence::Present(observed) => Some(observed),
             Presence::Absent | Presence::Unobserved(_) => None,
         }

@@ -195,12 +195,8 @@ pub(super) mod tests {
         assert!(eu.delete("apps/v1", "Deployment", "shop", "web"));
         until(&mut follow, |follow| {
             !matches!(
-                follow.fleet.snapshots[0].get(&taffrail_object::ObjectKey::new(
-                    "apps",
-                    "Deployment",
-                    "shop",
-                    "web"
-                )),
+                follow.fleet.snapshots[0]
+                    .get((taffrail_object::ObjectKey::new("apps", "Deployment", "shop", "web")).as_ref()),
                 taffrail_status::Presence::Present(_)
             )
         });
