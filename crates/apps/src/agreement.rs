@@ -12,10 +12,10 @@ use std::rc::Rc;
 
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
+use taffrail_status::Presence;
 
 use crate::delivery::ObjectKeys;
 use crate::identity::Delivery;
-use crate::objects::Lookup;
 
 /// The label by which Argo CD tracks objects that carry no tracking id, unless it is told to take another one.
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
@@ -339,18 +339,18 @@ impl Claimant {
         &self,
         cluster: usize,
         key: &ObjectKey,
-        found: &Lookup<'_>,
+        found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
         if self.owns_place_of(cluster, key) {
             return false;
         }
         match found {
-            Lookup::Found(observed) => {
+            Presence::Present(observed) => {
                 let is_named = |marks: &[Mark]| self.is_named(marks);
                 !large.ask((cluster, key), &observed.object, &self.labels(), is_named)
             }
-            Lookup::Absent | Lookup::Unobserved(_) => false,
+            Presence::Absent | Presence::Unobserved(_) => false,
         }
     }
 
@@ -362,13 +362,13 @@ impl Claimant {
         &self,
         cluster: usize,
         key: &ObjectKey,
-        found: &Lookup<'_>,
+        found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
         if self.owns_place_of(cluster, key) {
             return true;
         }
-        let Lookup::Found(observed) = found else { return false };
+        let Presence::Present(observed) = found else { return false };
         large.ask((cluster, key), &observed.object, &self.labels(), |carried| {
             let mut own = self.marks.iter().filter(|mark| mark.is_of_helm_release()).peekable();
             match own.peek() {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Look, Rules, Status, Teacher, Voice, cut};
+use taffrail_status::{Look, Presence, Rules, Status, Teacher, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
@@ -17,7 +17,7 @@ use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
-use crate::objects::{Lookup, Objects, Scope, ScopeError, suffices, why_unread};
+use crate::objects::{Objects, Scope, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
@@ -324,7 +324,7 @@ struct Lesson {
 struct Place<'a> {
     cluster: usize,
     key: &'a ObjectKey,
-    found: &'a Lookup<'a>,
+    found: &'a Presence<'a>,
     /// The namespace that lists the object though that does not say that it is meant.
     claimant: Option<&'a str>,
 }
@@ -357,7 +357,7 @@ impl Judge<'_, '_> {
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
             Destination::Cluster(cluster) => {
-                let found = self.fleet.objects(*cluster).get(key);
+                let found = self.fleet.objects(*cluster).get(key.as_ref());
                 let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found, &self.large);
                 // The rules that an app brings hold for its own objects alone.
                 let is_doubted = unconfirmed
@@ -440,7 +440,7 @@ impl Judge<'_, '_> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
             return None;
         }
-        let observed = self.fleet.objects(app.home).get(app.declaring.as_ref()?).found()?;
+        let observed = self.fleet.objects(app.home).get(app.declaring.as_ref()?.as_ref()).present()?;
         match app.delivery {
             Delivery::ArgoApplication => {
                 argo::health_word(&observed.object).map(|word| format!("Argo CD: {word}"))
@@ -456,7 +456,7 @@ impl Judge<'_, '_> {
     /// The objects of which the delivery tool says that they are not synced.
     fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
         let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
-        let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key).found());
+        let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key.as_ref()).present());
         observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
@@ -464,8 +464,8 @@ impl Judge<'_, '_> {
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
-            let found = self.fleet.objects(app.home).get(key);
-            if matches!(found, Lookup::Found(observed) if observed.projection == Projection::Full) {
+            let found = self.fleet.objects(app.home).get(key.as_ref());
+            if matches!(found, Presence::Present(observed) if observed.projection == Projection::Full) {
                 own = own.because(UNREADABLE);
             }
             return Some(match app.destination {
@@ -482,7 +482,7 @@ impl Judge<'_, '_> {
     }
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
-        let found = self.fleet.objects(app.home).get(key);
+        let found = self.fleet.objects(app.home).get(key.as_ref());
         let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
         if app.unseen && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
@@ -503,7 +503,7 @@ impl Judge<'_, '_> {
         }
         let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again.
-        let costs_much = || matches!(place.found, Lookup::Found(observed) if is_large(&observed.object));
+        let costs_much = || matches!(place.found, Presence::Present(observed) if is_large(&observed.object));
         if !resource.rule.is_empty() && (resource.status != Status::Current || costs_much()) {
             judged.borrow_mut().insert(key.clone(), resource.clone());
         }
@@ -550,15 +550,15 @@ impl Judge<'_, '_> {
     fn judge_apart(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
         let Place { cluster, key, found, claimant } = place;
         let observed = match found {
-            Lookup::Found(observed) => observed,
-            Lookup::Absent => {
+            Presence::Present(observed) => observed,
+            Presence::Absent => {
                 return Resource::unjudged(
                     key,
                     Status::NotFound,
                     format!("{} {} not found", key.kind, key.path()),
                 );
             }
-            Lookup::Unobserved(why) => {
+            Presence::Unobserved(why) => {
                 let message = format!("{} {} was not observed: {why}", key.kind, key.path());
                 return Resource::unjudged(key, Status::Unknown, message);
             }

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use taffrail_object::ObjectKey;
+use taffrail_status::Presence;
 
 use crate::agreement::Mark;
 use crate::apps::{App, AppList};
 use crate::identity::{AppRef, Delivery};
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::owners::controllers;
 
 /// Whose an object is.
@@ -88,7 +89,7 @@ impl<'l> Belongings<'l> {
 
     /// The apps that the marks of an object name beside those that it belongs to.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
-        let Lookup::Found(observed) = cluster.get(key) else { return Vec::new() };
+        let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {
             let (delivery, name) = mark.app();
             let own = format!("{}/{}", app.app.namespace, app.app.name);

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
-use taffrail_status::Status;
 use taffrail_status::assess::{self, Change, ChangeKind, History, nearest};
+use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{Applied, argo, flux, helm};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 
 /// How many changes are told.
 const MOST: usize = 3;
@@ -73,7 +73,8 @@ impl Past<'_, '_> {
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
-    let Some((cluster, Lookup::Found(observed))) = cluster.map(|cluster| (cluster, cluster.get(&only.key)))
+    let Some((cluster, Presence::Present(observed))) =
+        cluster.map(|cluster| (cluster, cluster.get(only.key.as_ref())))
     else {
         return Vec::new();
     };
@@ -87,9 +88,9 @@ fn turn(speaker: &Resource) -> Option<Timestamp> {
 
 fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
     let home = fleet.objects(place);
-    let declaring = app.declaring.as_ref().and_then(|key| match home.get(key) {
-        Lookup::Found(observed) => Some(observed),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    let declaring = app.declaring.as_ref().and_then(|key| match home.get(key.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
     });
     let (key, applied) = match (app.app.delivery, declaring) {
         (Delivery::FluxKustomization | Delivery::FluxHelmRelease, Some(observed)) => {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use taffrail_object::ObjectKey;
+use taffrail_status::Observed;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
 use crate::delivery::Declaration;
 use crate::fleet::Fleet;
-use crate::objects::{Observed, Scope, ScopeError};
+use crate::objects::{Scope, ScopeError};
 
 /// How many objects that several apps claim are reported one by one in a cluster.
 const MOST_OVERLAPS: usize = 100;

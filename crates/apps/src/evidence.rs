@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::selector::Operator;
-use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKey, Projection};
+use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKeyRef, Projection};
 use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
+use taffrail_status::{Observed, Presence};
 
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 
 /// What is known of one cluster, as answers to questions about what stands behind an object.
 ///
@@ -126,12 +127,12 @@ fn lacks_pods(objects: &dyn Objects, namespace: &str) -> bool {
 }
 
 impl Evidence for ClusterEvidence<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> assess::Lookup<'_> {
-        match self.objects.get(&ObjectKey::new(group, kind, namespace, name)) {
-            Lookup::Found(observed) if speaks(&observed) => assess::Lookup::Found(observed.object),
-            Lookup::Found(_) => assess::Lookup::Unobserved(Cow::Borrowed("only its metadata was read")),
-            Lookup::Absent => assess::Lookup::Absent,
-            Lookup::Unobserved(why) => assess::Lookup::Unobserved(Cow::Owned(why)),
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        match self.objects.get(key) {
+            Presence::Present(observed) if speaks(&observed) => Presence::Present(observed.object),
+            Presence::Present(_) => Presence::Unobserved(Cow::Borrowed("only its metadata was read")),
+            Presence::Absent => Presence::Absent,
+            Presence::Unobserved(why) => Presence::Unobserved(why),
         }
     }
 

@@ -8,13 +8,13 @@ use std::str::FromStr;
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{LabelSelector, Object, ObjectKey};
-use taffrail_status::{Status, UnknownStatus};
+use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
 use crate::apps::{App, AppList, Resource};
 use crate::fleet::Fleet;
 
 use crate::identity::Delivery;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
 
@@ -247,9 +247,9 @@ fn text(value: Option<Value<'_>>) -> Option<String> {
 }
 
 fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
-        Lookup::Found(observed) => Some(observed),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    match objects.get(key.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
     }
 }
 

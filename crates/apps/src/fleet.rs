@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Trust;
+use taffrail_status::{Observed, Trust};
 
 use crate::delivery::controllers::Stops;
 use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
-use crate::objects::{Objects, Observed};
+use crate::objects::Objects;
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -139,7 +139,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
-        let known = one.get(observed.key).found();
+        let known = one.get(observed.key.as_ref()).present();
         all += 1;
         common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
         if let Some(known) = known

@@ -69,7 +69,7 @@ pub use fleet::{Renewals, Sameness, aliases};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
-pub use objects::{Lookup, Objects, Observed, Scope, ScopeError};
+pub use objects::{Objects, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{

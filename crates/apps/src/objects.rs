@@ -3,50 +3,19 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::{Observed, Presence};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds;
 use crate::reading::Reading;
 
-/// An object of a cluster.
-#[derive(Debug, Clone)]
-pub struct Observed<'a> {
-    /// Its name.
-    pub key: &'a ObjectKey,
-    /// What was read of it.
-    pub object: Object<'a>,
-    /// How much that is.
-    pub projection: Projection,
-}
-
 /// Whether what was read of an object is enough to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(&observed.key.group, &observed.key.kind)
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
-}
-
-/// The answer to "is this object there?".
-#[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "a view that lives as long as one question")]
-pub enum Lookup<'a> {
-    /// It is.
-    Found(Observed<'a>),
-    /// It is known not to be there.
-    Absent,
-    /// Nobody looked, or was let look; with the reason, for people.
-    Unobserved(String),
-}
-
-impl<'a> Lookup<'a> {
-    pub(crate) fn found(self) -> Option<Observed<'a>> {
-        match self {
-            Lookup::Found(observed) => Some(observed),
-            Lookup::Absent | Lookup::Unobserved(_) => None,
-        }
-    }
 }
 
 /// The smallest part of a cluster that a failure concerns.
@@ -128,7 +97,7 @@ pub trait Objects: Send + Sync {
     fn freshness(&self) -> Freshness;
 
     /// Looks one object up.
-    fn get(&self, key: &ObjectKey) -> Lookup<'_>;
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
 
     /// The objects of a kind, as far as they were read.
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;

@@ -6,8 +6,9 @@ use std::collections::{HashMap, HashSet};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Event, Regarding, other_owners};
+use taffrail_status::{Observed, Presence};
 
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 
 /// Both, of one cluster: one pass over its objects, whatever is asked later.
 #[derive(Debug, Default)]
@@ -138,14 +139,14 @@ pub(crate) enum Control {
 pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control {
     let Some(owner) = controller_of(objects, observed) else { return Control::None };
     let named = controller(&observed.object);
-    match objects.get(&owner) {
-        Lookup::Found(found) => {
+    match objects.get(owner.as_ref()) {
+        Presence::Present(found) => {
             let own = found.object.text(&["metadata", "uid"]);
             let is_it = named.is_none_or(|named| own.is_empty() || named == own);
             if is_it { Control::Known } else { Control::None }
         }
-        Lookup::Absent => Control::None,
-        Lookup::Unobserved(_) => Control::Unknown(owner),
+        Presence::Absent => Control::None,
+        Presence::Unobserved(_) => Control::Unknown(owner),
     }
 }
 
@@ -156,16 +157,16 @@ pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectK
     let mut hash = String::new();
     let mut own = key.clone();
     while chain.len() < DEEPEST {
-        let above = match objects.get(&own) {
-            Lookup::Found(observed) => {
+        let above = match objects.get(own.as_ref()) {
+            Presence::Present(observed) => {
                 hash = observed.object.text(&["metadata", "labels", "pod-template-hash"]).into_owned();
                 controller_of(objects, &observed)
             }
-            Lookup::Absent | Lookup::Unobserved(_) if own.kind == "ReplicaSet" && !hash.is_empty() => {
+            Presence::Absent | Presence::Unobserved(_) if own.kind == "ReplicaSet" && !hash.is_empty() => {
                 let deployment = own.name.strip_suffix(&*hash).and_then(|name| name.strip_suffix('-'));
                 deployment.map(|name| ObjectKey::new("apps", "Deployment", &*own.namespace, name))
             }
-            Lookup::Absent | Lookup::Unobserved(_) => None,
+            Presence::Absent | Presence::Unobserved(_) => None,
         };
         match above {
             Some(above) if above != *key && !chain.contains(&above) => {

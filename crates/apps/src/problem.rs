@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
-use taffrail_status::{MAX_MESSAGE, Status, cut};
+use taffrail_status::{MAX_MESSAGE, Observed, Status, cut};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{self, Declaration, Destination, argo, config_sync, controllers, flux, helm, late};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
-use crate::objects::{Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 use crate::words::Words;
@@ -234,7 +234,7 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     if app.delivery != Delivery::ArgoApplication {
         return None;
     }
-    argo::unwell(&home.get(app.declaring.as_ref()?).found()?, app.objects.is_empty())
+    argo::unwell(&home.get(app.declaring.as_ref()?.as_ref()).present()?, app.objects.is_empty())
 }
 
 /// Returns what makes a cluster that is not live a problem.
@@ -303,7 +303,7 @@ fn health(worst: &Resource) -> Problem {
 /// Returns what the delivery tool, its sources and its controllers say.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
-    let declaring = app.declaring.as_ref().and_then(|key| home.get(key).found());
+    let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     let mut found = Vec::new();
     // What names the object that failed comes before what names the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {

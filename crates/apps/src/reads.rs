@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ItemKind;
 use taffrail_object::json::{self, OwnedDocument};
-use taffrail_status::Rules;
+use taffrail_status::{Presence, Rules};
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
@@ -53,7 +53,7 @@ use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, 
 use crate::find::AppQuery;
 use crate::identity::Delivery;
 use crate::kinds::{self, KindCatalog, ServedKind};
-use crate::objects::{Lookup, Objects, Scope, suffices};
+use crate::objects::{Objects, Scope, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
@@ -431,9 +431,9 @@ impl<'p> Plan<'p> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
         let inside = found.apps.iter().filter(|app| app.namespace == namespace);
-        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?) {
-            Lookup::Found(observed) => Some((app.delivery, observed)),
-            Lookup::Absent | Lookup::Unobserved(_) => None,
+        let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?.as_ref()) {
+            Presence::Present(observed) => Some((app.delivery, observed)),
+            Presence::Absent | Presence::Unobserved(_) => None,
         });
         let origins = declaring.flat_map(|(delivery, observed)| {
             let is_flux = matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
@@ -476,7 +476,7 @@ impl<'p> Plan<'p> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
         for key in declared.chain(&self.asked.objects) {
-            if matches!(self.snapshot.get(key), Lookup::Unobserved(_)) {
+            if matches!(self.snapshot.get(key.as_ref()), Presence::Unobserved(_)) {
                 wanted.entry(key.group_kind()).or_default().push(key);
             }
         }
@@ -634,11 +634,11 @@ impl<'p> Plan<'p> {
         let mut keys: Vec<&ObjectKey> = declared.chain(&self.asked.objects).collect();
         keys.sort();
         keys.dedup();
-        let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key) {
-            Lookup::Found(observed) => {
+        let lacks_body = |key: &&ObjectKey| match self.snapshot.get(key.as_ref()) {
+            Presence::Present(observed) => {
                 !suffices(&observed) || observed.projection != Projection::Full && is_wanted(key)
             }
-            Lookup::Absent | Lookup::Unobserved(_) => false,
+            Presence::Absent | Presence::Unobserved(_) => false,
         };
         keys.into_iter()
             .filter(lacks_body)
@@ -724,10 +724,10 @@ impl<'p> Plan<'p> {
 
     /// Returns true if less of an object is known than is wanted, so that it is to be read.
     fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
-        match self.snapshot.get(key) {
-            Lookup::Found(observed) => !observed.projection.covers(wanted),
-            Lookup::Absent => false,
-            Lookup::Unobserved(_) => true,
+        match self.snapshot.get(key.as_ref()) {
+            Presence::Present(observed) => !observed.projection.covers(wanted),
+            Presence::Absent => false,
+            Presence::Unobserved(_) => true,
         }
     }
 

@@ -5,22 +5,25 @@ mod errors;
 mod followed;
 mod marks;
 
-use std::collections::btree_map::Entry;
+use std::borrow::Cow;
+use std::collections::btree_map::{Entry, Range};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, Mark};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
-use taffrail_object::{GroupKind, Object, ObjectError, ObjectKey, Projection};
+use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::{Observed, Presence};
 
 use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
@@ -561,40 +564,42 @@ impl Snapshot {
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    fn missing(&self, key: &ObjectKey) -> Lookup<'_> {
+    fn missing(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         if let Some(message) = &self.lost {
-            return Lookup::Unobserved(message.clone());
+            return Presence::Unobserved(Cow::Borrowed(message));
         }
-        if let Some(read) = self.unread.get(key) {
+        if let Some(read) = self.unread.get(&key as &dyn AsObjectKey) {
             let answers = || read.at_least(Projection::Metadata);
             return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
-                None => Lookup::Absent,
-                Some(message) => Lookup::Unobserved(message.clone()),
+                None => Presence::Absent,
+                Some(message) => Presence::Unobserved(Cow::Borrowed(message)),
             };
         }
         let kind = key.group_kind();
         let marks = self.kinds.get(&kind);
         let find = |namespace| marks.and_then(|marks| marks.find(namespace, Projection::Metadata));
-        let mark = find(Some(key.namespace.as_str())).or_else(|| find(None));
+        let mark = find(Some(key.namespace)).or_else(|| find(None));
         match mark {
-            Some(Mark::Listed) => return Lookup::Absent,
-            Some(Mark::Selected) => return Lookup::Unobserved("only some of its kind were read".to_owned()),
-            Some(Mark::Failed { message, .. }) => return Lookup::Unobserved(message.clone()),
+            Some(Mark::Listed) => return Presence::Absent,
+            Some(Mark::Selected) => {
+                return Presence::Unobserved(Cow::Borrowed("only some of its kind were read"));
+            }
+            Some(Mark::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
             Some(Mark::NotServed { .. }) | None => {}
         }
         match &self.catalog {
-            Some(catalog) if !catalog.may_serve(&kind) => return Lookup::Absent,
+            Some(catalog) if !catalog.may_serve(&kind) => return Presence::Absent,
             Some(catalog) => {
                 if let Some(reason) = catalog.broken(&kind.group) {
-                    return Lookup::Unobserved(reason.to_owned());
+                    return Presence::Unobserved(Cow::Borrowed(reason));
                 }
             }
-            None if mark.is_some() => return Lookup::Absent,
+            None if mark.is_some() => return Presence::Absent,
             None => {}
         }
         match self.rest {
-            Rest::Absent => Lookup::Absent,
-            Rest::Unobserved(reason) => Lookup::Unobserved(reason.to_owned()),
+            Rest::Absent => Presence::Absent,
+            Rest::Unobserved(reason) => Presence::Unobserved(Cow::Borrowed(reason)),
         }
     }
 
@@ -606,14 +611,24 @@ impl Snapshot {
         Box::new(keys.iter().filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
+    /// Returns the objects from a key on, in the order of their keys.
+    fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, ObjectKey, Stored> {
+        self.objects
+            .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))
+    }
+
     fn range<'a>(
         &'a self,
         group: &str,
         kind: &str,
     ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
-        let first = ObjectKey::new(group, kind, "", "");
-        let (group, kind) = (first.group.clone(), first.kind.clone());
-        self.objects.range(first..).take_while(move |(key, _)| key.group == group && key.kind == kind)
+        let after = self.from(ObjectKeyRef::new(group, kind, "", ""));
+        // All of a kind stand together, so the first one names the rest.
+        let first = after.clone().next().map(|(key, _)| key);
+        let first = first.filter(|key| key.group == group && key.kind == kind);
+        after.take_while(move |(key, _)| {
+            first.is_some_and(|first| key.kind == first.kind && key.group == first.group)
+        })
     }
 }
 
@@ -661,9 +676,13 @@ impl Objects for Snapshot {
         self.freshness
     }
 
-    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
-        match self.objects.get_key_value(key).and_then(|(key, stored)| stored.observed(key)) {
-            Some(observed) => Lookup::Found(observed),
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        match self
+            .objects
+            .get_key_value(&key as &dyn AsObjectKey)
+            .and_then(|(key, stored)| stored.observed(key))
+        {
+            Some(observed) => Presence::Present(observed),
             None => self.missing(key),
         }
     }
@@ -678,13 +697,15 @@ impl Objects for Snapshot {
         kind: &str,
         namespace: &str,
     ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        let first = ObjectKey::new(group, kind, namespace, "");
-        let place = first.clone();
-        let inside = move |(key, _): &(&ObjectKey, &Stored)| {
-            key.group == place.group && key.kind == place.kind && key.namespace == place.namespace
+        let after = self.from(ObjectKeyRef::new(group, kind, namespace, ""));
+        let first = after.clone().next().map(|(key, _)| key);
+        let first = first.filter(|key| key.group == group && key.kind == kind && key.namespace == namespace);
+        let is_beside = move |(key, _): &(&ObjectKey, &Stored)| {
+            first.is_some_and(|first| {
+                key.namespace == first.namespace && key.kind == first.kind && key.group == first.group
+            })
         };
-        let range = self.objects.range(first..).take_while(inside);
-        Box::new(range.filter_map(|(key, stored)| stored.observed(key)))
+        Box::new(after.take_while(is_beside).filter_map(|(key, stored)| stored.observed(key)))
     }
 
     fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool {

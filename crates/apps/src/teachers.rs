@@ -11,12 +11,12 @@ use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
-use taffrail_status::{Payer, Rules, Teacher, Trust, Voice};
+use taffrail_status::{Observed, Payer, Presence, Rules, Teacher, Trust, Voice};
 
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 
 /// The label of the workload that applies what Applications declare, and its value.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
@@ -242,18 +242,18 @@ pub(crate) fn unread_settings(
     let namespaces = [argo::controller(application), Some(own)];
     namespaces.into_iter().flatten().find_map(|namespace| {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
-        match objects.get(&key) {
-            Lookup::Unobserved(why) => Some((key, why)),
-            Lookup::Found(observed) if observed.projection != Projection::Full => {
+        match objects.get(key.as_ref()) {
+            Presence::Unobserved(why) => Some((key, why.into_owned())),
+            Presence::Present(observed) if observed.projection != Projection::Full => {
                 Some((key, "only its metadata was read".to_owned()))
             }
-            Lookup::Found(_) | Lookup::Absent => None,
+            Presence::Present(_) | Presence::Absent => None,
         }
     })
 }
 
 fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    objects.get(key).found().filter(|observed| observed.projection == Projection::Full)
+    objects.get(key.as_ref()).present().filter(|observed| observed.projection == Projection::Full)
 }
 
 /// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.

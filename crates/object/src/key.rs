@@ -1,6 +1,9 @@
 //! Keys of objects and kinds.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -142,6 +145,11 @@ impl<'a> ObjectKeyRef<'a> {
         ObjectKeyRef { group, kind, namespace, name }
     }
 
+    /// Returns the group and kind.
+    pub fn group_kind(self) -> GroupKind {
+        GroupKind::new(self.group, self.kind)
+    }
+
     /// Returns a key that lives by itself.
     pub fn to_owned(self) -> ObjectKey {
         ObjectKey::new(self.group, self.kind, self.namespace, self.name)
@@ -159,6 +167,63 @@ impl<'a> From<&'a ObjectKey> for ObjectKeyRef<'a> {
     #[inline]
     fn from(key: &'a ObjectKey) -> ObjectKeyRef<'a> {
         key.as_ref()
+    }
+}
+
+/// A key of an object, owned or borrowed. Maps with [`ObjectKey`]s are searched by `&key as &dyn AsObjectKey`, without making one.
+pub trait AsObjectKey {
+    /// Borrows the key.
+    fn as_object_key(&self) -> ObjectKeyRef<'_>;
+}
+
+impl AsObjectKey for ObjectKey {
+    #[inline]
+    fn as_object_key(&self) -> ObjectKeyRef<'_> {
+        self.as_ref()
+    }
+}
+
+impl AsObjectKey for ObjectKeyRef<'_> {
+    #[inline]
+    fn as_object_key(&self) -> ObjectKeyRef<'_> {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn AsObjectKey + 'a> for ObjectKey {
+    #[inline]
+    fn borrow(&self) -> &(dyn AsObjectKey + 'a) {
+        self
+    }
+}
+
+impl PartialEq for dyn AsObjectKey + '_ {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.as_object_key() == other.as_object_key()
+    }
+}
+
+impl Eq for dyn AsObjectKey + '_ {}
+
+impl PartialOrd for dyn AsObjectKey + '_ {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn AsObjectKey + '_ {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_object_key().cmp(&other.as_object_key())
+    }
+}
+
+impl Hash for dyn AsObjectKey + '_ {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_object_key().hash(state);
     }
 }
 

@@ -33,6 +33,6 @@ pub mod selector;
 pub mod yaml;
 
 pub use jsonpath::{JsonPath, JsonPathError};
-pub use key::{GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
+pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{ItemKind, Object, ObjectError};
 pub use selector::LabelSelector;

@@ -34,6 +34,7 @@
 mod adverse;
 pub mod assess;
 mod augment;
+mod cluster_state;
 mod compute;
 mod config_sync;
 mod flux;
@@ -44,6 +45,7 @@ mod unseen;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
+pub use cluster_state::{Observed, Presence};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use rollup::aggregate;
 pub use rules::{Choosing, Kstatus, ObjectContext, Rules, Taffrail};

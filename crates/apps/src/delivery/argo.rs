@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
-use taffrail_status::{Trust, cut};
+use taffrail_status::{Observed, Presence, Trust, cut};
 
 use super::{
     Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,
@@ -15,7 +15,7 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
@@ -110,10 +110,10 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
         maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
     }
     // That a list told of its metadata says nothing of what is set.
-    let is_unread = |key: &ObjectKey| match objects.get(key) {
-        Lookup::Found(observed) => observed.projection != Projection::Full,
-        Lookup::Absent => false,
-        Lookup::Unobserved(_) => true,
+    let is_unread = |key: &ObjectKey| match objects.get(key.as_ref()) {
+        Presence::Present(observed) => observed.projection != Projection::Full,
+        Presence::Absent => false,
+        Presence::Unobserved(_) => true,
     };
     found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
 }
@@ -192,9 +192,11 @@ fn claimant(home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) ->
 /// The label by which the Argo CD in a namespace tracks objects without a tracking id.
 fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     let settings = ObjectKey::new("", "ConfigMap", namespace, teachers::SETTINGS);
-    let told = match objects.get(&settings) {
-        Lookup::Found(settings) => text(settings.object.root(), &["data", "application.instanceLabelKey"]),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    let told = match objects.get(settings.as_ref()) {
+        Presence::Present(settings) => {
+            text(settings.object.root(), &["data", "application.instanceLabelKey"])
+        }
+        Presence::Absent | Presence::Unobserved(_) => None,
     };
     let told = told.filter(|label| label.parse::<super::AppLabel>().is_ok());
     told.unwrap_or_else(|| INSTANCE_LABEL.to_owned())

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
+use taffrail_status::{Observed, Presence};
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::objects::{Lookup, Observed};
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState};
 
@@ -29,7 +29,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
 pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: &ObjectKey) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, &*group.namespace, &*group.name);
-        matches!(fleet.objects(home).get(&key), Lookup::Found(_))
+        matches!(fleet.objects(home).get(key.as_ref()), Presence::Present(_))
     })
 }
 
@@ -42,11 +42,11 @@ fn reconciler(
     let (key, object) = (observed.key, &observed.object);
     let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, &*key.namespace, &*key.name);
     let mut unreadable = None;
-    let objects = match fleet.objects(home).get(&inventory) {
-        Lookup::Found(group) => kpt::objects(&group, home, found),
+    let objects = match fleet.objects(home).get(inventory.as_ref()) {
+        Presence::Present(group) => kpt::objects(&group, home, found),
         // Nothing was applied yet.
-        Lookup::Absent => Vec::new(),
-        Lookup::Unobserved(why) => {
+        Presence::Absent => Vec::new(),
+        Presence::Unobserved(why) => {
             let message = format!("ResourceGroup {} cannot be read: {why}", inventory.path());
             found.lacking.insert((home, inventory.clone()));
             unreadable = Some((inventory, message));

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, Projection};
+use taffrail_status::Observed;
 use taffrail_status::assess::Evidence;
 
 use super::{Declaration, argo, by, time, written};
 use crate::evidence::ClusterEvidence;
 use crate::identity::Delivery;
-use crate::objects::{Objects, Observed};
+use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
@@ -114,7 +115,8 @@ impl Controller {
             if let Some(known) = stops.0.borrow().get(&place) {
                 return known.clone();
             }
-            let named = |kind| objects.get(&ObjectKey::new("apps", kind, namespace, self.name)).found();
+            let named =
+                |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
             let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
             let named = named.filter(|it| it.projection == Projection::Full);
             let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();

@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection, yaml};
+use taffrail_status::Presence;
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
-use crate::objects::Lookup;
 
 /// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
 const LARGEST: usize = 256 << 10;
@@ -178,10 +178,10 @@ fn object<'a>(
     found: &mut Declarations,
     key: &ObjectKey,
 ) -> Option<Object<'a>> {
-    match fleet.objects(home).get(key) {
-        Lookup::Found(observed) if observed.projection == Projection::Full => Some(observed.object),
-        Lookup::Absent => None,
-        Lookup::Found(_) | Lookup::Unobserved(_) => {
+    match fleet.objects(home).get(key.as_ref()) {
+        Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
+        Presence::Absent => None,
+        Presence::Present(_) | Presence::Unobserved(_) => {
             found.addresses.insert((home, key.clone()));
             None
         }

@@ -50,7 +50,7 @@ impl Writes {
         if let Some(known) = self.0.borrow().get(&cluster).and_then(|known| known.get(key)) {
             return *known;
         }
-        let newest = objects.get(key).found().map(|it| newest(&it.object)).unwrap_or_default();
+        let newest = objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
         self.0.borrow_mut().entry(cluster).or_default().insert(key.clone(), newest);
         newest
     }

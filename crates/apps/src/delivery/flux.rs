@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, duration};
-use taffrail_status::{ObjectContext, Rules, Status, Taffrail};
+use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
 use super::{
     Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm,
@@ -22,7 +22,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::inventory;
 use crate::names;
-use crate::objects::{Objects, Observed};
+use crate::objects::Objects;
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::{Source, Sync, SyncState, shorten};
 

@@ -3,21 +3,22 @@
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_status::Presence;
 
 use super::{Condition, late, span, text, time, written};
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
 
 /// Returns what keeps a source from being fetched or verified, whatever it still holds.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
-    let found = match objects.get(key) {
-        Lookup::Found(found) => found.object,
-        Lookup::Absent => {
+    let found = match objects.get(key.as_ref()) {
+        Presence::Present(found) => found.object,
+        Presence::Absent => {
             let problem = Problem::new(Axis::Source, "NotFound", ProblemSeverity::Error);
             return Some(problem.says(format!("{name} not found")).about(key));
         }
-        Lookup::Unobserved(_) => return None,
+        Presence::Unobserved(_) => return None,
     };
     if text(found.root(), &["metadata", "deletionTimestamp"]).is_some() {
         let since = time(found.at(&["metadata", "deletionTimestamp"]));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
+use taffrail_status::Observed;
 
 use super::flux::{Elsewhere, Releases};
 use super::release::Release;
@@ -14,7 +15,7 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Objects, Observed};
+use crate::objects::Objects;
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";
@@ -203,7 +204,7 @@ fn is_marked(
     };
     let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
-            release.objects.iter().filter_map(|key| objects.get(key).found()).collect();
+            release.objects.iter().filter_map(|key| objects.get(key.as_ref()).present()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
         // Who is not named by the first one is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
@@ -252,7 +253,8 @@ pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp
     }
     let objects = fleet.objects(app.home);
     let (key, applied) = applied(fleet.storage(app.home), &app.namespace, &app.name, &app.sync)?;
-    let label = objects.get(&key).found()?.object.text(&["metadata", "labels", "modifiedAt"]).into_owned();
+    let label =
+        objects.get(key.as_ref()).present()?.object.text(&["metadata", "labels", "modifiedAt"]).into_owned();
     let modified = label.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use sha1::{Digest as _, Sha1};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
+use taffrail_status::Observed;
 
 use super::{
     Condition, Declaration, Declarations, Destination, config_sync, declared_objects, entries, gather,
@@ -14,7 +15,6 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::Observed;
 use crate::sync::{Sync, SyncState};
 
 pub(super) const GROUP: &str = "kpt.dev";

@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_status::Observed;
 
 use super::{Condition, Declaration, argo, config_sync, helm, span, text, written};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::Observed;
 use crate::problem::{Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::sync::SyncState;
 

@@ -25,14 +25,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, duration};
-use taffrail_status::Trust;
+use taffrail_status::{Observed, Trust};
 
 use crate::agreement::Claimant;
 use crate::claims::Claims;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Observed, Scope, ScopeError};
+use crate::objects::{Scope, ScopeError};
 use crate::sync::{Source, Sync};
 
 pub use argo::{argo_delivers, argo_names};

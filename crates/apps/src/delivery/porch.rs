@@ -17,13 +17,14 @@ use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_status::{Observed, Presence};
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
 use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 /// What is named of several that say to deliver a package.
@@ -175,8 +176,8 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
     for ((namespace, repository, package), mut revisions) in all {
         revisions.sort_by_key(|revision| revision.number);
         let key = ObjectKey::new(REPOSITORY.0, REPOSITORY.1, namespace, &*repository);
-        let of = match objects.get(&key) {
-            Lookup::Found(object) => {
+        let of = match objects.get(key.as_ref()) {
+            Presence::Present(object) => {
                 let read = || Repository::of(&object).map(Rc::new);
                 match repositories.entry(key).or_insert_with(read) {
                     Some(repository) => Ok(repository.clone()),
@@ -184,8 +185,8 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
                 }
             }
             _ if !revisions.last().is_some_and(|newest| newest.deployment) => continue,
-            Lookup::Absent => Err((key.clone(), format!("Repository {} not found", key.path()))),
-            Lookup::Unobserved(why) => {
+            Presence::Absent => Err((key.clone(), format!("Repository {} not found", key.path()))),
+            Presence::Unobserved(why) => {
                 let message = format!("Repository {} cannot be read: {why}", key.path());
                 found.lacking.insert((home, key.clone()));
                 Err((key, message))

@@ -9,11 +9,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_object::json::{self, Parser, Value};
 use taffrail_object::{ObjectKey, Projection};
+use taffrail_status::Presence;
 
 use super::bounds::MOST_OBJECTS;
 use super::helm::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
-use crate::objects::{Lookup, Objects, Scope, ScopeError, why_unread};
+use crate::objects::{Objects, Scope, ScopeError, why_unread};
 
 /// How many hooks of a release are known, and how many objects of one.
 const MOST_HOOKS: usize = 200;
@@ -158,7 +159,7 @@ impl Release {
                 Some(true) => {}
                 None if key.namespace.is_empty() => {
                     let inside = ObjectKey { namespace: namespace.to_owned(), ..key.clone() };
-                    if !matches!(objects.get(&key), Lookup::Found(_)) {
+                    if !matches!(objects.get(key.as_ref()), Presence::Present(_)) {
                         key = inside;
                     }
                 }
@@ -178,13 +179,13 @@ impl Release {
 }
 
 fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
-    let observed = match objects.get(key) {
-        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
-        Lookup::Found(_) => {
+    let observed = match objects.get(key.as_ref()) {
+        Presence::Present(observed) if observed.projection == Projection::Full => observed,
+        Presence::Present(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
         }
-        Lookup::Absent => return Err(ReleaseError::Absent),
-        Lookup::Unobserved(why) => return Err(ReleaseError::Unobserved(why)),
+        Presence::Absent => return Err(ReleaseError::Absent),
+        Presence::Unobserved(why) => return Err(ReleaseError::Unobserved(why.into_owned())),
     };
     let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
     let payload = decode(&data, is_secret(key))?;

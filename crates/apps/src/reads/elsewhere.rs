@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
-use taffrail_status::Trust;
+use taffrail_status::{Presence, Trust};
 
 use super::Dependents;
 use super::dependents::dependent_namespaces;
 use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
-use crate::objects::{Lookup, Objects, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 
 /// The most kinds of which the apps of one cluster have objects read in another. Each may cost the other cluster a list and
 /// a watch, asked for with its own credentials.
@@ -262,11 +262,11 @@ pub fn still_wanted(
 ) -> BTreeMap<String, Vec<ObjectKey>> {
     let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
         let objects = clusters.iter().find(|objects| objects.name() == name)?;
-        let lacking = |key: &ObjectKey| match objects.get(key) {
+        let lacking = |key: &ObjectKey| match objects.get(key.as_ref()) {
             // One that is there and not well has something behind it that is still to be read.
-            Lookup::Found(_) => true,
-            Lookup::Absent => false,
-            Lookup::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
+            Presence::Present(_) => true,
+            Presence::Absent => false,
+            Presence::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,
         };
         let keys: Vec<ObjectKey> = keys.into_iter().filter(lacking).collect();
         (!keys.is_empty()).then_some((name, keys))

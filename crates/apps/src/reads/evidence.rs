@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
-use taffrail_status::Rules;
-use taffrail_status::assess::{self, Costs, Event, Evidence, History, Listing, assess, references};
+use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::{Costs, Event, Evidence, History, Listing, assess, references};
+use taffrail_status::{Presence, Rules};
 
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
 use crate::evidence::{ClusterEvidence, body_of_evidence};
 use crate::kinds::{KindCatalog, ServedKind};
-use crate::objects::{Lookup, Objects, suffices};
+use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
 /// In how many namespaces a kind is listed one by one before it is listed in all at once.
@@ -54,10 +54,10 @@ struct Recorder<'e, 'a> {
 }
 
 impl Evidence for Recorder<'_, '_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> assess::Lookup<'_> {
-        let found = self.evidence.get(group, kind, namespace, name);
-        if matches!(found, assess::Lookup::Unobserved(_)) {
-            self.demand.borrow_mut().objects.insert(ObjectKey::new(group, kind, namespace, name));
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        let found = self.evidence.get(key);
+        if matches!(found, Presence::Unobserved(_)) {
+            self.demand.borrow_mut().objects.insert(key.to_owned());
         }
         found
     }
@@ -171,7 +171,7 @@ impl Plan<'_> {
         let declared = self.objects_of(found);
         let keys: BTreeSet<&ObjectKey> = declared.chain(declaring).chain(&self.asked.objects).collect();
         for key in keys {
-            let Lookup::Found(observed) = self.snapshot.get(key) else { continue };
+            let Presence::Present(observed) = self.snapshot.get(key.as_ref()) else { continue };
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
@@ -227,7 +227,7 @@ impl Plan<'_> {
         }
         for namespace in &demand.contents {
             let key = ObjectKey::new("", "Namespace", "", &**namespace);
-            let Lookup::Found(observed) = self.snapshot.get(&key) else { continue };
+            let Presence::Present(observed) = self.snapshot.get(key.as_ref()) else { continue };
             for served in remaining(catalog, &observed.object) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
                 demand.lists.insert((kind, Some(namespace.clone())));
@@ -304,7 +304,7 @@ impl Plan<'_> {
             });
             let key = ObjectKey { namespace: namespace.clone().unwrap_or_default(), ..key.clone() };
             // What could not be listed cannot be read one by one either.
-            let is_known = matches!(self.snapshot.get(&key), Lookup::Found(_));
+            let is_known = matches!(self.snapshot.get(key.as_ref()), Presence::Present(_));
             let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), projection) == Listed::Done;
             let is_lost = is_listed && !is_known;
             if !is_coming && !is_lost && !self.snapshot.was_read(&key, projection) {

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use taffrail_object::json::{Kind, Value};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_status::Presence;
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
 use crate::kinds::KindCatalog;
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::snapshot::Listed;
 
 /// The label of the workloads of Flux and Argo CD.
@@ -78,7 +79,7 @@ impl Plan<'_> {
         let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
             is_namespaced(&key.group, &key.kind).is_none()
-                && matches!(self.snapshot.get(key), Lookup::Found(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
+                && matches!(self.snapshot.get(key.as_ref()), Presence::Present(observed) if observed.object.at(&["status"]).is_none_or(is_empty))
         });
         let kinds: BTreeSet<GroupKind> = mute.map(ObjectKey::group_kind).collect();
         let definition = |kind: GroupKind| {

@@ -3,11 +3,11 @@
 use serde_json::json;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_status::Observed;
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command, tree};
 use crate::apps::App;
 use crate::delivery::argo::{SKIP, SUSPENDED, is_kept_off};
-use crate::objects::Observed;
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const AUTOMATED: [&str; 3] = ["spec", "syncPolicy", "automated"];

@@ -3,11 +3,12 @@
 use serde_json::json;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, Projection};
+use taffrail_status::{Observed, Presence};
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
 use crate::apps::App;
 use crate::delivery;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 use crate::view::quoted;
 
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
@@ -90,11 +91,11 @@ fn source(
         let group = if key.group.is_empty() { "the core group" } else { &*key.group };
         return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
     }
-    let observed = match home.get(key) {
-        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
-        Lookup::Found(_) => return Err(fault("cannot be read".to_owned())),
-        Lookup::Absent => return Err(fault("is not there".to_owned())),
-        Lookup::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
+    let observed = match home.get(key.as_ref()) {
+        Presence::Present(observed) if observed.projection == Projection::Full => observed,
+        Presence::Present(_) => return Err(fault("cannot be read".to_owned())),
+        Presence::Absent => return Err(fault("is not there".to_owned())),
+        Presence::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
     };
     let object = &observed.object;
     // Registries are asked chart by chart, and what others make is fetched by nobody.

@@ -12,12 +12,12 @@ mod without;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
-use taffrail_status::Status;
+use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, AppList};
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
@@ -140,10 +140,10 @@ impl Step {
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
-        let observed = match home.get(&self.object) {
-            Lookup::Found(observed) => observed,
-            Lookup::Absent => return Progress::Failed(format!("{name} was deleted")),
-            Lookup::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
+        let observed = match home.get(self.object.as_ref()) {
+            Presence::Present(observed) => observed,
+            Presence::Absent => return Progress::Failed(format!("{name} was deleted")),
+            Presence::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
         };
         match &self.until {
             Until::Written => Progress::Done,
@@ -216,11 +216,11 @@ pub fn plan(
         let message = format!("{} {} cannot be read: {why}", declaring.kind, declaring.path());
         Refusal::new(message, "without knowing it nothing is changed")
     };
-    let observed = match home.get(declaring) {
-        Lookup::Found(observed) if observed.projection == Projection::Full => observed,
-        Lookup::Found(_) => return Err(unread("only its metadata is known")),
-        Lookup::Absent => return Err(unread("it is not there any more")),
-        Lookup::Unobserved(why) => return Err(unread(&why)),
+    let observed = match home.get(declaring.as_ref()) {
+        Presence::Present(observed) if observed.projection == Projection::Full => observed,
+        Presence::Present(_) => return Err(unread("only its metadata is known")),
+        Presence::Absent => return Err(unread("it is not there any more")),
+        Presence::Unobserved(why) => return Err(unread(&why)),
     };
     let requested = now.to_string();
     let mut plan = match app.app.delivery {

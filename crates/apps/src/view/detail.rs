@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
-use taffrail_status::Rules;
+use taffrail_status::{Observed, Presence, Rules};
 
 use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
@@ -14,7 +14,7 @@ use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
 use crate::apps::{self, App};
 use crate::delivery::{argo, config_sync, flux};
 use crate::identity::{AppRef, Delivery};
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 use crate::sync::{Source, SyncState};
 
 /// The details of an app, for each cluster that it is in.
@@ -175,9 +175,9 @@ impl AppDetail {
 }
 
 fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<Observed<'a>> {
-    match home?.get(key?) {
-        Lookup::Found(observed) => Some(observed),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    match home?.get(key?.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
     }
 }
 
@@ -329,13 +329,13 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
         revision: None,
         suspended: None,
     };
-    let object = match objects.get(key) {
-        Lookup::Found(observed) => observed.object,
-        Lookup::Absent => {
+    let object = match objects.get(key.as_ref()) {
+        Presence::Present(observed) => observed.object,
+        Presence::Absent => {
             let message = format!("{} {} not found", key.kind, key.path());
             return ReconciledRow { ready: Some("False".to_owned()), message, ..row };
         }
-        Lookup::Unobserved(why) => {
+        Presence::Unobserved(why) => {
             let message = format!("was not observed: {why}");
             return ReconciledRow { ready: Some("Unknown".to_owned()), message, ..row };
         }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::Rules;
 use taffrail_status::assess::Event;
+use taffrail_status::{Presence, Rules};
 
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape, Walked};
@@ -15,7 +15,7 @@ use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
 use crate::apps::{self, App};
 use crate::delivery::flux;
 use crate::fleet::Fleet;
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::owners::controllers;
 
 /// The warnings about apps.
@@ -79,9 +79,9 @@ impl EventList {
         let mut known: HashMap<&str, flux::Sources> = HashMap::new();
         for app in asked {
             let home = forest.cluster(&app.app.home);
-            let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key) {
-                Lookup::Found(observed) => Some(observed),
-                Lookup::Absent | Lookup::Unobserved(_) => None,
+            let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key.as_ref()) {
+                Presence::Present(observed) => Some(observed),
+                Presence::Absent | Presence::Unobserved(_) => None,
             });
             if let Some((home, declaring)) = home.zip(declaring)
                 && declaring.key.group.ends_with(".toolkit.fluxcd.io")

@@ -8,13 +8,13 @@ use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::plural;
 use taffrail_status::assess::assess_dependent;
-use taffrail_status::{Rules, Status};
+use taffrail_status::{Observed, Presence, Rules, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
 use crate::apps::{self, App, Resource};
 use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
-use crate::objects::{Lookup, Objects, Observed, suffices};
+use crate::objects::{Objects, suffices};
 use crate::owners::dependents;
 use crate::problem::{self, SUSPENDED};
 use crate::sync::ObjectSync;
@@ -490,9 +490,9 @@ fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> T
 }
 
 fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
-        Lookup::Found(observed) => Some(observed),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    match objects.get(key.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
-use taffrail_status::{Rules, Status};
+use taffrail_status::{Observed, Presence, Rules, Status};
 
 use super::expression::{Answer, Question};
 use super::field::{Field, WantedField};
@@ -16,7 +16,7 @@ use crate::find::{AppQuery, FindError};
 use crate::freshness::FreshnessState;
 use crate::identity::Delivery;
 use crate::inventory;
-use crate::objects::{Lookup, Objects, Observed, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::problem::{Axis, Problem, RULES_UNREAD};
 use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
@@ -220,9 +220,9 @@ impl Bench<'_> {
 
     fn object(&self, resource: &Resource) -> Judgement {
         let subject = Subject::Object(resource.key.clone());
-        let observed = match self.snapshot.get(&resource.key) {
-            Lookup::Found(observed) => observed,
-            Lookup::Absent => {
+        let observed = match self.snapshot.get(resource.key.as_ref()) {
+            Presence::Present(observed) => observed,
+            Presence::Absent => {
                 let opinion = match self.until {
                     Until::Deleted => Opinion::met("it is not there"),
                     _ => {
@@ -237,7 +237,7 @@ impl Bench<'_> {
                 let opinion = Opinion { with_cause: false, ..opinion.because(NOT_FOUND) };
                 return self.said(subject, Some(Status::NotFound), opinion);
             }
-            Lookup::Unobserved(why) => return self.said(subject, None, Opinion::unobserved(why)),
+            Presence::Unobserved(why) => return self.said(subject, None, Opinion::unobserved(why)),
         };
         let opinion = self.of_object(resource, &observed);
         let mut judgement = self.said(subject, Some(resource.status), Opinion { ..opinion });

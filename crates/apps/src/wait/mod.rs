@@ -23,13 +23,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
-use taffrail_status::{Rules, Status};
+use taffrail_status::{Presence, Rules, Status};
 
 use crate::apps::apps_by;
 use crate::delivery::AppLabels;
 use crate::find::AppQuery;
 use crate::identity::AppRef;
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::snapshot::Snapshot;
 use crate::words::Words;
 
@@ -411,9 +411,9 @@ fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapsho
     let shall_go = *until == Until::Deleted;
     let now: BTreeSet<ObjectKey> = match target {
         Target::Selection(selection) => judge::selected(snapshot, selection).into_iter().collect(),
-        Target::Inventory(key) => match snapshot.get(key) {
-            Lookup::Found(inventory) => judge::members(&inventory.object),
-            Lookup::Absent | Lookup::Unobserved(_) => return,
+        Target::Inventory(key) => match snapshot.get(key.as_ref()) {
+            Presence::Present(inventory) => judge::members(&inventory.object),
+            Presence::Absent | Presence::Unobserved(_) => return,
         },
         Target::Object(_) | Target::UnknownKind { .. } => return,
     };

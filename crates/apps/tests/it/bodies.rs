@@ -1,9 +1,9 @@
 //! Metadata that was read keeps no body from being read that is evidence, whoever had the metadata read.
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, App, Asked, Lookup, Objects as _, Read, Snapshot, Target, apps, next_reads};
+use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{Presence, Status, Taffrail};
 
 use super::dump::NOW;
 use super::reads::{kustomization, object};
@@ -220,7 +220,7 @@ fn leases_are_read_whole_though_somebody_declares_one() {
     let asked = Asked { liveness: true, ..Asked::default() };
     let (live, log) = Server::new(vec![own, lease]).read("cluster", &asked);
     let key = ObjectKey::new("coordination.k8s.io", "Lease", "kube-node-lease", "one");
-    let Lookup::Found(found) = live.get(&key) else { panic!("{:?}", log.paths()) };
+    let Presence::Present(found) = live.get(key.as_ref()) else { panic!("{:?}", log.paths()) };
     assert_eq!(found.projection, Projection::Full, "{:?}", log.paths());
 }
 

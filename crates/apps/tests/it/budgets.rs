@@ -6,11 +6,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
-use taffrail_apps::{
-    AppList, ClusterId, Freshness, Lookup, Objects, Observed, ScopeError, Snapshot, SyncState, apps,
-};
-use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::{Status, Taffrail};
+use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
+use taffrail_status::{Observed, Presence, Status, Taffrail};
 
 use super::dump::{NOW, apps_of, base64, holding};
 
@@ -39,8 +37,8 @@ impl Objects for Counted {
     fn freshness(&self) -> Freshness {
         self.inner.freshness()
     }
-    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
-        self.gets.fetch_add(usize::from(*key == self.key), Ordering::Relaxed);
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        self.gets.fetch_add(usize::from(key == self.key.as_ref()), Ordering::Relaxed);
         self.inner.get(key)
     }
     fn of_kind<'a>(&'a self, group: &str, kind: &str) -> All<'a> {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
 use taffrail_apps::{
-    App, AppList, ClusterId, Freshness, Lookup, Objects, Observed, ScopeError, Snapshot, apps,
-    changes_of_each, declared_each, filter::Filter,
+    App, AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, apps, changes_of_each, declared_each,
+    filter::Filter,
 };
-use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::Taffrail;
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
+use taffrail_status::{Observed, Presence, Taffrail};
 
 use super::dump::{NOW, base64, holding, release};
 
@@ -57,7 +57,7 @@ impl Objects for Counting {
     fn freshness(&self) -> Freshness {
         self.all.freshness()
     }
-    fn get(&self, key: &ObjectKey) -> Lookup<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.gets.fetch_add(1, Ordering::Relaxed);
         self.all.get(key)
     }

@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Lookup, Objects, Read,
-    ReadMode, Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Objects, Read, ReadMode,
+    Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{Presence, Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
@@ -159,9 +159,12 @@ fn a_kind_is_listed_where_its_objects_are() {
     assert_eq!(lists(&log, "Namespace"), ["/api/v1/namespaces"]);
     // In a namespace that was not listed nothing is known to be absent.
     let elsewhere = ObjectKey::new("apps", "Deployment", "wiki", "web");
-    assert!(matches!(live.get(&elsewhere), Lookup::Unobserved(_)));
-    assert!(matches!(live.get(&ObjectKey::new("apps", "Deployment", "shop", "x")), Lookup::Absent));
-    assert!(matches!(live.get(&ObjectKey::new("example.com", "Gone", "shop", "x")), Lookup::Absent));
+    assert!(matches!(live.get(elsewhere.as_ref()), Presence::Unobserved(_)));
+    assert!(matches!(live.get(ObjectKey::new("apps", "Deployment", "shop", "x").as_ref()), Presence::Absent));
+    assert!(matches!(
+        live.get(ObjectKey::new("example.com", "Gone", "shop", "x").as_ref()),
+        Presence::Absent
+    ));
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn bare_pods_of_a_label_group_are_read_whole() {
     let (live, log) = Server::new(vec![pod, made]).read("cluster", &Asked::default());
     // A list brings them, and does not bring those that are made.
     assert_eq!(lists(&log, "Pod"), ["/api/v1/pods", "/api/v1/pods"]);
-    assert!(matches!(live.get(&ObjectKey::new("", "Pod", "wiki", "made")), Lookup::Unobserved(_)));
+    assert!(matches!(live.get(ObjectKey::new("", "Pod", "wiki", "made").as_ref()), Presence::Unobserved(_)));
     log.assert_no_repetition();
     let list = apps(&[&live], &Taffrail, NOW);
     assert_eq!((list.apps.len(), list.apps[0].counts.total()), (1, 1));
@@ -508,7 +511,7 @@ fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
     let (mut edge, _) = server.read("edge", &asked);
     edge.add_server("https://edge");
     let of_pods = ObjectKey::new("", "Pod", "shop", "none");
-    assert!(matches!(edge.get(&of_pods), Lookup::Unobserved(_)));
+    assert!(matches!(edge.get(of_pods.as_ref()), Presence::Unobserved(_)));
 
     let of = |name: &str| Dependents::Of(name.parse().unwrap());
     let in_namespaces =
@@ -521,7 +524,7 @@ fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
     let dependents_in = wanted["edge"].keys().cloned().collect();
     let objects = wanted_elsewhere(&[&hub, &edge])["edge"].clone();
     let log = server.go_on(&mut edge, &Asked { objects, dependents_in, ..asked });
-    assert!(matches!(edge.get(&of_pods), Lookup::Absent), "{:?}", log.paths());
+    assert!(matches!(edge.get(of_pods.as_ref()), Presence::Absent), "{:?}", log.paths());
 }
 
 fn hub_objects(ids: &[&str]) -> Vec<Value> {

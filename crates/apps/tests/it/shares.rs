@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Dependents, Excess, KindCatalog, Lookup, Objects as _, Read, ReadMode, ReadPlan, Rounds,
+    AppList, Asked, Dependents, Excess, KindCatalog, Objects as _, Read, ReadMode, ReadPlan, Rounds,
     ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Taffrail;
+use taffrail_status::{Presence, Taffrail};
 
 use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};
@@ -194,7 +194,7 @@ fn what_is_judged_by_its_body_is_read_whole() {
         let server = Server::new(vec![kustomization("web", &[&id]), binding]);
         let (live, _) = server.read("prod", &Asked { label_groups: false, ..Asked::default() });
         let key = ObjectKey::new("admissionregistration.k8s.io", kind, "", "orphan");
-        let Lookup::Found(observed) = live.get(&key) else { panic!("{kind} was not read") };
+        let Presence::Present(observed) = live.get(key.as_ref()) else { panic!("{kind} was not read") };
         assert_eq!(observed.projection, Projection::Full, "{kind}");
     }
 }
@@ -376,12 +376,12 @@ fn what_apps_of_one_namespace_name_in_thousands_of_others_is_listed_by_kind() {
     assert!(lists(&log) < 1010, "{}", lists(&log));
     let web = ObjectKey::new("", "ConfigMap", "shop", "web");
     let last = ObjectKey::new("", "ConfigMap", "n2999", "a");
-    assert!([&web, &last].iter().all(|key| matches!(live.get(key), Lookup::Found(_))));
+    assert!([&web, &last].iter().all(|key| matches!(live.get(key.as_ref()), Presence::Present(_))));
     // Who may not list them all is told so, and is shown what can be seen without.
     server.forbidden.push("list /ConfigMap");
     let (live, _) = server.read("cluster", &asked);
-    assert!(matches!(live.get(&web), Lookup::Found(_)));
-    assert!(matches!(live.get(&last), Lookup::Unobserved(_)));
+    assert!(matches!(live.get(web.as_ref()), Presence::Present(_)));
+    assert!(matches!(live.get(last.as_ref()), Presence::Unobserved(_)));
     assert_eq!(live.errors().iter().map(|error| &*error.reason).collect::<Vec<_>>(), ["Forbidden"]);
     let few = Server::new(objects(900)).read("cluster", &asked).1;
     assert!(few.all().all(|read| read.kind != "ConfigMap" || read.namespace.is_some()));

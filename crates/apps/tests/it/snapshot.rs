@@ -1,11 +1,9 @@
 //! What a snapshot knows, and what it knows that it does not.
 
 use serde_json::json;
-use taffrail_apps::{
-    Answer, FreshnessState, KindCatalog, Lookup, Objects, Read, ServedKind, Snapshot, Target, apps,
-};
+use taffrail_apps::{Answer, FreshnessState, KindCatalog, Objects, Read, ServedKind, Snapshot, Target, apps};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{Presence, Status, Taffrail};
 
 use super::dump::{NOW, apps_of, document, holding, insert};
 
@@ -21,8 +19,8 @@ fn key() -> ObjectKey {
 }
 
 fn value(snapshot: &Snapshot) -> (String, Projection) {
-    match snapshot.get(&key()) {
-        Lookup::Found(observed) => {
+    match snapshot.get(key().as_ref()) {
+        Presence::Present(observed) => {
             (observed.object.text(&["data", "value"]).into_owned(), observed.projection)
         }
         other => panic!("{other:?}"),
@@ -73,7 +71,7 @@ fn what_is_set_aside_is_known_as_a_list_knows_it() {
     let whole = snapshot.size();
     for (is_listed, is_wanted) in [(true, true), (false, true), (true, false)] {
         let mut aside = snapshot.set_aside([key()], |_| is_listed);
-        assert_eq!(matches!(snapshot.get(&key()), Lookup::Found(_)), is_listed);
+        assert_eq!(matches!(snapshot.get(key().as_ref()), Presence::Present(_)), is_listed);
         assert!(snapshot.size() < whole);
         assert_eq!(snapshot.put_back(&mut aside, |_| is_wanted), is_wanted);
         let projection = if is_wanted { Projection::Full } else { Projection::Metadata };
@@ -106,16 +104,16 @@ fn a_cluster_is_known_by_its_kube_system_namespace() {
 #[test]
 fn a_whole_dump_lacks_what_it_does_not_hold_and_half_a_dump_does_not_know() {
     let mut snapshot = holding("prod", &[]);
-    assert!(matches!(snapshot.get(&key()), Lookup::Absent));
+    assert!(matches!(snapshot.get(key().as_ref()), Presence::Absent));
     snapshot.report_unreadable("prod.yaml:17", "half a document");
-    assert!(matches!(snapshot.get(&key()), Lookup::Unobserved(_)));
+    assert!(matches!(snapshot.get(key().as_ref()), Presence::Unobserved(_)));
     assert_eq!(snapshot.errors()[0].scope.to_string(), "prod.yaml:17");
 }
 
 #[test]
 fn a_lost_cluster_knows_nothing() {
     let snapshot = Snapshot::lost("prod", "Timeout", "no answer within 5 s");
-    let Lookup::Unobserved(why) = snapshot.get(&key()) else { panic!() };
+    let Presence::Unobserved(why) = snapshot.get(key().as_ref()) else { panic!() };
     assert_eq!(why, "no answer within 5 s");
     assert_eq!(snapshot.freshness().state, FreshnessState::Lost);
     assert_eq!(apps(&[&snapshot], &Taffrail, NOW).errors.len(), 1);
@@ -152,7 +150,7 @@ fn each_answer_says_something_else_of_what_is_not_there() {
         let mut snapshot = Snapshot::live("prod", NOW);
         let case = format!("{namespace:?} {target:?} {answer:?}");
         snapshot.answer(&read("ConfigMap", namespace, target, Projection::Full), answer);
-        assert_eq!(matches!(snapshot.get(&key()), Lookup::Absent), absent, "{case}");
+        assert_eq!(matches!(snapshot.get(key().as_ref()), Presence::Absent), absent, "{case}");
     }
 }
 
@@ -161,9 +159,12 @@ fn kinds_are_absent_only_where_discovery_knows_it() {
     let broken = ("metrics.example.com".to_owned(), "its server is down".to_owned());
     let mut snapshot = Snapshot::live("prod", NOW);
     snapshot.set_kinds(KindCatalog::new([], [broken]));
-    assert!(matches!(snapshot.get(&ObjectKey::new("example.com", "Thing", "shop", "a")), Lookup::Absent));
+    assert!(matches!(
+        snapshot.get(ObjectKey::new("example.com", "Thing", "shop", "a").as_ref()),
+        Presence::Absent
+    ));
     let down = ObjectKey::new("metrics.example.com", "Thing", "shop", "a");
-    let Lookup::Unobserved(why) = snapshot.get(&down) else { panic!() };
+    let Presence::Unobserved(why) = snapshot.get(down.as_ref()) else { panic!() };
     assert_eq!(why, "its server is down");
     assert_eq!(snapshot.errors()[0].scope.to_string(), "group metrics.example.com");
 }
@@ -182,7 +183,7 @@ fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
     before.answer(&all(), forbidden());
     for snapshot in [after, before] {
         assert_eq!(snapshot.errors(), []);
-        assert!(matches!(snapshot.get(&key), Lookup::Absent));
+        assert!(matches!(snapshot.get(key.as_ref()), Presence::Absent));
     }
 }
 

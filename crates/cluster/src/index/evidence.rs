@@ -7,9 +7,9 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
-use taffrail_object::{Object, ObjectKey};
-use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, Lookup, assess_named};
-use taffrail_status::{ComputeError, ObjectContext, Rules, Verdict};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, assess_named};
+use taffrail_status::{ComputeError, ObjectContext, Presence, Rules, Verdict};
 
 use super::contents::Contents;
 use super::draft;
@@ -234,16 +234,17 @@ impl Contents {
 }
 
 impl Evidence for IndexEvidence<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        let ObjectKeyRef { group, kind, namespace, name } = key;
         let place = self.contents.place_of(group, kind, namespace, name);
         if let Some(object) = place.and_then(|place| self.object(place)) {
-            return Lookup::Found(object);
+            return Presence::Present(object);
         }
         if self.contents.is_read(group, kind, Some(namespace)) {
-            return Lookup::Absent;
+            return Presence::Absent;
         }
         let scope = self.contents.find_kind(group, kind).map(|kind| self.contents.scope(kind, namespace));
-        Lookup::Unobserved(match scope {
+        Presence::Unobserved(match scope {
             Some(scope) if !scope.reason.is_empty() => Cow::Owned(scope.reason.to_string()),
             _ => Cow::Borrowed("it was not read"),
         })

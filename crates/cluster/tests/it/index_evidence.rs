@@ -6,11 +6,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{IndexEvidence, IndexSettings};
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{
-    Assessment, Dump, Event, Evidence, Listing, Lookup, Options, assess_dependent, assess_named,
+    Assessment, Dump, Event, Evidence, Listing, Options, assess_dependent, assess_named,
 };
-use taffrail_status::{Rules, Taffrail};
+use taffrail_status::{Presence, Rules, Taffrail};
 
 use crate::index::World;
 
@@ -49,10 +49,10 @@ struct LikeDump<'a> {
 }
 
 impl Evidence for LikeDump<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
-        match self.index.get(group, kind, namespace, name) {
-            Lookup::Found(object) => Lookup::Found(object),
-            _ => Lookup::Absent,
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        match self.index.get(key) {
+            Presence::Present(object) => Presence::Present(object),
+            _ => Presence::Absent,
         }
     }
 
@@ -124,7 +124,7 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
         if by_dump != by_index {
             differences.push(format!("{label}: {name}\n  {by_dump:?}\n  {by_index:?}"));
         }
-        let Lookup::Found(kept) = evidence.get(&name.group, &name.kind, &name.namespace, &name.name) else {
+        let Presence::Present(kept) = evidence.get(name.as_ref()) else {
             differences.push(format!("{label}: {name} is not in the index"));
             continue;
         };

@@ -8,8 +8,9 @@ use taffrail_cluster::index::{
     Aspects, Batch, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT, IndexSettings, Notice, ScopeState, Snapshot,
     Subscription,
 };
-use taffrail_status::Status;
-use taffrail_status::assess::{Evidence, Lookup};
+use taffrail_object::ObjectKeyRef;
+use taffrail_status::assess::Evidence;
+use taffrail_status::{Presence, Status};
 
 use crate::index::{World, names, object, uid};
 
@@ -58,11 +59,11 @@ fn namespaces_with_scopes_of_their_own_are_kept_apart() {
     assert_eq!(contents.scopes().count(), 2);
     let evidence = contents.evidence();
     assert!(evidence.is_observed("", "Pod", Some("b")) && !evidence.is_observed("", "Pod", Some("a")));
-    assert!(matches!(evidence.get("", "Pod", "b", "x"), Lookup::Absent));
+    assert!(matches!(evidence.get(ObjectKeyRef::new("", "Pod", "b", "x")), Presence::Absent));
     assert!(
-        matches!(evidence.get("", "Pod", "a", "x"), Lookup::Unobserved(why) if why == "pods is forbidden")
+        matches!(evidence.get(ObjectKeyRef::new("", "Pod", "a", "x")), Presence::Unobserved(why) if why == "pods is forbidden")
     );
-    assert!(matches!(evidence.get("", "Pod", "a", "p"), Lookup::Found(_)));
+    assert!(matches!(evidence.get(ObjectKeyRef::new("", "Pod", "a", "p")), Presence::Present(_)));
     world.index.begin(kind, Some("a"), world.now);
     assert_eq!(world.index.end(kind, Some("a"), world.now), 1);
     assert!(world.index.contents().is_empty());
@@ -284,7 +285,9 @@ fn warnings_are_kept_within_bounds() {
     world.apply(&pod);
     let messages = |world: &World| {
         let evidence = world.index.contents().evidence();
-        let Lookup::Found(pod) = evidence.get("", "Pod", "shop", "web") else { panic!("no Pod") };
+        let Presence::Present(pod) = evidence.get(ObjectKeyRef::new("", "Pod", "shop", "web")) else {
+            panic!("no Pod")
+        };
         let mut said: Vec<_> =
             evidence.events(&pod).into_iter().map(|event| event.message.into_owned()).collect();
         said.sort();

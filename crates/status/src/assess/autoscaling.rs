@@ -50,7 +50,7 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
             || target.since.zip(since).is_none_or(|(target, since)| target <= since)
     };
     for Reference { to, .. } in references(autoscaler) {
-        if let Some(target) = case.get(&to).found() {
+        if let Some(target) = case.get(&to).present() {
             finding.follow(case.examine(&target).filter(explains));
         } else if case.is_missing(&to) {
             finding.lacks(&case.called(&to), &to.name);

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::selector::selects;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
+use crate::Presence;
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, Evidence, Lookup, can_own, speaks_for, time};
+use crate::assess::evidence::{Event, Evidence, can_own, speaks_for, time};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{ObjectContext, Rules};
 use crate::teaching::Look;
@@ -494,13 +495,13 @@ impl<'e> Case<'e> {
         self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
     }
 
-    pub(super) fn get(&self, name: &ObjectKey) -> Lookup<'e> {
-        self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name)
+    pub(super) fn get(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
+        self.evidence.get(name.as_ref())
     }
 
     /// Not every field says whether its target is cluster-scoped.
-    fn get_in_cluster(&self, name: &ObjectKey) -> Lookup<'e> {
-        self.evidence.get(&name.group, &name.kind, "", &name.name)
+    fn get_in_cluster(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
+        self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
 
     /// The objects of those names that are there.
@@ -508,7 +509,7 @@ impl<'e> Case<'e> {
         let there = names
             .into_iter()
             .take_while(|_| self.bill.charge(1))
-            .filter_map(|name| self.get(name).found().or_else(|| self.get_in_cluster(name).found()));
+            .filter_map(|name| self.get(name).present().or_else(|| self.get_in_cluster(name).present()));
         there.collect()
     }
 
@@ -531,8 +532,8 @@ impl<'e> Case<'e> {
         }
         let lookups = [self.get(name), self.get_in_cluster(name)];
         let tells = |namespace| self.evidence.tells_absence(&name.group, &name.kind, namespace);
-        !lookups.iter().any(|lookup| matches!(lookup, Lookup::Found(_)))
-            && lookups.iter().any(|lookup| matches!(lookup, Lookup::Absent))
+        !lookups.iter().any(|lookup| matches!(lookup, Presence::Present(_)))
+            && lookups.iter().any(|lookup| matches!(lookup, Presence::Absent))
             && (tells(&name.namespace) || tells(""))
     }
 

@@ -189,7 +189,7 @@ impl<'e> History<'e> {
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
-        let found = self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+        let found = self.evidence.get(name.as_ref()).present();
         let known = found.map(|object| Rc::new(self.read(&object)));
         self.known.borrow_mut().insert(name.clone(), known.clone());
         known
@@ -247,7 +247,7 @@ impl<'e> History<'e> {
         if let Some(written) = self.written.borrow().get(&place) {
             return written.clone();
         }
-        let found = self.evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+        let found = self.evidence.get(name.as_ref()).present();
         let written = found.and_then(|object| written(&object, part.fields()));
         self.written.borrow_mut().insert(place, written.clone());
         written
@@ -262,7 +262,7 @@ const MOST_LAST: usize = 3;
 ///
 /// It is said of any object, well or not, and only by its managed fields. The status has writers of its own.
 pub fn last_changes(object: &Object<'_>, evidence: &dyn Evidence) -> Vec<Change> {
-    let there = |name: &ObjectKey| evidence.get(&name.group, &name.kind, &name.namespace, &name.name).found();
+    let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
     // What controllers made is as what controls it wants it.
     let mut top = None;
     let mut above = owner(object);

@@ -5,32 +5,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::assess::costs::Costs;
 use crate::assess::edges;
+use crate::cluster_state::Presence;
 use crate::verdict::cut;
-
-/// The answer to "is this object there?".
-#[derive(Debug, Clone)]
-pub enum Lookup<'e> {
-    /// It is.
-    Found(Object<'e>),
-    /// It is known not to be there.
-    Absent,
-    /// Nobody looked, or was let look; with the reason, for people.
-    Unobserved(Cow<'e, str>),
-}
-
-impl<'e> Lookup<'e> {
-    /// The object, if it was found.
-    pub fn found(self) -> Option<Object<'e>> {
-        match self {
-            Lookup::Found(object) => Some(object),
-            Lookup::Absent | Lookup::Unobserved(_) => None,
-        }
-    }
-}
 
 /// Some of the objects of a cluster.
 pub type Listing<'e> = Box<dyn Iterator<Item = Object<'e>> + 'e>;
@@ -40,8 +20,8 @@ pub type Listing<'e> = Box<dyn Iterator<Item = Object<'e>> + 'e>;
 /// Objects may come in any order. What was not read is left out of the listings;
 /// [`is_observed`](Evidence::is_observed) tells that from "there is none".
 pub trait Evidence {
-    /// Looks one object up; `namespace` is empty for cluster-scoped objects.
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_>;
+    /// Looks one object up.
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>>;
 
     /// The objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
     /// the namespace without a name.
@@ -103,7 +83,7 @@ pub trait Evidence {
     /// Whether all objects of a kind in a namespace (or in all) were read.
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
 
-    /// Whether an object that is [`Absent`](Lookup::Absent) in a namespace (empty: in none) does not exist, as
+    /// Whether an object that is [`Absent`](Presence::Absent) in a namespace (empty: in none) does not exist, as
     /// far as others refer to it. Of a kind of which a dump holds nothing there, whoever wrote it may have left
     /// all out.
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
@@ -379,12 +359,15 @@ fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
 }
 
 impl Evidence for Dump<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        let ObjectKeyRef { group, kind, namespace, name } = key;
         let objects = self.range(group, kind, Some(namespace));
         match objects.binary_search_by(|(found, _)| found.name.as_str().cmp(name)) {
-            Ok(at) => objects.get(at).map_or(Lookup::Absent, |(_, object)| Lookup::Found(object.clone())),
-            Err(_) if self.is_observed(group, kind, None) => Lookup::Absent,
-            Err(_) => Lookup::Unobserved(Cow::Borrowed("it was not read")),
+            Ok(at) => {
+                objects.get(at).map_or(Presence::Absent, |(_, object)| Presence::Present(object.clone()))
+            }
+            Err(_) if self.is_observed(group, kind, None) => Presence::Absent,
+            Err(_) => Presence::Unobserved(Cow::Borrowed("it was not read")),
         }
     }
 

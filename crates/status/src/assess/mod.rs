@@ -43,6 +43,7 @@ use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
+use crate::cluster_state::Presence;
 use crate::rollup::Subject;
 use crate::rules::Rules;
 use crate::verdict::{Status, Verdict};
@@ -51,7 +52,7 @@ pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use evidence::{Dump, Event, Evidence, Listing, Lookup, Regarding, claims, defined, other_owners};
+pub use evidence::{Dump, Event, Evidence, Listing, Regarding, claims, defined, other_owners};
 pub use extension::may_own_workload;
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
@@ -223,13 +224,13 @@ pub fn assess_named(
     now: Timestamp,
     options: &Options,
 ) -> Assessment {
-    match evidence.get(&name.group, &name.kind, &name.namespace, &name.name) {
-        Lookup::Found(object) => assess(&object, evidence, rules, now, options),
-        Lookup::Absent => {
+    match evidence.get(name.as_ref()) {
+        Presence::Present(object) => assess(&object, evidence, rules, now, options),
+        Presence::Absent => {
             let verdict = Verdict::new(Status::NotFound, "Resource not found", "absent");
             Assessment::of_nothing(name, verdict, "NotFound")
         }
-        Lookup::Unobserved(why) => {
+        Presence::Unobserved(why) => {
             let verdict = Verdict::new(Status::Unknown, Cow::Owned(why.into_owned()), "unobserved");
             Assessment::of_nothing(name, verdict, "Unobserved")
         }

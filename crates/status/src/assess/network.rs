@@ -69,7 +69,7 @@ pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &m
     finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/api-service");
     finding.since = time(available.get("lastTransitionTime"));
     for reference in references(api_service) {
-        if let Some(service) = case.get(&reference.to).found() {
+        if let Some(service) = case.get(&reference.to).present() {
             finding.follow(behind(case, &service));
         } else if case.is_missing(&reference.to) {
             finding.lacks(&case.called(&reference.to), &reference.to.name);
@@ -87,11 +87,11 @@ fn behind(case: &Case<'_>, service: &Object<'_>) -> Vec<Finding> {
     };
     let mut backends = case.of_kind("discovery.k8s.io", "EndpointSlice", Some(&namespace));
     backends.retain(is_slice);
-    backends.extend(case.get(&ObjectKey::new("", "Endpoints", namespace, name)).found());
+    backends.extend(case.get(&ObjectKey::new("", "Endpoints", namespace, name)).present());
     let mut pods: Vec<_> = backends.iter().flat_map(references).map(|reference| reference.to).collect();
     pods.retain(|to| to.kind == "Pod");
     pods.sort();
     pods.dedup();
-    let there = pods.iter().filter_map(|name| case.get(name).found()).filter(|pod| !is_terminating(pod));
+    let there = pods.iter().filter_map(|name| case.get(name).present()).filter(|pod| !is_terminating(pod));
     there.filter_map(|pod| case.examine(&pod)).collect()
 }

@@ -435,7 +435,7 @@ pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
     if name.is_empty() {
         return None;
     }
-    let node = case.get(&ObjectKey::new("", "Node", "", name)).found()?;
+    let node = case.get(&ObjectKey::new("", "Node", "", name)).present()?;
     case.examine(&node).filter(|node| !node.is_current())
 }
 

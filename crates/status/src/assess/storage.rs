@@ -32,7 +32,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     let volume = claim.text(&["spec", "volumeName"]);
     if !volume.is_empty() {
         let name = ObjectKey::new("", "PersistentVolume", "", &*volume);
-        if let Some(object) = case.get(&name).found() {
+        if let Some(object) = case.get(&name).present() {
             let phase = object.text(&["status", "phase"]);
             finding.fact(format!("PersistentVolume {volume} is in phase {phase}"));
         } else if case.is_missing(&name) {
@@ -83,7 +83,7 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
         Some("") => return Class::BindsAtOnce,
         Some(name) => {
             let name = ObjectKey::new("storage.k8s.io", "StorageClass", "", name);
-            match case.get(&name).found() {
+            match case.get(&name).present() {
                 Some(class) => class,
                 None if case.is_missing(&name) => return Class::Missing(name),
                 None => return Class::Unknown,

@@ -13,13 +13,13 @@ use taffrail_apps::view::{
 };
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
-    InvalidAppQuery, Lookup, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases,
-    changes_of_each, declared_each, last_changes,
+    InvalidAppQuery, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases, changes_of_each,
+    declared_each, last_changes,
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
-use taffrail_status::Status;
 use taffrail_status::assess::Change;
+use taffrail_status::{Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};
@@ -218,8 +218,9 @@ impl<'t> Name<'t> {
         let keys = keys.filter(|(key, plural)| {
             names_kind(kind, &key.group, &key.kind) || kind.eq_ignore_ascii_case(plural)
         });
-        let unread =
-            keys.map(|(key, _)| key).filter(|key| matches!(snapshot.get(key), Lookup::Unobserved(_)));
+        let unread = keys
+            .map(|(key, _)| key)
+            .filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
         // Of those that are known the rest is wanted too, and what stands behind them: their kind may have been listed for
         // apps of other namespaces, where alone the evidence was then read.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));

@@ -295,7 +295,7 @@ impl Recording {
                 return failed(unread.reason == "Forbidden", &unread.reason, &unread.message);
             }
             let key = taffrail_object::ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
-            if let taffrail_apps::Lookup::Found(found) = snapshot.get(&key) {
+            if let taffrail_status::Presence::Present(found) = snapshot.get(key.as_ref()) {
                 return match found.projection >= read.projection && read.projection == Projection::Full {
                     true => not_held("the dump does not hold the values of this object"),
                     false => Answer::Objects(Vec::new()),

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_status::Presence;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};
 use crate::names;
-use crate::objects::{Lookup, Objects};
+use crate::objects::Objects;
 use crate::problem::Problem;
 use crate::sync::Source;
 
@@ -78,12 +79,12 @@ impl KnownSource {
             let why = format!("{} {} is no source of Flux", key.group_kind(), key.path());
             return KnownSource::unknown(why, false);
         }
-        let found = match objects.get(key) {
-            Lookup::Found(found) => found,
-            Lookup::Absent => {
+        let found = match objects.get(key.as_ref()) {
+            Presence::Present(found) => found,
+            Presence::Absent => {
                 return KnownSource::unknown(format!("{} {} not found", key.kind, key.path()), false);
             }
-            Lookup::Unobserved(why) => {
+            Presence::Unobserved(why) => {
                 return KnownSource::unknown(format!("{} {}: {why}", key.kind, key.path()), true);
             }
         };

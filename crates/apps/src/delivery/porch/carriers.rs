@@ -7,13 +7,14 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use taffrail_object::ObjectKey;
+use taffrail_status::{Observed, Presence};
 
 use super::super::{Declaration, ObjectKeys, flux, text};
 use super::{Package, Repository, address, folder};
 use crate::agreement::{CONFIG_SYNC, Mark};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 
 /// The file of the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
@@ -137,8 +138,10 @@ impl Carrier {
             let objects = fleet.objects(app.home);
             let declaring = app.declaring.as_ref()?;
             let (url, branch, directory) = match app.delivery {
-                Delivery::ConfigSync => of_config_sync(&objects.get(declaring).found()?)?,
-                Delivery::FluxKustomization => of_flux(fleet, app.home, &objects.get(declaring).found()?)?,
+                Delivery::ConfigSync => of_config_sync(&objects.get(declaring.as_ref()).present()?)?,
+                Delivery::FluxKustomization => {
+                    of_flux(fleet, app.home, &objects.get(declaring.as_ref()).present()?)?
+                }
                 _ => return None,
             };
             Some(Carrier {
@@ -166,8 +169,8 @@ impl Carrier {
             let is_marked = |key: &&ObjectKey| {
                 !app.claimant.owns_place_of(cluster, key)
                     && objects
-                        .get(key)
-                        .found()
+                        .get(key.as_ref())
+                        .present()
                         .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
             };
             if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
@@ -271,12 +274,12 @@ impl<'c> Carriers<'c> {
 
 /// The file that declares each of the objects, as Config Sync writes it on them.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
-    let file = |key: &ObjectKey| match objects.get(key) {
-        Lookup::Found(observed) => {
+    let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
+        Presence::Present(observed) => {
             Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
         }
-        Lookup::Absent => Err("not found".to_owned()),
-        Lookup::Unobserved(why) => Err(format!("was not observed: {why}")),
+        Presence::Absent => Err("not found".to_owned()),
+        Presence::Unobserved(why) => Err(format!("was not observed: {why}")),
     };
     keys.iter().map(|key| (key.clone(), file(key))).collect()
 }

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
-use taffrail_status::{Status, assess};
+use taffrail_status::{Observed, Presence, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux::{self, Sources};
-use crate::objects::{Lookup, Objects, Observed};
+use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
 
@@ -305,9 +305,9 @@ impl<'a> Ground<'a> {
 
 /// The object, if it was read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
-    match objects.get(key) {
-        Lookup::Found(observed) => Some(observed),
-        Lookup::Absent | Lookup::Unobserved(_) => None,
+    match objects.get(key.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey};
-use taffrail_status::Trust;
+use taffrail_status::{Observed, Trust};
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, is_set, is_well, moment, number};
@@ -14,7 +14,6 @@ use crate::apps::App;
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
-use crate::objects::Observed;
 use crate::sync::{SyncState, shorten};
 use crate::teachers::{Standing, argo_standing};
 use crate::view::command;

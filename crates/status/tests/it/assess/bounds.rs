@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_object::Object;
-use taffrail_status::assess::{
-    Assessment, Costs, Dump, Event, Evidence, Listing, Lookup, Options, Patience, assess,
-};
-use taffrail_status::{Choosing, MAX_MESSAGE, Rules, Status, Taffrail};
+use taffrail_object::{Object, ObjectKeyRef};
+use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Listing, Options, Patience, assess};
+use taffrail_status::{Choosing, MAX_MESSAGE, Presence, Rules, Status, Taffrail};
 
 use super::{dump, now};
 
@@ -27,9 +25,9 @@ impl Counting<'_> {
 }
 
 impl Evidence for Counting<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
         self.count.set(self.count.get() + 1);
-        self.dump.get(group, kind, namespace, name)
+        self.dump.get(key)
     }
 
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {

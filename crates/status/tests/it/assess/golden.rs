@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use taffrail_object::Object;
-use taffrail_status::Status;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, worst};
+use taffrail_object::{Object, ObjectKeyRef};
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, worst};
+use taffrail_status::{Presence, Status};
 
 use super::{assess_all, dump, name};
 
@@ -87,8 +87,8 @@ fn reversed(listing: Listing<'_>) -> Listing<'_> {
 }
 
 impl Evidence for Reversed<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
-        self.0.get(group, kind, namespace, name)
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        self.0.get(key)
     }
 
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {

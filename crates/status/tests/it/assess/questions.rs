@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
-use taffrail_object::Object;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Lookup, Options, assess};
+use taffrail_object::{Object, ObjectKeyRef};
+use taffrail_status::Presence;
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, Options, assess};
 
 use super::{all, event, now, pod, read};
 
@@ -14,8 +15,8 @@ struct Noted<'a> {
 }
 
 impl Evidence for Noted<'_> {
-    fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Lookup<'_> {
-        self.dump.get(group, kind, namespace, name)
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        self.dump.get(key)
     }
 
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures::future::join;
 use jiff::Timestamp;
-use taffrail_apps::{Lookup, Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing};
+use taffrail_apps::{Objects, Snapshot, Standing, argo_delivers, argo_names, argo_standing};
 use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError};
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
+use taffrail_status::Presence;
 
 use super::OfCluster;
 use super::arguments::{WhichArguments, Word};
@@ -343,7 +344,7 @@ fn known(snapshot: &Snapshot, object: &Object<'_>) -> Heard {
     let (mut scripts, mut not_for_it) = (Vec::new(), Vec::new());
     for namespace in known {
         let key = ObjectKey::new("", "ConfigMap", &*namespace, CONFIG_MAP);
-        let Lookup::Found(observed) = snapshot.get(&key) else { continue };
+        let Presence::Present(observed) = snapshot.get(key.as_ref()) else { continue };
         let called = format!("ConfigMap {}", key.path());
         if !argo_delivers(snapshot, &namespace, object) {
             not_for_it.push(called);

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use taffrail_object::Object;
-use taffrail_status::assess::{Event, Evidence, Listing, Lookup};
-use taffrail_status::{Status, Verdict};
+use taffrail_object::{Object, ObjectKeyRef};
+use taffrail_status::assess::{Event, Evidence, Listing};
+use taffrail_status::{Presence, Status, Verdict};
 
 /// No evidence: nothing is known to be there, and nothing to be absent.
 pub(super) struct Alone;
 
 impl Evidence for Alone {
-    fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Lookup<'_> {
-        Lookup::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
+    fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+        Presence::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
     }
 
     fn owned(&self, _: &str, _: Option<&str>) -> Listing<'_> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{ClusterEvidence, KindCatalog, Lookup, Objects, Scope, Snapshot};
+use taffrail_apps::{ClusterEvidence, KindCatalog, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Budgets;
-use taffrail_status::{Status, Verdict};
+use taffrail_status::{Presence, Status, Verdict};
 
 use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
@@ -293,15 +293,15 @@ pub(super) fn of_key(
         name: key.name.clone(),
         verdict: Verdict::new(status, message, rule),
     };
-    match snapshot.get(key) {
-        Lookup::Found(observed) => judge.object(snapshot.name(), observed.object, evidence),
-        Lookup::Absent => {
+    match snapshot.get(key.as_ref()) {
+        Presence::Present(observed) => judge.object(snapshot.name(), observed.object, evidence),
+        Presence::Absent => {
             let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
             let doubt = if lacks_kind { source::LEFT_OUT } else { "" };
             let message = format!("Resource not found{doubt}");
             judge.absent(absent(Status::NotFound, message, "reader"))
         }
-        Lookup::Unobserved(why) => judge.absent(absent(Status::Unknown, why, "")),
+        Presence::Unobserved(why) => judge.absent(absent(Status::Unknown, why.into_owned(), "")),
     }
 }
 

@@ -25,11 +25,12 @@ pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, o
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use taffrail_apps::{Lookup, Objects as _, Observed, Target};
+    use taffrail_apps::{Objects as _, Target};
     use taffrail_cluster::Memory;
     use taffrail_object::GroupKind;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::Status;
+    use taffrail_status::{Observed, Presence};
     use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::super::Follow;
@@ -55,9 +56,9 @@ mod tests {
     }
 
     fn found<'s>(snapshot: &'s Snapshot, key: &ObjectKey) -> Option<Observed<'s>> {
-        match snapshot.get(key) {
-            Lookup::Found(observed) => Some(observed),
-            Lookup::Absent | Lookup::Unobserved(_) => None,
+        match snapshot.get(key.as_ref()) {
+            Presence::Present(observed) => Some(observed),
+            Presence::Absent | Presence::Unobserved(_) => None,
         }
     }
 

@@ -195,13 +195,9 @@ pub(super) mod tests {
         assert!(eu.delete("apps/v1", "Deployment", "shop", "web"));
         until(&mut follow, |follow| {
             !matches!(
-                follow.fleet.snapshots[0].get(&taffrail_object::ObjectKey::new(
-                    "apps",
-                    "Deployment",
-                    "shop",
-                    "web"
-                )),
-                taffrail_apps::Lookup::Found(_)
+                follow.fleet.snapshots[0]
+                    .get((taffrail_object::ObjectKey::new("apps", "Deployment", "shop", "web")).as_ref()),
+                taffrail_status::Presence::Present(_)
             )
         });
         assert_eq!(rows(&mut follow), [("eu".to_owned(), Status::NotFound), unknown("us")]);

@@ -219,8 +219,8 @@ mod tests {
         let memory = Memory::of(64 << 20);
         let mut follow = follow(std::slice::from_ref(&cluster), &memory);
         let key = ObjectKey::new("", "ConfigMap", "shop", "argocd-cm");
-        let says = |follow: &Follow| match follow.fleet.snapshots[0].get(&key) {
-            taffrail_apps::Lookup::Found(found) if found.projection == Projection::Full => {
+        let says = |follow: &Follow| match follow.fleet.snapshots[0].get(key.as_ref()) {
+            taffrail_status::Presence::Present(found) if found.projection == Projection::Full => {
                 found.object.text(&["data", "a"]).into_owned()
             }
             _ => String::new(),
