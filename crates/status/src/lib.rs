@@ -46,7 +46,7 @@ mod verdict;
 pub use augment::{AugmentError, augment};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use rollup::aggregate;
-pub use rules::{Choosing, Kstatus, ObjectContext, Rules, Taffrail};
+pub use rules::{ActiveRules, ClusterRules, Kstatus, ObjectContext, Rules, Taffrail};
 pub use taffrail_object::{Object, ObjectError, json, protobuf};
 pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
 pub use unseen::is_unseen;
