@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
-use taffrail_status::{Look, Presence, Rules, Status, Teacher, Voice, cut};
+use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
@@ -197,14 +197,19 @@ pub struct AppList {
 /// Finds the apps that `clusters` hold and judges them at the time `now`.
 ///
 /// A cluster that is there under several names is shown once, under the first of them.
-pub fn apps(clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
+pub fn apps(clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
     apps_by(&AppLabels::default(), clusters, rules, now)
 }
 
 /// As [`apps`], where `labels` name the apps of objects that no tool declares.
-pub fn apps_by(labels: &AppLabels, clusters: &[&dyn Objects], rules: &dyn Rules, now: Timestamp) -> AppList {
+pub fn apps_by(
+    labels: &AppLabels,
+    clusters: &[&dyn Objects],
+    rules: &ActiveRules<'_>,
+    now: Timestamp,
+) -> AppList {
     let fleet = Fleet::new(clusters);
-    let found = Declarations::of(&fleet, labels, rules.trust(), now);
+    let found = Declarations::of(&fleet, labels, &rules.options.trust, now);
     list(&fleet, found, rules, now)
 }
 
@@ -213,7 +218,7 @@ pub fn apps_by(labels: &AppLabels, clusters: &[&dyn Objects], rules: &dyn Rules,
 pub fn declared(
     clusters: &[&dyn Objects],
     objects: &[ObjectKey],
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> AppList {
     let fleet = Fleet::new(clusters);
@@ -226,7 +231,7 @@ pub fn declared(
 pub fn declared_each(
     cluster: &dyn Objects,
     objects: &[ObjectKey],
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> AppList {
     let fleet = Fleet::new(&[cluster]);
@@ -235,7 +240,7 @@ pub fn declared_each(
     list(&fleet, found, rules, now)
 }
 
-fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestamp) -> AppList {
+fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
     let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
@@ -292,7 +297,7 @@ struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
     /// Of each cluster, in the order of the fleet.
     evidence: Vec<ClusterEvidence<'a>>,
-    rules: &'f dyn Rules,
+    rules: &'f ActiveRules<'f>,
     /// What scripts have cost so far.
     look: Look,
     standings: Standings,
@@ -348,11 +353,14 @@ impl Judge<'_, '_> {
         let cluster = app.cluster().unwrap_or(app.home);
         let name = self.name(&app);
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
-        let taught = self.rules.taught_by(&teachers, &self.look);
-        let rules = taught.as_deref().unwrap_or(self.rules);
+        let cluster_rules = |teachers: &[Teacher<'_>]| {
+            self.rules.cluster_rules.and_then(|rules| rules.with_cluster_rules(teachers, &self.look))
+        };
+        let taught = cluster_rules(&teachers);
+        let rules = taught.as_deref().map_or(*self.rules, |rules| ActiveRules { rules, ..*self.rules });
+        let of_doubted = taught.as_ref().and_then(|_| cluster_rules(&of_doubted(&teachers)));
         let of_doubted =
-            taught.as_ref().and_then(|_| self.rules.taught_by(&of_doubted(&teachers), &self.look));
-        let of_doubted = of_doubted.as_deref().unwrap_or(self.rules);
+            of_doubted.as_deref().map_or(*self.rules, |rules| ActiveRules { rules, ..*self.rules });
         let lesson = self.lesson(&app, &teachers);
         let said = self.tool_says(&app);
         let resource = |key: &ObjectKey| match &app.destination {
@@ -366,8 +374,8 @@ impl Judge<'_, '_> {
                 let claimant = is_doubted.then(|| self.payer(&app, *cluster));
                 let place = Place { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
                 let judged = match &taught {
-                    Some(_) if is_doubted => self.judge_taught(place, of_doubted, lesson.as_ref()),
-                    Some(_) => self.judge_taught(place, rules, lesson.as_ref()),
+                    Some(_) if is_doubted => self.judge_taught(place, &of_doubted, lesson.as_ref()),
+                    Some(_) => self.judge_taught(place, &rules, lesson.as_ref()),
                     None => self.judge_once(place),
                 };
                 Resource { unconfirmed, ..judged }
@@ -524,13 +532,13 @@ impl Judge<'_, '_> {
 
     /// As [`Judge::judge`], by rules that hold for several apps: each object is judged by them once, and once more for each that
     /// pays for it.
-    fn judge_taught(&self, place: Place<'_>, rules: &dyn Rules, lesson: Option<&Lesson>) -> Resource {
+    fn judge_taught(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
         self.judge_case(place, rules, Some(lesson))
     }
 
     /// As [`Judge::judge`], once for each [`Case`].
-    fn judge_case(&self, place: Place<'_>, rules: &dyn Rules, lesson: Option<&Lesson>) -> Resource {
+    fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));
         if let Some(resource) = self.remembered.borrow().get(&case).and_then(|judged| judged.get(key)) {
@@ -541,13 +549,13 @@ impl Judge<'_, '_> {
         resource
     }
 
-    fn judge(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
+    fn judge(&self, place: Place<'_>, rules: &ActiveRules<'_>) -> Resource {
         let resource = self.judge_apart(place, rules);
         let mut said = self.said.borrow_mut();
         Resource { message: said.words(resource.message), chain: said.chain(resource.chain), ..resource }
     }
 
-    fn judge_apart(&self, place: Place<'_>, rules: &dyn Rules) -> Resource {
+    fn judge_apart(&self, place: Place<'_>, rules: &ActiveRules<'_>) -> Resource {
         let Place { cluster, key, found, claimant } = place;
         let observed = match found {
             Presence::Present(observed) => observed,
@@ -571,8 +579,7 @@ impl Judge<'_, '_> {
             return Resource::unjudged(key, Status::Unknown, message);
         }
         let evidence = &self.evidence[cluster];
-        let options = rules.options();
-        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now, &options);
+        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now);
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

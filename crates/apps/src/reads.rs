@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ItemKind;
 use taffrail_object::json::{self, OwnedDocument};
-use taffrail_status::{Presence, Rules};
+use taffrail_status::{ActiveRules, Presence};
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
@@ -647,9 +647,9 @@ impl<'p> Plan<'p> {
     }
 
     /// Reads that decide if an Argo CD is known; none where that makes no difference.
-    fn argo(&self, catalog: &KindCatalog, rules: &dyn Rules) -> Vec<Read> {
+    fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
-        let namespaces = teachers::doubtful(self.snapshot, rules.trust());
+        let namespaces = teachers::doubtful(self.snapshot, &rules.options.trust);
         let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());

@@ -11,7 +11,7 @@ use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
-use taffrail_status::{Observed, Payer, Presence, Rules, Teacher, Trust, Voice};
+use taffrail_status::{ActiveRules, Observed, Payer, Presence, Teacher, Trust, Voice};
 
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
@@ -308,12 +308,12 @@ pub struct Unheard {
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     standings: &Standings,
 ) -> (Vec<Teacher<'f>>, Option<Unheard>) {
     let home = fleet.objects(app.home);
     let target = app.cluster().unwrap_or(app.home);
-    let trust = rules.trust();
+    let trust = &rules.options.trust;
     // What is another's is made worse, unless the user trusts that home.
     let is_own = target == app.home || fleet.trusts(app.home, trust);
     let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else {

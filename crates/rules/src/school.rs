@@ -170,7 +170,7 @@ impl School {
     }
 
     /// What an object of Flux asks of those that it depends on, and does not find.
-    pub(crate) fn unmet_by(
+    pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],

@@ -3,8 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::assess::Costs;
-use taffrail_status::{ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Trust, Verdict, Voice};
+use taffrail_status::assess::{Costs, Options};
+use taffrail_status::{
+    ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Verdict, Voice,
+};
 
 use crate::cel::ReadExpression;
 use crate::form::{self, KindRules, Ruling};
@@ -25,7 +27,6 @@ pub struct RuleSet {
     /// Those in other forms, by origin.
     scripts: Vec<Box<dyn Script>>,
     school: Option<School>,
-    trust: Trust,
 }
 
 impl RuleSet {
@@ -48,15 +49,9 @@ impl RuleSet {
         self
     }
 
-    /// Hears what objects of a cluster say of health ([`Rules::taught_by`]); `reader` reads their expressions.
+    /// Hears what objects of a cluster say of health ([`ClusterRules::with_cluster_rules`]); `reader` reads their expressions.
     pub fn teachable(mut self, reader: ReadExpression) -> RuleSet {
         self.school = Some(School::new(reader));
-        self
-    }
-
-    /// Trusts these beyond what clusters prove.
-    pub fn trusting(mut self, trust: Trust) -> RuleSet {
-        self.trust = trust;
         self
     }
 
@@ -68,6 +63,11 @@ impl RuleSet {
     /// The rules that are asked about a kind, in their order.
     pub fn find(&self, group: &str, kind: &str) -> impl Iterator<Item = Found<'_>> {
         self.layers.iter().filter_map(move |layer| layer.find(group, kind))
+    }
+
+    /// Returns these rules as they are in force by `options`: with those that clusters state.
+    pub fn active<'r>(&'r self, options: &'r Options) -> ActiveRules<'r> {
+        ActiveRules { rules: self, cluster_rules: Some(self), options }
     }
 
     /// All rules in their order, of each origin by group and kind.
@@ -202,8 +202,14 @@ impl Rules for RuleSet {
     ) -> Result<Verdict, ComputeError> {
         self.judge_taught(object, context, &[], now)
     }
+}
 
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+impl ClusterRules for RuleSet {
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        look: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>> {
         let school = self.school.as_ref()?;
         let heard = teachers.iter().filter_map(|teacher| school.heard(teacher, look));
         let (scripts, warnings): (Vec<_>, Vec<_>) = heard.partition(|heard| heard.voice() == Voice::Full);
@@ -211,11 +217,7 @@ impl Rules for RuleSet {
         has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
     }
 
-    fn trust(&self) -> &Trust {
-        &self.trust
-    }
-
-    fn unmet_by(
+    fn unmet_dependency(
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
@@ -223,7 +225,7 @@ impl Rules for RuleSet {
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let school = self.school.as_ref();
-        school.map(|school| school.unmet_by(object, dependencies, look, goes_on)).unwrap_or_default()
+        school.map(|school| school.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
     }
 }
 
@@ -249,20 +251,6 @@ impl Rules for Taught<'_> {
         }
         let others = self.warnings.iter().filter_map(|script| script.judge(object, context, now));
         Ok(others.fold(verdict, |worst, other| if other.status < worst.status { other } else { worst }))
-    }
-
-    fn trust(&self) -> &Trust {
-        &self.rules.trust
-    }
-
-    fn unmet_by(
-        &self,
-        object: &Object<'_>,
-        dependencies: &[Object<'_>],
-        look: &Look,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        self.rules.unmet_by(object, dependencies, look, goes_on)
     }
 }
 

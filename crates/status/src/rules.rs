@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 
 use crate::adverse;
-use crate::assess::{Costs, Options, Patience};
+use crate::assess::{Costs, Options};
 use crate::compute::{ComputeError, Fork, compute};
 use crate::config_sync;
 use crate::flux;
-use crate::teaching::{Look, Teacher, Trust};
+use crate::teaching::{Look, Teacher};
 use crate::verdict::Verdict;
 
 /// A set of rules that gives each object a verdict.
@@ -23,42 +23,52 @@ pub trait Rules: Send + Sync {
         context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError>;
+}
 
-    /// These rules, with what other objects say of health before them: a Kustomization of Flux of what it delivers, the
-    /// settings of an Argo CD of what that delivers. What it costs is taken down in `look`. `None`: nothing that these rules
-    /// understand.
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
-        let _ = (teachers, look);
-        None
-    }
+/// The rules that objects of a cluster state for others: a Kustomization of Flux for what it delivers, the settings of an
+/// Argo CD for what that delivers.
+pub trait ClusterRules: Send + Sync {
+    /// Returns these rules with those that `teachers` state, which count for some of their objects; `None` where they state
+    /// nothing that can be read. `look` bounds and records what that costs.
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        look: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>>;
 
-    /// Whose word the user trusts beyond what clusters prove.
-    fn trust(&self) -> &Trust {
-        Trust::NONE
-    }
-
-    /// What `object` itself asks of its dependencies before it goes on, and does not find (`readyExpr` of Flux), as sentences about
-    /// them; empty where it asks nothing, or nothing that these rules understand. What that costs is taken down in `look`; before
-    /// each that is asked, `goes_on` tells if there is time for it.
-    fn unmet_by(
+    /// Lists, as sentences, what `object` itself requires of its dependencies before it goes on (`readyExpr` of Flux) and does
+    /// not find. `look` bounds and records what that costs; before each dependency, `goes_on` tells if there is time for it.
+    fn unmet_dependency(
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
         look: &Look,
         goes_on: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        let _ = (object, dependencies, look, goes_on);
-        Vec::new()
-    }
+    ) -> Vec<String>;
+}
 
-    /// How long the objects of a cluster may be judged by them, where somebody waits for it.
-    fn patience(&self) -> Option<&Patience> {
-        None
-    }
+/// The rules in force, with the choices of the user: all that an assessment needs beside the objects.
+#[derive(Clone, Copy)]
+pub struct ActiveRules<'r> {
+    /// The rules that judge each object.
+    pub rules: &'r dyn Rules,
+    /// The reader of the rules that clusters state; `None` where those do not count.
+    pub cluster_rules: Option<&'r dyn ClusterRules>,
+    /// The choices of the user.
+    pub options: &'r Options,
+}
 
-    /// What they choose where people differ; it matters to [`crate::assess::assess`] only.
-    fn options(&self) -> Options {
-        Options::default()
+impl<'r> ActiveRules<'r> {
+    /// Returns `rules` alone: with the default options, and deaf to the rules that clusters state.
+    pub fn new(rules: &'r dyn Rules) -> ActiveRules<'r> {
+        ActiveRules { rules, cluster_rules: None, options: Options::DEFAULT }
+    }
+}
+
+impl Default for ActiveRules<'_> {
+    /// Returns the rules of [`Taffrail`] alone.
+    fn default() -> Self {
+        ActiveRules::new(&Taffrail)
     }
 }
 
@@ -73,103 +83,6 @@ pub struct ObjectContext<'s> {
     pub costs: Option<&'s Costs>,
     /// The namespace that pays for it, where the author of another one lists the object without its agreement.
     pub claimant: Option<&'s str>,
-}
-
-/// Hands everything on to whoever is inside.
-macro_rules! forward {
-    () => {
-        fn judge(
-            &self,
-            object: &Object<'_>,
-            context: &ObjectContext<'_>,
-            now: Timestamp,
-        ) -> Result<Verdict, ComputeError> {
-            (**self).judge(object, context, now)
-        }
-
-        fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
-            (**self).taught_by(teachers, look)
-        }
-
-        fn trust(&self) -> &Trust {
-            (**self).trust()
-        }
-
-        fn unmet_by(
-            &self,
-            object: &Object<'_>,
-            dependencies: &[Object<'_>],
-            look: &Look,
-            goes_on: &dyn Fn() -> bool,
-        ) -> Vec<String> {
-            (**self).unmet_by(object, dependencies, look, goes_on)
-        }
-
-        fn patience(&self) -> Option<&Patience> {
-            (**self).patience()
-        }
-
-        fn options(&self) -> Options {
-            (**self).options()
-        }
-    };
-}
-
-impl<R: Rules + ?Sized> Rules for &R {
-    forward!();
-}
-
-impl<R: Rules + ?Sized> Rules for Box<R> {
-    forward!();
-}
-
-/// Rules, with choices of the caller.
-#[derive(Debug, Clone, Default)]
-pub struct Choosing<R> {
-    /// The rules that judge.
-    pub rules: R,
-    /// The choices where people differ.
-    pub options: Options,
-    /// The time that judging a cluster may take; that of the rules where there is none.
-    pub patience: Option<Patience>,
-}
-
-impl<R: Rules> Rules for Choosing<R> {
-    fn judge(
-        &self,
-        object: &Object<'_>,
-        context: &ObjectContext<'_>,
-        now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        self.rules.judge(object, context, now)
-    }
-
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], look: &'r Look) -> Option<Box<dyn Rules + 'r>> {
-        let rules = self.rules.taught_by(teachers, look)?;
-        Some(Box::new(Choosing { rules, options: self.options, patience: self.patience.clone() }))
-    }
-
-    fn trust(&self) -> &Trust {
-        self.rules.trust()
-    }
-
-    fn unmet_by(
-        &self,
-        object: &Object<'_>,
-        dependencies: &[Object<'_>],
-        look: &Look,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        self.rules.unmet_by(object, dependencies, look, goes_on)
-    }
-
-    fn patience(&self) -> Option<&Patience> {
-        self.patience.as_ref().or_else(|| self.rules.patience())
-    }
-
-    fn options(&self) -> Options {
-        self.options
-    }
 }
 
 /// kstatus, to the letter.

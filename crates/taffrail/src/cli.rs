@@ -10,6 +10,7 @@ use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::view::DoubtCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
+use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 
 pub(crate) use values::{duration, label_selector};
@@ -92,8 +93,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The contexts of the clusters that it asks.
-    pub(crate) fn contexts_mut(&mut self) -> Option<&mut Vec<String>> {
+    /// Returns the contexts of the clusters that it asks, and the user's trust in what those say.
+    pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,
             Command::Get(arguments) => &mut arguments.view.source,
@@ -102,19 +103,20 @@ impl Command {
             Command::Events(arguments) => &mut arguments.view.source,
             Command::Trust(arguments) => &mut arguments.view.source,
             Command::Status(arguments) => &mut arguments.source,
-            Command::Wait(arguments) => return Some(&mut arguments.clusters.context),
+            Command::Wait(WaitArguments { clusters, .. }) | Command::Dump(DumpArguments { clusters, .. }) => {
+                return Some((&mut clusters.context, &mut clusters.trust));
+            }
             Command::Reconcile(arguments) => &mut arguments.acting.source,
             Command::Suspend(arguments) => &mut arguments.acting.source,
             Command::Resume(arguments) => &mut arguments.acting.source,
             Command::Actions(arguments) => &mut arguments.which.source,
             Command::Action(arguments) => &mut arguments.which.source,
-            Command::Dump(arguments) => return Some(&mut arguments.clusters.context),
-            Command::Rules(arguments) => return arguments.contexts_mut(),
+            Command::Rules(arguments) => return arguments.clusters_mut(),
             Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
         };
-        Some(&mut source.context)
+        Some((&mut source.context, &mut source.trust))
     }
 
     /// Whether it goes on until it is ended.
@@ -194,6 +196,10 @@ pub(crate) struct SourceArguments {
     /// Tell on stderr how long it took; twice: each request; three times: what each was for
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// The user's trust in what clusters say, from the settings.
+    #[arg(skip)]
+    pub(crate) trust: Trust,
 }
 
 impl SourceArguments {
@@ -208,6 +214,7 @@ impl SourceArguments {
             now: None,
             timeout,
             verbose: 0,
+            trust: Trust::default(),
         }
     }
 }
@@ -242,7 +249,7 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> RulesWithOptions {
-        self.rules.with_options(self.pdb.into(), self.source.timeout)
+        self.rules.with_options(self.pdb.into(), &self.source)
     }
 }
 

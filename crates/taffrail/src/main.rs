@@ -123,9 +123,6 @@ fn read() -> Result<(Cli, Config), Complaint> {
             std::env::home_dir(),
         )?,
     };
-    // Rules are read while the command line is.
-    let homes = config.contexts(config.list("trusted-homes"))?;
-    rule_source::trust(Trust { argocd: config.list("argocd").to_vec(), homes });
     let (command, word) = match matches.subcommand() {
         Some((command, inner)) => {
             let word = inner.try_get_raw("what").ok().flatten().and_then(|mut words| words.next());
@@ -152,8 +149,11 @@ fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Co
             arguments.columns.clear();
         }
     }
-    if let Some(contexts) = cli.command.contexts_mut() {
+    let homes = config.contexts(config.list("trusted-homes"))?;
+    let settled = Trust { argocd: config.list("argocd").to_vec(), homes };
+    if let Some((contexts, trust)) = cli.command.clusters_mut() {
         *contexts = config.contexts(contexts)?;
+        *trust = settled;
     }
     Ok(())
 }

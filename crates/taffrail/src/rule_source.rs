@@ -1,9 +1,9 @@
-//! Whose rules decide.
+//! The rules that decide, and where they come from.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use taffrail_object::Object;
@@ -14,88 +14,108 @@ use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options, Patience};
-use taffrail_status::{Choosing, Fork, Kstatus, Rules, Trust};
+use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Expression;
+use crate::cli::SourceArguments;
 use crate::complaint::chain;
 use crate::input::{self, Chunk, Shape};
 
-/// Whose rules decide: Taffrail's, kstatus', or somebody's own before Taffrail's.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum RuleSource {
-    #[default]
-    Taffrail,
-    Kstatus,
-    /// Read once for the whole process.
-    Own(&'static RuleSet),
+/// The rules that decide: Taffrail's, kstatus', or those of a folder before Taffrail's.
+#[derive(Debug, Clone)]
+pub(crate) struct RuleSource {
+    /// All rules, those of the library included.
+    set: Arc<RuleSet>,
+    /// True if kstatus alone decides.
+    is_kstatus: bool,
 }
 
-static TRUST: OnceLock<Trust> = OnceLock::new();
-
-/// Says once for the whole process whose word the user trusts beyond what clusters prove; before any rules are read.
-pub(crate) fn trust(trust: Trust) {
-    // The first to say so is who starts the process.
-    let _ = TRUST.set(trust);
+impl Default for RuleSource {
+    fn default() -> RuleSource {
+        RuleSource { set: Arc::new(shipped()), is_kstatus: false }
+    }
 }
 
-/// Whose word the user trusts beyond what clusters prove.
-pub(crate) fn trusted() -> &'static Trust {
-    TRUST.get().unwrap_or(Trust::NONE)
-}
-
-/// The rules that come with the program, which hear what clusters say.
+/// Returns the rules that come with the program, and that read the rules of clusters.
 fn shipped() -> RuleSet {
-    RuleSet::shipped().teachable(Expression::reading).trusting(trusted().clone())
+    RuleSet::shipped().teachable(Expression::reading)
 }
 
-/// Who judges, with choices where people differ, and for how long.
-pub(crate) type RulesWithOptions = Choosing<&'static dyn Rules>;
+/// The rules that decide, and the choices of the user.
+#[derive(Debug, Clone)]
+pub(crate) struct RulesWithOptions {
+    source: RuleSource,
+    kstatus: Kstatus,
+    options: Options,
+}
 
 impl RuleSource {
-    /// Reads `taffrail`, `kstatus` or the name of a folder with rules.
+    /// Parses `taffrail`, `kstatus` or the name of a folder, whose rules it reads.
     pub(crate) fn read(text: &str) -> Result<RuleSource, String> {
         match text {
-            "taffrail" => Ok(RuleSource::Taffrail),
-            "kstatus" => Ok(RuleSource::Kstatus),
+            "taffrail" => Ok(RuleSource::default()),
+            "kstatus" => Ok(RuleSource { is_kstatus: true, ..RuleSource::default() }),
             // A misspelt name is no folder.
             name if !name.contains(['/', '.']) && !Path::new(name).is_dir() => {
                 Err("it is taffrail, kstatus or a folder with rules".to_owned())
             }
             folder => {
                 let set = of_folder(Path::new(folder)).map_err(|fault| fault.to_string())?;
-                Ok(RuleSource::Own(Box::leak(Box::new(set))))
+                Ok(RuleSource { set: Arc::new(set), is_kstatus: false })
             }
         }
     }
 
-    /// All rules, those of the library included; of kstatus there are only its own.
-    pub(crate) fn set(self) -> &'static RuleSet {
-        static SHIPPED: OnceLock<RuleSet> = OnceLock::new();
-        match self {
-            RuleSource::Own(set) => set,
-            RuleSource::Taffrail | RuleSource::Kstatus => SHIPPED.get_or_init(shipped),
-        }
+    /// Returns all rules, those of the library included; of kstatus there are only its own.
+    pub(crate) fn set(&self) -> &RuleSet {
+        &self.set
     }
 
-    pub(crate) fn rules(self, fork: Fork) -> &'static dyn Rules {
-        const FLUX: Kstatus = Kstatus { fork: Fork::Flux };
-        const KUBERNETES_SIGS: Kstatus = Kstatus { fork: Fork::KubernetesSigs };
-        match (self, fork) {
-            (RuleSource::Kstatus, Fork::Flux) => &FLUX,
-            (RuleSource::Kstatus, Fork::KubernetesSigs) => &KUBERNETES_SIGS,
-            _ => self.set(),
-        }
+    /// Returns true if kstatus alone decides.
+    pub(crate) fn is_kstatus(&self) -> bool {
+        self.is_kstatus
     }
 
-    /// Who judges, where a PodDisruptionBudget means this; the objects of each cluster for `timeout` at most.
-    pub(crate) fn with_options(self, pdb: Budgets, timeout: Duration) -> RulesWithOptions {
-        let patience = Some(patience("--timeout", timeout));
-        Choosing { rules: self.rules(Fork::Flux), options: Options { pdb }, patience }
+    /// Adds the meaning of a PodDisruptionBudget, and what `arguments` say: the time for the objects of each cluster, and the
+    /// user's trust.
+    pub(crate) fn with_options(&self, pdb: Budgets, arguments: &SourceArguments) -> RulesWithOptions {
+        let patience = Some(patience("--timeout", arguments.timeout));
+        // kstatus knows of no tool, so no trust in one changes what it says.
+        let trust = if self.is_kstatus { Trust::default() } else { arguments.trust.clone() };
+        let options = Options { pdb, patience, trust };
+        RulesWithOptions { source: self.clone(), kstatus: Kstatus::default(), options }
     }
 }
 
-/// How long the objects of a cluster may be judged: as long as it may take to answer, by this option.
-pub(crate) fn patience(option: &str, timeout: Duration) -> Patience {
+impl RulesWithOptions {
+    /// Follows another line of kstatus, where that decides.
+    pub(crate) fn with_fork(self, fork: Fork) -> RulesWithOptions {
+        RulesWithOptions { kstatus: Kstatus { fork }, ..self }
+    }
+
+    /// Bounds the time for the objects of each cluster by the option of this name.
+    pub(crate) fn with_patience(mut self, option: &str, timeout: Duration) -> RulesWithOptions {
+        self.options.patience = Some(patience(option, timeout));
+        self
+    }
+
+    /// Returns all rules, those of the library included.
+    pub(crate) fn set(&self) -> &RuleSet {
+        &self.source.set
+    }
+
+    /// Returns the rules in force.
+    #[inline]
+    pub(crate) fn active(&self) -> ActiveRules<'_> {
+        match self.source.is_kstatus {
+            true => ActiveRules { rules: &self.kstatus, cluster_rules: None, options: &self.options },
+            false => self.source.set.active(&self.options),
+        }
+    }
+}
+
+/// Returns the time that the objects of a cluster may be judged: as long as it may take to answer, by this option.
+fn patience(option: &str, timeout: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{Costs, Event, Evidence, History, Listing, assess, references};
-use taffrail_status::{Presence, Rules};
+use taffrail_status::{ActiveRules, Presence};
 
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
@@ -144,7 +144,7 @@ impl Plan<'_> {
         &self,
         catalog: &KindCatalog,
         found: &Declarations,
-        rules: &dyn Rules,
+        rules: &ActiveRules<'_>,
     ) -> Vec<Read> {
         let (mut demand, of_changes) = self.demand(catalog, found, rules);
         demand.owners.extend(of_changes.owners);
@@ -159,7 +159,12 @@ impl Plan<'_> {
     }
 
     /// Assesses all objects with what is known, and then asks what changed.
-    fn demand(&self, catalog: &KindCatalog, found: &Declarations, rules: &dyn Rules) -> (Demand, Demand) {
+    fn demand(
+        &self,
+        catalog: &KindCatalog,
+        found: &Declarations,
+        rules: &ActiveRules<'_>,
+    ) -> (Demand, Demand) {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let evidence = ClusterEvidence::new(self.snapshot);
         let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
@@ -175,7 +180,7 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
-            let assessment = assess(&observed.object, &recorder, rules, now, &rules.options());
+            let assessment = assess(&observed.object, &recorder, rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Rules;
+use taffrail_status::ActiveRules;
 
 use super::{Asked, Plan, Read};
 use crate::delivery::Declarations;
@@ -56,7 +56,7 @@ pub struct ReadPlan {
 pub fn plan_reads(
     snapshot: &Snapshot,
     asked: &Asked,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     rounds: &mut Rounds,
     is_new: &dyn Fn(&Read) -> bool,
 ) -> ReadPlan {
@@ -73,7 +73,7 @@ pub fn plan_reads(
 
     let fleet = Fleet::new(&[snapshot]);
     let mut found = match asked.declarations {
-        true => Declarations::of(&fleet, &asked.app_labels, rules.trust(), Timestamp::UNIX_EPOCH),
+        true => Declarations::of(&fleet, &asked.app_labels, &rules.options.trust, Timestamp::UNIX_EPOCH),
         false => Declarations::default(),
     };
     let is_coming = |key: &ObjectKey| {
@@ -157,7 +157,7 @@ impl ReadPlan {
 }
 
 /// Plans what to read next, all of it at once, for a reader that waits for every answer; nothing when all is known that can be.
-pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &dyn Rules) -> Vec<Read> {
+pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &ActiveRules<'_>) -> Vec<Read> {
     let ReadPlan { awaited, loose } = plan_reads(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
     if awaited.is_empty() { loose } else { awaited }
 }

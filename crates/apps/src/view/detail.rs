@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
-use taffrail_status::{Observed, Presence, Rules};
+use taffrail_status::{ActiveRules, Observed, Presence};
 
 use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
@@ -115,7 +115,7 @@ impl AppDetailList {
         asked: &[&'a App],
         list: &'a apps::AppList,
         clusters: &[&'a dyn Objects],
-        rules: &'a dyn Rules,
+        rules: &'a ActiveRules<'a>,
         now: Timestamp,
     ) -> AppDetailList {
         let shape = TreeShape { compact: false, fold: false, nest: false };

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
+use taffrail_status::ActiveRules;
+use taffrail_status::Presence;
 use taffrail_status::assess::Event;
-use taffrail_status::{Presence, Rules};
 
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape, Walked};
@@ -69,7 +70,7 @@ impl EventList {
         asked: &[&App],
         list: &apps::AppList,
         clusters: &[&dyn Objects],
-        rules: &dyn Rules,
+        rules: &ActiveRules<'_>,
         now: Timestamp,
     ) -> EventList {
         let forest = Forest::new(list, clusters, rules, now, TreeShape::default());

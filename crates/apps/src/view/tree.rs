@@ -8,7 +8,7 @@ use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::plural;
 use taffrail_status::assess::assess_dependent;
-use taffrail_status::{Observed, Presence, Rules, Status};
+use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
 use crate::apps::{self, App, Resource};
@@ -131,7 +131,7 @@ impl TreeList {
         asked: &[&'a App],
         list: &'a apps::AppList,
         clusters: &[&'a dyn Objects],
-        rules: &'a dyn Rules,
+        rules: &'a ActiveRules<'a>,
         now: Timestamp,
         shape: TreeShape,
     ) -> TreeList {
@@ -244,7 +244,7 @@ pub(super) struct Forest<'a> {
     clusters: HashMap<&'a str, Ground<'a>>,
     /// The apps by their declaring object and its cluster.
     declaring: HashMap<(&'a str, &'a ObjectKey), &'a App>,
-    rules: &'a dyn Rules,
+    rules: &'a ActiveRules<'a>,
     now: Timestamp,
     shape: TreeShape,
     told: RefCell<Told<'a>>,
@@ -260,7 +260,7 @@ impl<'a> Forest<'a> {
     pub(super) fn new(
         list: &'a apps::AppList,
         clusters: &[&'a dyn Objects],
-        rules: &'a dyn Rules,
+        rules: &'a ActiveRules<'a>,
         now: Timestamp,
         shape: TreeShape,
     ) -> Forest<'a> {
@@ -441,7 +441,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
-            let assessment = assess_dependent(&observed.object, evidence, rules, now, &rules.options());
+            let assessment = assess_dependent(&observed.object, evidence, rules, now);
             (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {
             (Status::Unknown, "only its metadata was read".into(), None)

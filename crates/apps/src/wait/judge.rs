@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
-use taffrail_status::{Observed, Presence, Rules, Status};
+use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::expression::{Answer, Question};
 use super::field::{Field, WantedField};
@@ -111,7 +111,7 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
 pub(super) struct Bench<'b> {
     pub(super) snapshot: &'b Snapshot,
     pub(super) until: &'b Until,
-    pub(super) rules: &'b dyn Rules,
+    pub(super) rules: &'b ActiveRules<'b>,
     pub(super) now: Timestamp,
 }
 

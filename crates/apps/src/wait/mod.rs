@@ -23,7 +23,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
-use taffrail_status::{Presence, Rules, Status};
+use taffrail_status::{ActiveRules, Presence, Status};
 
 use crate::apps::apps_by;
 use crate::delivery::AppLabels;
@@ -262,7 +262,7 @@ impl Wait {
     pub fn look(
         &mut self,
         clusters: &[Seen<'_>],
-        rules: &dyn Rules,
+        rules: &ActiveRules<'_>,
         now: Timestamp,
         at: Duration,
     ) -> Vec<Row> {

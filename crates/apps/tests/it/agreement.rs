@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 use taffrail_apps::{App, AppList, Objects, Snapshot, SyncState, apps, view};
 use taffrail_object::ObjectKey;
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::assess::Options;
+use taffrail_status::{ActiveRules, Status, Trust};
 
 use super::dump::{NOW, apps_of, gzip, holding, in_config_map, release, storage};
 
@@ -468,7 +469,7 @@ fn claims_from_another_cluster_remove_no_row_without_a_mark() {
         prod.add_server("https://prod.example.com:6443");
         prod
     };
-    let both = |prod: &Snapshot| rows(&apps(&[&hub as &dyn Objects, prod], &Taffrail, NOW));
+    let both = |prod: &Snapshot| rows(&apps(&[&hub as &dyn Objects, prod], &ActiveRules::default(), NOW));
     assert_eq!(both(&prod(settings())), ["argo-application argocd/front: web?", "label shop/web: web"]);
     let own = marked("annotations", &[("argocd.argoproj.io/tracking-id", "front:/ConfigMap:shop/web")]);
     assert_eq!(both(&prod(own)), ["argo-application argocd/front: web"]);
@@ -476,7 +477,7 @@ fn claims_from_another_cluster_remove_no_row_without_a_mark() {
     let mut forged = application("shop", "front", &web());
     forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
     let hub = holding("dev", &[forged]);
-    let list = apps(&[&hub as &dyn Objects, &prod(settings())], &Taffrail, NOW);
+    let list = apps(&[&hub as &dyn Objects, &prod(settings())], &ActiveRules::default(), NOW);
     assert_eq!(rows(&list), ["argo-application shop/front: web?", "label shop/web: web"]);
     let row = serde_json::to_value(view::AppList::from(&list)).unwrap()["items"][0].clone();
     assert_eq!((&row["home"], &row["cluster"]), (&json!("dev"), &json!("prod")));
@@ -534,7 +535,7 @@ fn a_helm_release_of_another_cluster_takes_nothing_by_the_name_of_a_namespace() 
         &json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}}),
     );
     let dev = holding("dev", &[config, forged]);
-    let list = apps(&[&dev as &dyn Objects, &prod], &Taffrail, NOW);
+    let list = apps(&[&dev as &dyn Objects, &prod], &ActiveRules::default(), NOW);
     assert_eq!(rows(&list), ["flux-helmrelease shop/evil: web?", "label shop/web: web"]);
 }
 
@@ -708,10 +709,11 @@ fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
         check(&known, if is_label { &kept } else { &taken });
     }
     // The user says so.
-    let of_user = taffrail_status::Trust { argocd: vec!["tenant".to_owned()], homes: Vec::new() };
+    let trust = Trust { argocd: vec!["tenant".to_owned()], homes: Vec::new() };
+    let options = Options { trust, ..Options::default() };
     let list = apps(
         &[&holding("prod", &[tracked.clone(), tenants.clone()]) as &dyn Objects],
-        &Trusting(of_user),
+        &ActiveRules { options: &options, ..ActiveRules::default() },
         NOW,
     );
     assert_eq!(rows(&list), ["argo-application tenant/web: web"]);
@@ -729,24 +731,6 @@ fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
     );
 }
 
-/// The rules of this project, with the trust of a user.
-struct Trusting(taffrail_status::Trust);
-
-impl taffrail_status::Rules for Trusting {
-    fn judge(
-        &self,
-        object: &taffrail_object::Object<'_>,
-        context: &taffrail_status::ObjectContext<'_>,
-        now: jiff::Timestamp,
-    ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
-        Taffrail.judge(object, context, now)
-    }
-
-    fn trust(&self) -> &taffrail_status::Trust {
-        &self.0
-    }
-}
-
 #[test]
 fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
     let mut forged = application("argocd", "web", &web());
@@ -755,10 +739,12 @@ fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
     let mut prod = holding("prod", &[settings()]);
     prod.add_server("https://prod.example.com:6443");
     let clusters = [&hub as &dyn Objects, &prod];
-    let list = apps(&clusters, &Taffrail, NOW);
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
     assert_eq!(rows(&list), ["argo-application argocd/web: web?", "label shop/web: web"]);
-    let trust = taffrail_status::Trust { argocd: Vec::new(), homes: vec!["hub".to_owned()] };
-    assert_eq!(rows(&apps(&clusters, &Trusting(trust), NOW)), ["argo-application argocd/web: web"]);
+    let trust = Trust { argocd: Vec::new(), homes: vec!["hub".to_owned()] };
+    let options = Options { trust, ..Options::default() };
+    let trusting = ActiveRules { options: &options, ..ActiveRules::default() };
+    assert_eq!(rows(&apps(&clusters, &trusting, NOW)), ["argo-application argocd/web: web"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps, view};
 use taffrail_object::json::OwnedDocument;
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, apps_of, document, holding};
 
@@ -30,7 +30,7 @@ fn cluster(name: &str, server: &str, objects: &[Value]) -> Snapshot {
 /// The rows of `get clusters`: name, aliases, identity and whose twin it is.
 fn clusters(all: &[&Snapshot]) -> Vec<Value> {
     let all: Vec<&dyn Objects> = all.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
-    let list = apps(&all, &Taffrail, NOW);
+    let list = apps(&all, &ActiveRules::default(), NOW);
     let rows = serde_json::to_value(view::ClusterList::new(&all, &list)).unwrap();
     let row = |row: &Value| json!([row["name"], row["aliases"], row["id"], row["twinOf"]]);
     rows["items"].as_array().unwrap().iter().map(row).collect()
@@ -66,7 +66,7 @@ fn a_copy_at_another_address_is_a_cluster_of_its_own() {
     ] {
         let two = cluster("b", TWO, &there);
         assert_eq!(clusters(&[&one, &two]), two_clusters(), "{there:?}");
-        let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+        let list = apps(&[&one as &dyn Objects, &two], &ActiveRules::default(), NOW);
         let rows = |name: &str| list.apps.iter().filter(|app| app.app.target == name).count();
         assert_eq!((rows("a"), rows("b")), (2, there.len()));
         assert_eq!(list.errors, []);
@@ -81,7 +81,7 @@ fn objects_at_one_version_in_both_make_an_alias() {
     managed["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
     let two = cluster("b", TWO, &[managed, settings("y", "13", "new")]);
     assert_eq!(clusters(&[&one, &two]), one_cluster());
-    let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+    let list = apps(&[&one as &dyn Objects, &two], &ActiveRules::default(), NOW);
     assert!(list.apps.iter().all(|app| app.app.target == "a"));
 }
 
@@ -124,7 +124,7 @@ fn an_app_goes_to_the_one_of_two_twins_whose_address_it_names() {
     let one = cluster("a", ONE, &[settings("x", "10", "old")]);
     for (version, target) in [("10", "a"), ("11", "b")] {
         let two = cluster("b", TWO, &[settings("x", version, "old")]);
-        let list = apps(&[&hub as &dyn Objects, &one, &two], &Taffrail, NOW);
+        let list = apps(&[&hub as &dyn Objects, &one, &two], &ActiveRules::default(), NOW);
         let row = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
         assert_eq!(row.app.target, target);
     }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{App, Asked, Objects, Read, SyncState, apps, view::AppDetailList};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
 use super::reads::object;
@@ -151,7 +151,9 @@ fn several_sources_are_one_revision() {
     app["status"]["sourceTypes"] = json!(["Directory", "Helm"]);
     let cluster = holding("prod", &[app.clone(), settings()]);
     let list = apps_of(&cluster);
-    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW).items.remove(0);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &ActiveRules::default(), NOW)
+        .items
+        .remove(0);
     let sources: Vec<_> =
         detail.reconciliation.sources.iter().map(|row| (&*row.name, row.revision.as_deref())).collect();
     assert_eq!(sources, [("values", Some("1.2.0")), ("charts.example.com", Some(NEW))]);
@@ -241,7 +243,7 @@ fn a_secret_of_another_namespace_redirects_no_application() {
     for (secrets, target) in [(vec![forged.clone(), honest], "edge"), (vec![forged], "hub")] {
         let hub = holding("hub", &[std::slice::from_ref(&app), &secrets[..]].concat());
         let clusters: [&dyn Objects; 2] = [&hub, &edge];
-        let list = apps(&clusters, &Taffrail, NOW);
+        let list = apps(&clusters, &ActiveRules::default(), NOW);
         assert_eq!(list.apps[0].app.target, target);
         assert!(!list.apps[0].message.contains("dead.example.com"), "{}", list.apps[0].message);
     }
@@ -294,7 +296,7 @@ fn an_application_is_where_its_destination_is() {
         hub.add_server("https://hub.example.com");
         let mut edge = holding("edge", &[settings()]);
         edge.add_server(edge_server);
-        let list = apps(&[&hub, &edge], &Taffrail, NOW);
+        let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
         let [row] = list.apps.as_slice() else { panic!("{list:?}") };
         assert_eq!((&*row.app.home, &*row.app.target, row.health), ("hub", target, health), "{destination}");
         assert!(row.message.contains(message), "{destination}: {}", row.message);
@@ -322,7 +324,7 @@ fn of_many_namespaces_with_applications_some_are_looked_into_and_the_rest_is_tol
     }
     let workloads = log.all().filter(|read| read.kind == "StatefulSet").count();
     assert!(workloads <= 3, "{workloads}");
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     let told: Vec<_> = list.errors.iter().filter(|it| it.error.reason == "OverLimit").collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].error.message.contains("in 2002 namespaces: in 500 of them"), "{told:?}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, Presence, Status};
 
 use super::dump::NOW;
 use super::reads::{kustomization, object};
@@ -92,7 +92,7 @@ fn named(namespace: &str, kind: (&str, &str), number: usize) -> Vec<Value> {
 }
 
 fn honest(snapshot: &Snapshot) -> App {
-    let list = apps(&[snapshot], &Taffrail, NOW);
+    let list = apps(&[snapshot], &ActiveRules::default(), NOW);
     list.apps.into_iter().find(|app| app.app.name == "honest").unwrap()
 }
 
@@ -284,5 +284,5 @@ fn what_is_refused_is_not_asked_for_with_another_body() {
         (app.health, &*said),
         (Status::Current, &["the Pods of its active Job were not observed"][..])
     );
-    assert!(next_reads(&live, &Asked::default(), &Taffrail).is_empty());
+    assert!(next_reads(&live, &Asked::default(), &ActiveRules::default()).is_empty());
 }

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, Objects, Scope, apps, declared};
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::assess::{Evidence, Patience};
-use taffrail_status::{Choosing, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Taffrail, Verdict};
+use taffrail_status::assess::{Evidence, Options, Patience};
+use taffrail_status::{
+    ActiveRules, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Taffrail, Verdict,
+};
 
 use super::dump::{NOW, holding};
 
@@ -48,7 +50,8 @@ fn what_was_not_judged_in_time_is_unknown_and_told() {
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
     let patience = Patience::new(Duration::from_millis(20), "--timeout 5s", clock);
-    let rules = Choosing { rules: Taffrail, patience: Some(patience), ..Choosing::default() };
+    let options = Options { patience: Some(patience), ..Options::default() };
+    let rules = ActiveRules { options: &options, ..ActiveRules::default() };
     let list = declared(&[&holding("prod", &objects)], &keys(&objects), &rules, NOW);
     let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
     assert_eq!(app.health, Status::Unknown);
@@ -64,7 +67,7 @@ fn what_was_not_judged_in_time_is_unknown_and_told() {
 #[test]
 fn references_without_end_turn_no_other_namespace_unknown() {
     let objects: Vec<_> = knots("tenant", 150).into_iter().chain(knots("shop", 5)).collect();
-    let list = declared(&[&holding("prod", &objects)], &keys(&objects), &Taffrail, NOW);
+    let list = declared(&[&holding("prod", &objects)], &keys(&objects), &ActiveRules::default(), NOW);
     let unknown = list.apps[0].resources.iter().filter(|it| it.status == Status::Unknown);
     assert!(unknown.clone().count() > 80);
     assert!(unknown.clone().all(|it| it.key.namespace == "tenant" && it.rule == "unjudged"));
@@ -121,7 +124,7 @@ fn what_delivery_tools_say_is_cut() {
             "operationState": {"phase": "Failed", "message": long, "syncResult": {"revision": "1", "resources": [
                 {"kind": "ConfigMap", "version": "v1", "namespace": "shop", "name": "c", "status": "SyncFailed", "message": long}]}}}});
     let cluster = holding("prod", &[kustomization("True"), kustomization("False"), application]);
-    let list = apps(&[&cluster], &Taffrail, NOW);
+    let list = apps(&[&cluster], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.len(), 3);
     for app in &list.apps {
         let problems = app.problems.iter().map(|it| &*it.message);
@@ -156,7 +159,7 @@ fn delivered(mut object: Value) -> Value {
 /// The row of the Kustomization `flux-system/shop` among all.
 fn of_shop(objects: &[Value]) -> (Status, String) {
     let snapshot = holding("cluster", objects);
-    let list = apps(&[&snapshot as &dyn Objects], &Taffrail, NOW);
+    let list = apps(&[&snapshot as &dyn Objects], &ActiveRules::default(), NOW);
     let row = list.apps.into_iter().find(|row| row.app.namespace == "flux-system").unwrap();
     (row.health, row.message.to_string())
 }
@@ -211,7 +214,7 @@ fn who_lists_objects_of_others_pays_for_scripts_of_the_user_too() {
     objects.push(lists("flux-system", "shop", &ids));
     let rules = Scripted::default();
     let snapshot = holding("cluster", &objects);
-    let list = apps(&[&snapshot as &dyn Objects], &rules, NOW);
+    let list = apps(&[&snapshot as &dyn Objects], &ActiveRules::new(&rules), NOW);
     let row = list.apps.iter().find(|row| row.app.namespace == "flux-system").unwrap();
     assert_eq!(row.health, Status::Current, "{}", row.message);
     // Each is judged at most once for who lists it, and once for whose it is.
@@ -233,7 +236,7 @@ fn what_was_too_much_for_who_lists_it_is_judged_for_whose_it_is() {
         vec![owner, job("run", by), lists("flux-system", "shop", &["shop_hub_example.com_Hub".to_owned()])];
     let rows = |objects: &[Value]| {
         let snapshot = holding("cluster", objects);
-        let list = apps(&[&snapshot as &dyn Objects], &Scripted::default(), NOW);
+        let list = apps(&[&snapshot as &dyn Objects], &ActiveRules::new(&Scripted::default()), NOW);
         let row = list.apps.into_iter().find(|row| row.app.namespace == "flux-system").unwrap();
         (row.health, row.message.to_string())
     };

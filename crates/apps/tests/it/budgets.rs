@@ -8,7 +8,7 @@ use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_status::{Observed, Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::dump::{NOW, apps_of, base64, holding};
 
@@ -82,7 +82,7 @@ impl Objects for Counted {
 /// How often `key` is looked up while the apps of a cluster are listed.
 fn lookups(objects: &[Value], key: ObjectKey) -> usize {
     let cluster = Counted { inner: holding("prod", objects), key, gets: AtomicUsize::new(0) };
-    apps(&[&cluster], &Taffrail, NOW);
+    apps(&[&cluster], &ActiveRules::default(), NOW);
     cluster.gets.into_inner()
 }
 
@@ -187,7 +187,7 @@ fn each_key_of_a_kubeconfig_secret_is_its_own() {
         app("d", json!("none")),
         secret,
     ];
-    let list = apps(&[&holding("hub", &objects), &edge], &Taffrail, NOW);
+    let list = apps(&[&holding("hub", &objects), &edge], &ActiveRules::default(), NOW);
     let targets: Vec<_> = list.apps.iter().map(|row| (&*row.app.name, row.in_reach)).collect();
     assert_eq!(targets, [("b", false), ("c", false), ("d", false), ("a", true)]);
     assert!(list.apps[0].message.contains("https://10.0.0.2"), "{}", list.apps[0].message);
@@ -326,7 +326,7 @@ fn trust_reads_a_source_of_many_apps_once() {
         let objects: Vec<Value> = (0..40).map(app).chain([source]).collect();
         let key = ObjectKey::new("source.toolkit.fluxcd.io", kind, "aaa", "r");
         let cluster = Counted { inner: holding("prod", &objects), key, gets: AtomicUsize::new(0) };
-        let list = apps(&[&cluster], &Taffrail, NOW);
+        let list = apps(&[&cluster], &ActiveRules::default(), NOW);
         let asked: Vec<_> = list.apps.iter().collect();
         cluster.gets.store(0, Ordering::Relaxed);
         let report = TrustReport::new(&asked, &list, &[&cluster], NOW, TrustShape::default());
@@ -370,7 +370,7 @@ fn the_images_of_an_object_are_read_once_for_all_apps() {
     };
     let objects: Vec<Value> = (0..40).map(listing).chain([pod]).collect();
     let cluster = Counted { inner: holding("prod", &objects), key, gets: AtomicUsize::new(0) };
-    let mut list = apps(&[&cluster], &Taffrail, NOW);
+    let mut list = apps(&[&cluster], &ActiveRules::default(), NOW);
     cluster.gets.store(0, Ordering::Relaxed);
     let filter = Filter { images: vec!["shop/web".to_owned()], ..Filter::default() };
     filter.resources(&mut list, &[&cluster]);

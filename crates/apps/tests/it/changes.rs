@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
 use taffrail_object::Projection;
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, holding};
 use super::server::Server;
@@ -58,7 +58,7 @@ fn told(app: &App, cluster: &dyn Objects) -> Vec<String> {
 
 fn of(objects: &[Value]) -> Vec<String> {
     let cluster = holding("one", objects);
-    let list = apps(&[&cluster], &Taffrail, NOW);
+    let list = apps(&[&cluster], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.len(), 1, "{list:?}");
     told(&list.apps[0], &cluster)
 }
@@ -214,7 +214,7 @@ fn a_rollback_is_no_cause_and_no_change() {
     assert_eq!(of(&[remedied(&json!([restored(), failed(), first]))]), expected);
 
     let cluster = holding("one", &[remedied(&json!([restored(), failed()]))]);
-    let list = apps(&[&cluster], &Taffrail, NOW);
+    let list = apps(&[&cluster], &ActiveRules::default(), NOW);
     let cause = &list.apps[0].speaker.as_ref().unwrap().chain[0];
     assert_eq!((&*cause.reason, &*list.apps[0].message), ("UpgradeFailed", "upgrade failed: timed out"));
     assert_eq!(cause.facts, ["rolled back to web.v1"]);
@@ -271,7 +271,7 @@ fn what_changed_is_read_where_it_is_asked_for_and_of_secrets_only_metadata() {
         );
         assert!(log.0.len() <= 5, "{:?}", log.paths());
         if expected == 1 {
-            let list = apps(&[&live], &Taffrail, NOW);
+            let list = apps(&[&live], &ActiveRules::default(), NOW);
             assert_eq!(told(&list.apps[0], &live).len(), 2);
         }
     }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppLabel, AppLabels, Delivery, apps_by};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, apps_of, holding, release};
 
@@ -114,7 +114,7 @@ fn an_object_belongs_to_its_instance_before_the_whole_that_it_is_part_of() {
     ];
     let cluster = holding("prod", &objects);
     let rows = |labels: &AppLabels| -> Vec<(String, usize)> {
-        let list = apps_by(labels, &[&cluster], &Taffrail, NOW);
+        let list = apps_by(labels, &[&cluster], &ActiveRules::default(), NOW);
         list.apps.iter().map(|app| (app.app.name.clone(), app.counts.total())).collect()
     };
     assert_eq!(rows(&AppLabels::default()), [("cache".to_owned(), 1), ("shop".to_owned(), 4)]);

@@ -10,7 +10,7 @@ use taffrail_apps::view::{
 use taffrail_apps::wait::{Options, Seen, Target, Wait};
 use taffrail_apps::{AppLabels, AppList, Resource};
 use taffrail_object::ObjectKey;
-use taffrail_status::{MAX_MESSAGE, Taffrail};
+use taffrail_status::{ActiveRules, MAX_MESSAGE};
 
 use super::dump::{NOW, apps_of, holding};
 
@@ -181,7 +181,7 @@ fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
     let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new(), AppLabels::default());
     wait.learn(0, &cluster, &targets);
     let seen = Seen { snapshot: &cluster, targets: &targets, is_settled: true, is_lost: false };
-    wait.look(&[seen], &Taffrail, NOW, deadline);
+    wait.look(&[seen], &ActiveRules::default(), NOW, deadline);
     let end = wait.end(deadline).unwrap();
     for row in wait.rows() {
         kept.text(&row.judgement.message);

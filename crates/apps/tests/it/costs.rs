@@ -9,7 +9,7 @@ use taffrail_apps::{
     filter::Filter,
 };
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_status::{Observed, Presence, Taffrail};
+use taffrail_status::{ActiveRules, Observed, Presence};
 
 use super::dump::{NOW, base64, holding, release};
 
@@ -99,7 +99,7 @@ impl Objects for Counting {
 /// How many objects the listings yield for so many of each.
 fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
-    let list = apps(&[&counting], &Taffrail, NOW);
+    let list = apps(&[&counting], &ActiveRules::default(), NOW);
     let shown: Vec<&App> = list.apps.iter().collect();
     assert!(shown.len() >= number, "{shown:?}");
     counting.yielded.into_inner()
@@ -183,7 +183,7 @@ fn the_storage_of_helm_is_gone_through_once_for_all_failed_releases() {
 /// How many looks a view of all apps takes, for so many of each.
 fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppList, &Counting)) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
-    let list = apps(&[&counting], &Taffrail, NOW);
+    let list = apps(&[&counting], &ActiveRules::default(), NOW);
     assert!(list.apps.len() >= number, "{:?}", list.apps);
     let before = counting.looks();
     view(&list, &counting);
@@ -228,7 +228,7 @@ fn shared(number: usize) -> Vec<Value> {
 fn what_several_apps_list_is_walked_once_for_all_their_warnings() {
     view_grows_with_its_size(shared, &|list, cluster| {
         let asked: Vec<&App> = list.apps.iter().collect();
-        EventList::new(&asked, list, &[cluster], &Taffrail, NOW);
+        EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
     });
 }
 
@@ -243,7 +243,7 @@ fn objects_that_share_a_uid_are_walked_once() {
         },
         &|list, cluster| {
             let asked: Vec<&App> = list.apps.iter().collect();
-            EventList::new(&asked, list, &[cluster], &Taffrail, NOW);
+            EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
         },
     );
 }
@@ -269,7 +269,7 @@ fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_i
         let mut all: Vec<Value> = (0..count).map(|at| lists(at, "aaa_p__Pod")).collect();
         all.push(pod(count));
         let counting = Counting::of(&all);
-        let list = apps(&[&counting], &Taffrail, NOW);
+        let list = apps(&[&counting], &ActiveRules::default(), NOW);
         assert!(list.apps.iter().all(|app| app.speaker.is_some()), "{:?}", list.apps);
         let before = counting.looks();
         changed(&list, &counting);
@@ -339,9 +339,9 @@ fn the_trees_of_many_apps_that_share_objects_do_not_repeat_them_without_end() {
     };
     let shape = TreeShape { fold: false, ..TreeShape::default() };
     let trees = |cluster: &Snapshot| {
-        let list = apps(&[cluster], &Taffrail, NOW);
+        let list = apps(&[cluster], &ActiveRules::default(), NOW);
         let asked: Vec<&App> = list.apps.iter().collect();
-        TreeList::new(&asked, &list, &[cluster], &Taffrail, NOW, shape)
+        TreeList::new(&asked, &list, &[cluster], &ActiveRules::default(), NOW, shape)
     };
     // Some are told in full, as often as they are listed.
     let few = trees(&apps_of(3, 100));
@@ -362,7 +362,7 @@ fn the_images_of_an_object_that_many_apps_list_are_read_once() {
     for (image, kept) in [("web", 1), ("db", 0)] {
         let all: Vec<Value> = (0..50).map(|at| lists(at, "aaa_p__Pod")).chain([pod.clone()]).collect();
         let counting = Counting::of(&all);
-        let mut list = apps(&[&counting], &Taffrail, NOW);
+        let mut list = apps(&[&counting], &ActiveRules::default(), NOW);
         let before = counting.looks();
         wanted(image).resources(&mut list, &[&counting]);
         assert_eq!(counting.looks() - before, 1);
@@ -389,7 +389,7 @@ fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() 
         let counting = Counting::of(&(0..count).flat_map(objects).collect::<Vec<_>>());
         let key = |at: usize| ObjectKey::new("", "PersistentVolumeClaim", "shop", format!("c{at}"));
         let keys: Vec<ObjectKey> = (0..count).map(key).collect();
-        let own = declared_each(&counting, &keys, &Taffrail, NOW);
+        let own = declared_each(&counting, &keys, &ActiveRules::default(), NOW);
         let shown: Vec<&ObjectKey> = own.apps.iter().map(|app| &app.resources[0].key).collect();
         assert_eq!(shown, keys.iter().collect::<Vec<_>>());
         counting.looks()

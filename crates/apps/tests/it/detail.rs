@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taffrail_apps::view::AppDetailList;
 use taffrail_apps::{App, Snapshot, apps};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, cluster, holding, release};
 use super::golden::cases;
@@ -13,9 +13,9 @@ use super::tree::{kustomization, object};
 
 /// The details of the app `name`, as programs get them.
 fn detail(snapshot: &Snapshot, name: &str) -> Value {
-    let list = apps(&[snapshot], &Taffrail, NOW);
+    let list = apps(&[snapshot], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
-    let details = AppDetailList::new(&asked, &list, &[snapshot], &Taffrail, NOW);
+    let details = AppDetailList::new(&asked, &list, &[snapshot], &ActiveRules::default(), NOW);
     serde_json::to_value(&details).unwrap()["items"][0].clone()
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taffrail_apps::{AppList, Snapshot, apps};
 use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 /// The time at which all cases are judged.
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
@@ -48,7 +48,7 @@ pub(crate) fn holding(name: &str, objects: &[Value]) -> Snapshot {
 
 /// The apps of one cluster.
 pub(crate) fn apps_of(cluster: &Snapshot) -> AppList {
-    apps(&[cluster], &Taffrail, NOW)
+    apps(&[cluster], &ActiveRules::default(), NOW)
 }
 
 /// The Secret in which Helm stores a release: Helm v3.22, `pkg/storage/driver/secrets.go`, newSecretsObject, with the

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, EventRow};
 use taffrail_apps::{App, Objects, Snapshot, apps};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, holding};
 use super::tree::{kustomization, object};
 
 fn events(prod: &Snapshot, name: &str) -> Vec<EventRow> {
-    let list = apps(&[prod], &Taffrail, NOW);
+    let list = apps(&[prod], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
-    EventList::new(&asked, &list, &[prod], &Taffrail, NOW).items
+    EventList::new(&asked, &list, &[prod], &ActiveRules::default(), NOW).items
 }
 
 fn event(name: &str, about: (&str, &str, &str), reason: &str, message: &str, more: &Value) -> Value {
@@ -70,9 +70,9 @@ fn warnings_about_what_has_a_generated_name_are_one() {
         objects.push(event(pod, ("v1", "Pod", pod), "BackOff", &crash(pod), &at(last)));
     }
     let prod = holding("prod", &objects);
-    let list = apps(&[&prod], &Taffrail, NOW);
+    let list = apps(&[&prod], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().collect();
-    let each = EventList::new(&asked, &list, &[&prod], &Taffrail, NOW);
+    let each = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW);
     let told = |list: &EventList| -> Vec<String> {
         let rows = list.items.iter();
         rows.map(|row| format!("{} {} {} of {}", row.reason, row.object.name, row.count, row.objects))

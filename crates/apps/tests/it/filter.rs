@@ -3,7 +3,7 @@
 use serde_json::json;
 use taffrail_apps::filter::{self, Filter, SortField, StatusFilter};
 use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, Snapshot, apps};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding, release};
 use super::tree::{kustomization, object};
@@ -49,7 +49,7 @@ fn prod() -> Snapshot {
 
 fn shown(filter: &Filter) -> Vec<String> {
     let prod = prod();
-    let mut list = apps(&[&prod], &Taffrail, NOW);
+    let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
     filter.apps(&mut list, &[&prod]);
     filter.by_status(&mut list);
     list.apps.into_iter().map(|app| app.app.name).collect()
@@ -89,7 +89,7 @@ fn apps_are_chosen_by_what_declares_them() {
 #[test]
 fn what_is_not_known_now_is_not_found_among_what_is_ready() {
     let prod = prod();
-    let mut list = apps(&[&prod], &Taffrail, NOW);
+    let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
     for app in &mut list.apps {
         app.freshness = Freshness { state: FreshnessState::Stale, observed_at: Some(NOW) };
     }
@@ -105,7 +105,7 @@ fn what_is_not_known_now_is_not_found_among_what_is_ready() {
 fn objects_are_chosen_by_kind_status_and_image() {
     let names = |filter: Filter| {
         let prod = prod();
-        let mut list = apps(&[&prod], &Taffrail, NOW);
+        let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
         filter.resources(&mut list, &[&prod]);
         let resources = list.apps.into_iter().flat_map(|app| app.resources);
         resources.map(|resource| resource.key.name).collect::<Vec<_>>()
@@ -125,7 +125,7 @@ fn objects_are_chosen_by_kind_status_and_image() {
 #[test]
 fn lists_are_sorted_by_what_was_asked() {
     let names = |by| {
-        let mut list = apps(&[&prod()], &Taffrail, NOW);
+        let mut list = apps(&[&prod()], &ActiveRules::default(), NOW);
         filter::sort_apps(&mut list.apps, by);
         list.apps.into_iter().map(|app| app.app.name).collect::<Vec<_>>()
     };

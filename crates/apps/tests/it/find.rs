@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use taffrail_apps::{AppList, AppQuery, FindError, Objects, apps, full_name};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, holding, release};
 use super::tree::kustomization;
@@ -15,7 +15,7 @@ fn list() -> AppList {
     other["metadata"]["annotations"] = json!({"taffrail.dev/app": "checkout"});
     let two = holding("two", &[kustomization("web", &[]), other]);
     let clusters: [&dyn Objects; 2] = [&one, &two];
-    apps(&clusters, &Taffrail, NOW)
+    apps(&clusters, &ActiveRules::default(), NOW)
 }
 
 fn find(name: &str) -> Result<Vec<String>, FindError> {
@@ -47,7 +47,7 @@ fn a_chosen_name_answers_for_no_app_of_another_namespace() {
         let mut later = kustomization("later", &[]);
         later["metadata"]["annotations"] = json!({"taffrail.dev/app": name});
         let one = holding("one", &[later]);
-        apps(&[&one as &dyn Objects], &Taffrail, NOW)
+        apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW)
     };
     let found = |list: &AppList, query: AppQuery| query.find(list).is_ok();
     for name in ["team-b/payments", "flux-kustomization/team-b/payments", "ks/team-b/payments", "payments"] {
@@ -119,7 +119,7 @@ fn one_key_joins_no_apps_of_several_namespaces_in_one_cluster() {
     let one = holding("one", &[called("shop"), called("tenant")]);
     let two = holding("two", &[called("shop"), called("other")]);
     let found = |clusters: &[&dyn Objects], name: &str| {
-        let list = apps(clusters, &Taffrail, NOW);
+        let list = apps(clusters, &ActiveRules::default(), NOW);
         let found = name.parse::<AppQuery>().unwrap().find(&list).map(|found| found.len());
         found.map_err(|error| error.to_string())
     };
@@ -149,7 +149,7 @@ fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
         (labelled, "label/team-a/payments"),
     ] {
         let one = holding("one", &[called.clone(), taken.clone()]);
-        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        let list = apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW);
         let mut names = ["flux-kustomization/team-b/pay-prod", name];
         names.sort_unstable();
         let error = payments.find(&list).unwrap_err().to_string();
@@ -165,7 +165,7 @@ fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
         }
         // In two clusters, too, one is the other's only by its key.
         let (one, two) = (holding("one", &[called.clone()]), holding("two", &[taken]));
-        let list = apps(&[&one as &dyn Objects, &two], &Taffrail, NOW);
+        let list = apps(&[&one as &dyn Objects, &two], &ActiveRules::default(), NOW);
         assert!(payments.find(&list).is_err());
     }
 }
@@ -179,7 +179,7 @@ fn the_key_of_a_package_leads_to_it() {
     };
     let found = |objects: &[serde_json::Value]| {
         let one = holding("one", objects);
-        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        let list = apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW);
         "package/shop".parse::<AppQuery>().unwrap().find(&list).map(|apps| apps.len()).ok()
     };
     assert_eq!(found(&[group("shop")]), Some(1));
@@ -194,7 +194,7 @@ fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
     let theirs = release("team-a", "web", 1, "deployed", "");
     let found = |objects: &[serde_json::Value], name: &str| {
         let one = holding("one", objects);
-        let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+        let list = apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW);
         let found = name.parse::<AppQuery>().unwrap().find(&list);
         let names =
             |apps: Vec<&taffrail_apps::App>| apps.iter().map(|app| full_name(&app.app)).collect::<Vec<_>>();
@@ -223,7 +223,7 @@ fn of_thousands_of_apps_of_one_name_few_are_told_and_none_is_compared_with_all()
         })
         .collect();
     let one = holding("one", &objects);
-    let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+    let list = apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW);
     let error = "web".parse::<AppQuery>().unwrap().find(&list).unwrap_err();
     let told = error.to_string();
     assert!(told.starts_with("'web' names 20000 apps: flux-kustomization/n00000/web, "), "{told}");
@@ -237,7 +237,7 @@ fn of_thousands_of_apps_of_one_name_few_are_told_and_none_is_compared_with_all()
         })
         .collect();
     let one = holding("one", &objects);
-    let list = apps(&[&one as &dyn Objects], &Taffrail, NOW);
+    let list = apps(&[&one as &dyn Objects], &ActiveRules::default(), NOW);
     let begun = std::time::Instant::now();
     assert_eq!("checkout".parse::<AppQuery>().unwrap().find(&list).unwrap().len(), MANY);
     assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());

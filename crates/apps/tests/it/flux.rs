@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{App, Asked, SyncState, apps, view::AppDetailList};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding, release};
 use super::server::Server;
@@ -283,7 +283,7 @@ fn a_chart_that_is_referred_to_comes_from_the_source_of_that_chart() {
     );
     assert_eq!((source.path.as_deref(), source.reference.as_deref()), (Some("db"), Some("2.x")));
     assert_eq!(list.apps[0].sync.state, SyncState::Synced);
-    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &Taffrail, NOW);
+    let detail = AppDetailList::new(&[&list.apps[0]], &list, &[&cluster], &ActiveRules::default(), NOW);
     let sources: Vec<_> = detail.items[0].reconciliation.sources.iter().map(|row| &*row.kind).collect();
     assert_eq!(sources, ["HelmRepository", "HelmChart"]);
 }
@@ -447,7 +447,7 @@ fn an_app_is_followed_into_the_cluster_that_its_kubeconfig_names() {
     let hub = holding("hub", &[source(Some(NEW)), remote(), kubeconfig("https://edge.example.com/")]);
     let mut edge = holding("edge", &[settings()]);
     edge.add_server("https://EDGE.example.com:443");
-    let list = apps(&[&hub, &edge], &Taffrail, NOW);
+    let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
     let [row] = list.apps.as_slice() else { panic!("its objects make no label row there: {list:?}") };
     assert_eq!((&*row.app.home, &*row.app.target, row.health), ("hub", "edge", Status::Current));
 }
@@ -525,7 +525,7 @@ fn a_source_without_a_name_is_not_read() {
     assert!(
         log.all().all(|read| read.kind != "GitRepository" || read.namespace.as_deref() != Some("sources"))
     );
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.errors, []);
     assert_eq!((list.apps[0].sync.state, list.apps[0].sync.desired.as_deref()), (SyncState::Unknown, None));
 }

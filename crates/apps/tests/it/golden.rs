@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use taffrail_apps::{Objects, Snapshot, apps, view};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, cluster, documents};
 
@@ -69,7 +69,7 @@ fn rows_are_right(case: &Path) {
     let expected = documents(&fs::read_to_string(case.join("expect.yaml")).unwrap()).remove(0);
     let snapshots = clusters(case);
     let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
-    let list = apps(&clusters, &Taffrail, NOW);
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
     let list = serde_json::to_value(view::AppList::from(&list)).unwrap();
 
     let rows: Vec<&Value> = list["items"].as_array().unwrap().iter().collect();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taffrail_apps::{
     App, AppList, Asked, Delivery, Objects, SyncState, apps, next_reads, view::AppDetailList,
 };
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
 use super::server::Server;
@@ -113,7 +113,7 @@ fn a_package_is_where_what_syncs_its_folder_is() {
         ],
     );
     let edge = holding("edge", &edge(NEW));
-    let list = apps(&[&porch, &edge], &Taffrail, NOW);
+    let list = apps(&[&porch, &edge], &ActiveRules::default(), NOW);
     let [app] = packages(&list)[..] else { panic!("{list:?}") };
     assert_eq!((&*app.app.home, &*app.app.target, &*app.app.namespace), ("porch", "edge", "porch-demo"));
     assert_eq!((&*app.app.name, app.key.to_string()), ("edge1.shop", "package/shop".to_owned()));
@@ -132,7 +132,7 @@ fn a_package_is_where_what_syncs_its_folder_is() {
     assert_eq!(list.apps.len(), 2);
 
     let clusters: [&dyn Objects; 2] = [&porch, &edge];
-    let detail = AppDetailList::new(&[app], &list, &clusters, &Taffrail, NOW);
+    let detail = AppDetailList::new(&[app], &list, &clusters, &ActiveRules::default(), NOW);
     let row = &detail.items[0];
     assert_eq!(row.application.path.as_deref(), Some("shop"));
     let delivery: Vec<_> = row
@@ -492,7 +492,7 @@ fn a_live_cluster_is_asked_for_packages_only_where_it_has_them() {
 
     let (other, log) = Server::new(edge(NEW)).read("prod", &Asked::default());
     assert!(log.all().all(|read| !read.group.ends_with("porch.kpt.dev")), "{:?}", log.paths());
-    assert_eq!(next_reads(&other, &Asked::default(), &Taffrail), []);
+    assert_eq!(next_reads(&other, &Asked::default(), &ActiveRules::default()), []);
 
     // The sync is in another namespace than the package.
     let asked = Asked { namespace: Some("porch-demo".to_owned()), ..Asked::default() };

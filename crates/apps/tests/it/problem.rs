@@ -6,7 +6,7 @@ use taffrail_apps::view::{self, Explanation, TrustReport, TrustShape};
 use taffrail_apps::{
     App, Axis, Freshness, FreshnessState, Objects, ProblemSeverity, Snapshot, SyncState, apps,
 };
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, holding, release};
 
@@ -80,7 +80,7 @@ fn controller(name: &str, namespace: &str, replicas: i64) -> Value {
 }
 
 pub(crate) fn row(cluster: &dyn Objects) -> App {
-    let mut list = apps(&[cluster], &Taffrail, NOW);
+    let mut list = apps(&[cluster], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.len(), 1, "{:?}", list.apps);
     list.apps.remove(0)
 }
@@ -93,7 +93,7 @@ pub(crate) fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)
 
 /// What each view makes of the only app of a cluster.
 pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
-    let list = apps(&[cluster], &Taffrail, NOW);
+    let list = apps(&[cluster], &ActiveRules::default(), NOW);
     let app = &list.apps[0];
     let problem = app.problem().unwrap();
     assert_eq!(view::text::health(app, NOW), words);
@@ -176,7 +176,7 @@ fn a_dark_home_is_a_problem_of_the_app_that_lands_elsewhere() {
     let mut hub = holding("hub", &[app]);
     let mut edge = holding("edge", &[settings()]);
     edge.add_server("https://edge.example.com");
-    let own = |hub: &Snapshot| apps(&[hub, &edge], &Taffrail, NOW).apps.remove(0);
+    let own = |hub: &Snapshot| apps(&[hub, &edge], &ActiveRules::default(), NOW).apps.remove(0);
     assert!(own(&hub).is_well());
     hub.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: None });
     let row = own(&hub);

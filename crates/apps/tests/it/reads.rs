@@ -10,7 +10,7 @@ use taffrail_apps::{
     Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, Presence, Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
@@ -31,7 +31,11 @@ fn a_live_cluster_shows_what_its_dump_shows() {
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &Asked::default());
         let dump = cluster("cluster", &yaml);
-        assert_eq!(apps(&[&live], &Taffrail, NOW), apps(&[&dump], &Taffrail, NOW), "{name}");
+        assert_eq!(
+            apps(&[&live], &ActiveRules::default(), NOW),
+            apps(&[&dump], &ActiveRules::default(), NOW),
+            "{name}"
+        );
         assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
         log.assert_no_repetition();
     }
@@ -58,7 +62,8 @@ fn of_config_maps_only_the_newest_releases_are_read_whole() {
         let whole = log.all().filter(|read| read.kind == "ConfigMap" && read.projection == Projection::Full);
         let whole: Vec<_> = whole.map(Read::path).collect();
         assert_eq!(whole, ["/api/v1/namespaces/data/configmaps/sh.helm.release.v1.pg.v2"]);
-        let (mut expected, mut found) = (apps(&[&dump], &Taffrail, NOW), apps(&[&live], &Taffrail, NOW));
+        let (mut expected, mut found) =
+            (apps(&[&dump], &ActiveRules::default(), NOW), apps(&[&live], &ActiveRules::default(), NOW));
         expected.apps.retain(|app| names.contains(&&*app.app.name));
         found.apps.retain(|app| names.contains(&&*app.app.name));
         assert_eq!(found, expected);
@@ -73,9 +78,9 @@ fn without_label_groups_only_what_is_declared_is_read() {
     let asked = Asked { label_groups: false, ..Asked::default() };
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &asked);
-        let mut expected = apps(&[&cluster("cluster", &yaml)], &Taffrail, NOW);
+        let mut expected = apps(&[&cluster("cluster", &yaml)], &ActiveRules::default(), NOW);
         expected.apps.retain(|app| app.app.delivery != Delivery::Label);
-        let mut found = apps(&[&live], &Taffrail, NOW);
+        let mut found = apps(&[&live], &ActiveRules::default(), NOW);
         found.apps.retain(|app| app.app.delivery != Delivery::Label);
         assert_eq!(found, expected, "{name}");
         assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
@@ -176,7 +181,7 @@ fn kinds_in_older_versions_cost_one_round() {
     ]);
     server.versions.insert("kustomize.toolkit.fluxcd.io/Kustomization", "v1beta2");
     let (live, log) = server.read("cluster", &Asked::default());
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.len(), 1);
     assert_eq!(list.apps[0].resources.len(), 1);
     assert!(log.0.len() <= 4);
@@ -192,7 +197,10 @@ fn a_source_in_an_older_version_is_read_once() {
     source["status"] = json!({"artifact": {"revision": "latest@sha256:1"}});
     let (live, log) = Server::new(vec![app, source]).read("cluster", &Asked::default());
     log.assert_no_repetition();
-    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].sync.desired.as_deref(), Some("latest@sha256:1"));
+    assert_eq!(
+        apps(&[&live], &ActiveRules::default(), NOW).apps[0].sync.desired.as_deref(),
+        Some("latest@sha256:1")
+    );
 }
 
 #[test]
@@ -213,7 +221,7 @@ fn definitions_of_a_chart_are_read_by_their_label() {
         read.target,
         Target::List { labels: Some("helm.toolkit.fluxcd.io/name".to_owned()), fields: None }
     );
-    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].counts.total(), 1);
+    assert_eq!(apps(&[&live], &ActiveRules::default(), NOW).apps[0].counts.total(), 1);
 }
 
 #[test]
@@ -227,7 +235,7 @@ fn what_may_not_be_listed_is_unknown_and_named() {
     // Who may not list HelmReleases is told so though there are none.
     server.forbidden.push("helm.toolkit.fluxcd.io/HelmRelease");
     let (live, _) = server.read("cluster", &Asked::default());
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::Unknown);
     assert_eq!(list.apps[0].counts.get(Status::Current), 1);
     assert!(list.apps[0].message.contains("deployments is forbidden"), "{}", list.apps[0].message);
@@ -244,7 +252,7 @@ fn a_release_whose_secret_may_not_be_read_is_unknown_and_reported_once() {
     let mut server = Server::new(vec![plain, release, dump::release("shop", "db", 1, "deployed", "")]);
     server.forbidden.push("get /Secret");
     let (live, _) = server.read("cluster", &Asked::default());
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.health)).collect();
     assert_eq!(rows, [("pg", Status::Unknown), ("db", Status::Unknown)]);
     assert!(list.apps[0].message.contains("secrets is forbidden"), "{}", list.apps[0].message);
@@ -265,7 +273,7 @@ fn bare_pods_of_a_label_group_are_read_whole() {
     assert_eq!(lists(&log, "Pod"), ["/api/v1/pods", "/api/v1/pods"]);
     assert!(matches!(live.get(ObjectKey::new("", "Pod", "wiki", "made").as_ref()), Presence::Unobserved(_)));
     log.assert_no_repetition();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!((list.apps.len(), list.apps[0].counts.total()), (1, 1));
     assert_eq!(list.apps[0].message, "Pod phase not available");
 }
@@ -287,7 +295,7 @@ fn who_asks_for_a_namespace_lists_in_namespaces_only() {
     let everywhere =
         log.all().filter(|read| read.namespace.is_none() && matches!(read.target, Target::List { .. }));
     assert_eq!(everywhere.count(), 0);
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].counts.get(Status::Unknown), 0);
     assert_eq!(list.apps[0].sync.desired.as_deref(), Some("main@sha1:1"));
     log.assert_no_repetition();
@@ -322,17 +330,17 @@ fn across_namespaces() -> Vec<Value> {
 #[test]
 fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
     let objects = across_namespaces();
-    let all = apps(&[&dump::holding("cluster", &objects)], &Taffrail, NOW);
+    let all = apps(&[&dump::holding("cluster", &objects)], &ActiveRules::default(), NOW);
     let detail = |list: &AppList, cluster: &Snapshot, name: &str| {
         let app = list.apps.iter().find(|app| app.app.name == name).unwrap();
-        AppDetailList::new(&[app], list, &[cluster], &Taffrail, NOW).items.remove(0)
+        AppDetailList::new(&[app], list, &[cluster], &ActiveRules::default(), NOW).items.remove(0)
     };
     for (namespace, name) in [("shop", "db"), ("flux-system", "shop")] {
         let dependents = Dependents::Of(name.parse::<AppQuery>().unwrap());
         let asked = Asked { namespace: Some(namespace.to_owned()), dependents, ..Asked::default() };
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
-        let list = apps(&[&live], &Taffrail, NOW);
+        let list = apps(&[&live], &ActiveRules::default(), NOW);
         assert_eq!(list.errors, []);
         let whole = dump::holding("cluster", &objects);
         assert_eq!(detail(&list, &live, name), detail(&all, &whole, name), "{namespace}");
@@ -346,7 +354,7 @@ fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
         let rows = |list: &AppList| -> Vec<App> {
             list.apps.iter().filter(|app| app.app.namespace == namespace).cloned().collect()
         };
-        assert_eq!(rows(&apps(&[&live], &Taffrail, NOW)), rows(&all), "{namespace}");
+        assert_eq!(rows(&apps(&[&live], &ActiveRules::default(), NOW)), rows(&all), "{namespace}");
     }
 }
 
@@ -365,7 +373,7 @@ fn a_release_that_a_helm_release_of_another_namespace_declares_is_no_app_of_its_
     let names = |server: &Server| -> Vec<String> {
         let (live, log) = server.read("cluster", &asked);
         assert!(log.0.len() <= 4, "{:?}", log.paths());
-        let list = apps(&[&live], &Taffrail, NOW);
+        let list = apps(&[&live], &ActiveRules::default(), NOW);
         assert_eq!(list.errors.iter().filter(|error| error.error.reason == "Forbidden").count(), 0);
         let inside = list.apps.into_iter().filter(|app| app.app.namespace == "data");
         inside.map(|app| app.app.name).collect()
@@ -389,14 +397,14 @@ fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {
     let asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
     let (live, log) = server.read("cluster", &asked);
     let rows = |list: &AppList| list.apps.iter().filter(|app| app.app.namespace == "shop").count();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!((rows(&list), list.errors.len()), (0, 0));
     assert!(log.0.len() <= 4, "{:?}", log.paths());
 
     // Who may not look further is shown what could be seen, and is not reproached with it.
     server.forbidden.push("list argoproj.io/Application");
     let (live, _) = server.read("cluster", &asked);
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!((rows(&list), list.errors.len()), (1, 0));
 }
 
@@ -456,7 +464,7 @@ fn objects_that_another_cluster_delivers_are_read_afterwards() {
         let server = Server::new(objects);
         let (mut edge, _) = server.read("edge", &asked);
         edge.add_server("https://edge");
-        assert_eq!(apps(&[&hub, &edge], &Taffrail, NOW).apps[0].health, Status::Unknown);
+        assert_eq!(apps(&[&hub, &edge], &ActiveRules::default(), NOW).apps[0].health, Status::Unknown);
 
         let wanted = wanted_elsewhere(&[&hub, &edge]);
         assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
@@ -464,7 +472,7 @@ fn objects_that_another_cluster_delivers_are_read_afterwards() {
         let asked = Asked { objects: wanted["edge"].clone(), ..asked };
         let log = server.go_on(&mut edge, &asked);
         assert_eq!(lists(&log, "Deployment").len(), lists_again);
-        let list = apps(&[&hub, &edge], &Taffrail, NOW);
+        let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
         assert_eq!(&*list.apps[0].app.name, "shop");
         assert_eq!(list.apps[0].counts.get(Status::Unknown), 0, "{}", list.apps[0].message);
         // They are wanted as long as they are declared: one that is not well has something behind it. These are well.
@@ -494,7 +502,7 @@ fn what_stands_behind_objects_that_another_cluster_delivers_is_read() {
     edge.add_server("https://edge");
     let asked = Asked { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
     server.go_on(&mut edge, &asked);
-    let list = apps(&[&hub, &edge], &Taffrail, NOW);
+    let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
     let app = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
     assert_eq!(app.health, Status::Failed, "{}", app.message);
 }
@@ -587,7 +595,7 @@ fn labels_on_pods_of_what_is_well_cost_no_round() {
     assert_eq!(log.0.len(), 2, "{:?}", log.paths());
     assert_eq!(evidence(&log), [""; 0]);
     log.assert_no_repetition();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Current));
 }
 
@@ -615,7 +623,7 @@ fn the_labels_that_name_apps_choose_what_is_read() {
         let asked = Asked { app_labels: labels.clone(), ..Asked::default() };
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
-        let list = apps_by(&labels, &[&live], &Taffrail, NOW);
+        let list = apps_by(&labels, &[&live], &ActiveRules::default(), NOW);
         assert_eq!(list.apps.iter().map(|app| &*app.app.name).collect::<Vec<_>>(), apps);
         let of_maps = log.0.iter().skip(1).flatten().filter(|read| read.kind == "ConfigMap");
         let used: Vec<_> = of_maps
@@ -635,7 +643,7 @@ fn where_all_is_well_no_evidence_is_read() {
     other["metadata"]["namespace"] = json!("wiki");
     let asked = Asked { label_groups: false, ..Asked::default() };
     let (live, log) = Server::new(vec![app, is_ready("web"), other]).read("cluster", &asked);
-    assert_eq!(apps(&[&live], &Taffrail, NOW).apps[0].health, Status::Current);
+    assert_eq!(apps(&[&live], &ActiveRules::default(), NOW).apps[0].health, Status::Current);
     assert_eq!(evidence(&log), [""; 0]);
     assert!(log.0.len() <= 3);
 }
@@ -654,7 +662,7 @@ fn evidence_is_read_in_one_round_where_it_is() {
     let server = Server::new(objects);
     for asked in [Asked { label_groups: false, ..Asked::default() }, Asked::default()] {
         let (live, log) = server.read("cluster", &asked);
-        let list = apps(&[&live], &Taffrail, NOW);
+        let list = apps(&[&live], &ActiveRules::default(), NOW);
         let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
         assert_eq!((app.health, &*app.message), (Status::Failed, "Back-off pulling image \"web:2\""));
         let chain: Vec<_> =
@@ -679,7 +687,7 @@ fn evidence_that_may_not_be_read_leaves_the_row_and_is_named() {
     server.forbidden.push("/Pod");
     let (live, log) = server.read("cluster", &Asked { label_groups: false, ..Asked::default() });
     log.assert_no_repetition();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::InProgress);
     let errors: Vec<_> = list.errors.iter().map(|error| error.error.scope.to_string()).collect();
     assert_eq!(errors, ["/Pod in shop"]);
@@ -702,7 +710,7 @@ fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
     let (live, log) = Server::new(objects).read("cluster", &Asked::default());
     assert!(evidence(&log).contains(&"/api/v1/nodes/one".to_owned()), "{:?}", log.paths());
     log.assert_no_repetition();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(
         (list.apps[0].health, &*list.apps[0].message),
         (Status::Failed, "Kubelet stopped posting node status.")
@@ -719,7 +727,7 @@ fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
     objects[3]["lastTimestamp"] = json!("2026-03-01T11:58:00Z");
     let (live, log) = Server::new(objects).read("cluster", &Asked::default());
     log.assert_no_repetition();
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::InProgress, "{}", list.apps[0].message);
 }
 
@@ -736,7 +744,7 @@ fn objects_can_be_read_without_looking_for_apps() {
     let mut kinds: Vec<_> = log.all().map(|read| &*read.kind).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["Deployment", "Event", "Namespace", "Pod", "ReplicaSet"]);
-    let list = declared(&[&live], &asked.objects, &Taffrail, NOW);
+    let list = declared(&[&live], &asked.objects, &ActiveRules::default(), NOW);
     assert_eq!((list.apps.len(), list.apps[0].health), (1, Status::Failed));
 }
 
@@ -759,7 +767,7 @@ fn the_workload_of_a_custom_resource_without_rules_is_read() {
         {"name": "app", "ready": false, "restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}]});
     let (live, log) = Server::new(vec![widget, set, pod]).read("cluster", &Asked::default());
     assert!(log.0.len() <= 4, "{:?}", log.paths());
-    let rows = apps(&[&live], &Taffrail, NOW).apps;
+    let rows = apps(&[&live], &ActiveRules::default(), NOW).apps;
     assert_eq!(rows.len(), 1);
     assert_eq!(
         (rows[0].health, rows[0].speaker.as_ref().unwrap().message.as_str()),
@@ -790,7 +798,7 @@ fn what_many_apps_declare_is_judged_once() {
         let secret = |at: usize| dump::release("shop", &format!("app{at}"), 1, "deployed", CLAIM);
         let objects: Vec<_> = (0..apps_of_it).map(secret).chain([unwell.clone()]).collect();
         let counted = Counted(0.into());
-        let rows = apps(&[&dump::holding("cluster", &objects)], &counted, NOW);
+        let rows = apps(&[&dump::holding("cluster", &objects)], &ActiveRules::new(&counted), NOW);
         assert_eq!(rows.apps.len(), apps_of_it);
         counted.0.into_inner()
     };

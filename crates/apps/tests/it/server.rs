@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, Asked, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
 use taffrail_object::{LabelSelector, Projection};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::NOW;
 
@@ -158,7 +158,7 @@ impl Server {
     pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
         let mut log = Log(Vec::new());
         loop {
-            let reads = next_reads(snapshot, asked, &Taffrail);
+            let reads = next_reads(snapshot, asked, &ActiveRules::default());
             if reads.is_empty() {
                 return log;
             }

@@ -10,7 +10,7 @@ use taffrail_apps::{
     ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Presence, Taffrail};
+use taffrail_status::{ActiveRules, Presence};
 
 use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};
@@ -80,9 +80,11 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
             snapshot.answer(read, server.answer(read));
         }
         let ReadPlan { awaited, loose } =
-            plan_reads(&snapshot, &asked, &Taffrail, &mut rounds, &|read| !planned.contains(read));
+            plan_reads(&snapshot, &asked, &ActiveRules::default(), &mut rounds, &|read| {
+                !planned.contains(read)
+            });
         if awaited.is_empty() {
-            return (apps(&[&snapshot], &Taffrail, NOW), round);
+            return (apps(&[&snapshot], &ActiveRules::default(), NOW), round);
         }
         for read in awaited.into_iter().chain(loose) {
             snapshot.answer(&read, server.answer(&read));
@@ -152,14 +154,14 @@ fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     let mut server = Server::new(objects);
     let asked = Asked::default();
     let mut live = Snapshot::live("cluster", NOW);
-    for read in taffrail_apps::next_reads(&live, &asked, &Taffrail) {
+    for read in taffrail_apps::next_reads(&live, &asked, &ActiveRules::default()) {
         live.answer(&read, server.answer(&read));
     }
     live.set_kinds(server.catalog());
     // The newest version of one release, and the only one of another.
     server.objects.truncate(1);
     server.go_on(&mut live, &asked);
-    let list = apps(&[&live], &Taffrail, NOW);
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.errors, []);
     let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.sync.applied.as_deref())).collect();
     assert_eq!(rows, [("pg", None)]);
@@ -176,7 +178,7 @@ fn only_sources_of_flux_are_read_as_sources() {
     for asked in [Asked::default(), inside] {
         let (live, log) = server.read("cluster", &asked);
         assert!(values_of_secrets(&log).is_empty(), "{:?}", log.paths());
-        let list = apps(&[&live], &Taffrail, NOW);
+        let list = apps(&[&live], &ActiveRules::default(), NOW);
         let problems = &list.apps[0].problems;
         assert!(problems.iter().any(|it| it.message.contains("no source of Flux")), "{problems:?}");
     }
@@ -350,8 +352,9 @@ fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() 
     let without_others = Asked { objects: vec![own_key.clone()], ..asked };
     let mut objects: Vec<_> = all.objects["edge"].iter().cloned().collect();
     objects.push(own_key);
-    let mut reads = next_reads(&edge, &Asked { objects, ..without_others.clone() }, &Taffrail);
-    let own: BTreeSet<Read> = next_reads(&edge, &without_others, &Taffrail).into_iter().collect();
+    let mut reads = next_reads(&edge, &Asked { objects, ..without_others.clone() }, &ActiveRules::default());
+    let own: BTreeSet<Read> =
+        next_reads(&edge, &without_others, &ActiveRules::default()).into_iter().collect();
     Turns::of(&all, "edge").order(&own, &mut reads);
     let at = |namespace: &str| reads.iter().position(|read| read.namespace.as_deref() == Some(namespace));
     assert_eq!((reads.len(), at("data")), (302, Some(0)));

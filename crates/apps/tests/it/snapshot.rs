@@ -3,7 +3,7 @@
 use serde_json::json;
 use taffrail_apps::{Answer, FreshnessState, KindCatalog, Objects, Read, ServedKind, Snapshot, Target, apps};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, Presence, Status};
 
 use super::dump::{NOW, apps_of, document, holding, insert};
 
@@ -116,7 +116,7 @@ fn a_lost_cluster_knows_nothing() {
     let Presence::Unobserved(why) = snapshot.get(key().as_ref()) else { panic!() };
     assert_eq!(why, "no answer within 5 s");
     assert_eq!(snapshot.freshness().state, FreshnessState::Lost);
-    assert_eq!(apps(&[&snapshot], &Taffrail, NOW).errors.len(), 1);
+    assert_eq!(apps(&[&snapshot], &ActiveRules::default(), NOW).errors.len(), 1);
 }
 
 fn read(kind: &str, namespace: Option<&str>, target: Target, projection: Projection) -> Read {
@@ -234,7 +234,7 @@ fn metadata_is_judged_only_where_it_says_all() {
     ] {
         let mut snapshot = Snapshot::dump("prod", NOW);
         snapshot.insert(document(&labelled(kind, deletion)), Projection::Metadata).unwrap();
-        let list = apps(&[&snapshot], &Taffrail, NOW);
+        let list = apps(&[&snapshot], &ActiveRules::default(), NOW);
         assert_eq!(list.apps[0].health, status, "{kind}");
     }
 }
@@ -249,11 +249,11 @@ fn one_cluster_under_two_names_is_shown_once() {
     let mut two = holding("two", &[namespace, settings.clone()]);
     insert(&mut one, &settings);
     two.add_server("https://two.example.com");
-    let list = apps(&[&one, &two], &Taffrail, NOW);
+    let list = apps(&[&one, &two], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.iter().map(|app| &*app.app.target).collect::<Vec<_>>(), ["one"]);
     // Clusters that do not say who they are are different ones.
     let (one, two) = (holding("one", &[config_map("")]), holding("two", &[config_map("")]));
-    assert_eq!(apps(&[&one, &two], &Taffrail, NOW).apps.len(), 2);
+    assert_eq!(apps(&[&one, &two], &ActiveRules::default(), NOW).apps.len(), 2);
 }
 
 /// A claim that is bound when a Pod that uses it has a node, in a label group of its own.

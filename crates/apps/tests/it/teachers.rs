@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, apps};
 use taffrail_object::Object;
+use taffrail_status::assess::Options;
 use taffrail_status::{
-    ComputeError, Look, ObjectContext, Payer, Rules, Status, Taffrail, Teacher, Trust, Verdict, Voice,
+    ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Payer, Rules, Status, Taffrail, Teacher,
+    Trust, Verdict, Voice,
 };
 
 use super::dump::{NOW, holding};
@@ -19,21 +21,15 @@ use super::server::Server;
 /// Rules that note who would teach them.
 #[derive(Default)]
 struct Listening {
-    trust: Trust,
     heard: Mutex<Vec<(String, Voice, Payer)>>,
 }
 
-impl Rules for Listening {
-    fn judge(
-        &self,
-        object: &Object<'_>,
-        context: &ObjectContext<'_>,
-        now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, context, now)
-    }
-
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+impl ClusterRules for Listening {
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        _: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>> {
         let name = |teacher: &Teacher<'_>| {
             let object = &teacher.object;
             format!("{} {}/{}", teacher.home, object.namespace(), object.name())
@@ -44,15 +40,30 @@ impl Rules for Listening {
         None
     }
 
-    fn trust(&self) -> &Trust {
-        &self.trust
+    fn unmet_dependency(
+        &self,
+        _: &Object<'_>,
+        _: &[Object<'_>],
+        _: &Look,
+        _: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        Vec::new()
     }
+}
+
+/// The rules of this project, and those of clusters as `cluster_rules` read them.
+fn with<'r>(cluster_rules: &'r dyn ClusterRules, options: &'r Options) -> ActiveRules<'r> {
+    ActiveRules { cluster_rules: Some(cluster_rules), options, ..ActiveRules::default() }
+}
+
+fn trusting(trust: Trust) -> Options {
+    Options { trust, ..Options::default() }
 }
 
 /// Who is heard for what, in clusters that hold these.
 fn heard(clusters: &[&dyn Objects], trust: Trust) -> Vec<(String, Voice, Payer)> {
-    let rules = Listening { trust, heard: Mutex::default() };
-    apps(clusters, &rules, NOW);
+    let rules = Listening::default();
+    apps(clusters, &with(&rules, &trusting(trust)), NOW);
     rules.heard.into_inner().unwrap()
 }
 
@@ -252,7 +263,7 @@ fn an_argo_cd_is_known_beside_apps_that_declare_roles() {
     assert!(heard(&[&live], Trust::default()).contains(&known), "{:?}", log.paths());
     // That part of a kind was read again takes away nothing of what is known of all of it.
     let clusters: [&dyn Objects; 1] = [&live];
-    let list = apps(&clusters, &Taffrail, NOW);
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
     let team = list.apps.iter().find(|app| app.app.namespace == "team").expect("the app that declares roles");
     assert!(team.resources.iter().all(|resource| resource.status == Status::NotFound), "{team:?}");
 }
@@ -285,7 +296,7 @@ fn a_tenant_takes_away_nobody_elses_scripts() {
 #[test]
 fn trust_names_the_setting_by_which_scripts_would_be_heard() {
     let said = |clusters: &[&dyn Objects]| -> Vec<String> {
-        let list = apps(clusters, &Taffrail, NOW);
+        let list = apps(clusters, &ActiveRules::default(), NOW);
         let asked: Vec<&App> = list.apps.iter().collect();
         let report = TrustReport::new(&asked, &list, clusters, NOW, TrustShape::default());
         let unheard = report.items.into_iter().filter(|doubt| doubt.reason == "RulesUnheard");
@@ -318,17 +329,12 @@ struct Taught {
     status: Status,
 }
 
-impl Rules for Obeying {
-    fn judge(
-        &self,
-        object: &Object<'_>,
-        context: &ObjectContext<'_>,
-        now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, context, now)
-    }
-
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+impl ClusterRules for Obeying {
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        _: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>> {
         let says = |teacher: &Teacher<'_>| {
             let said = teacher.object.at(&["spec", "healthCheckExprs"])?.items()?.next()?;
             let is_ready = said.get("current")?.is_str("true");
@@ -336,6 +342,16 @@ impl Rules for Obeying {
             Some(Taught { voice: teacher.voice, status })
         };
         teachers.iter().find_map(says).map(|taught| Box::new(taught) as Box<dyn Rules>)
+    }
+
+    fn unmet_dependency(
+        &self,
+        _: &Object<'_>,
+        _: &[Object<'_>],
+        _: &Look,
+        _: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -394,7 +410,7 @@ fn of_flux(kind: &str, namespace: &str, target: &str, current: Option<&str>) -> 
 }
 
 fn status_of_web(objects: &[Value], namespace: &str) -> Status {
-    let list = apps(&[&holding("prod", objects)], &Obeying, NOW);
+    let list = apps(&[&holding("prod", objects)], &with(&Obeying, &Options::default()), NOW);
     let row = list.apps.iter().find(|row| row.app.namespace == namespace).unwrap();
     row.resources[0].status
 }
@@ -438,7 +454,6 @@ fn what_another_app_says_makes_no_row_worse_but_its_own() {
 /// Rules that count how often objects are judged by what an Argo CD teaches, and by whom that is paid for.
 #[derive(Default)]
 struct Counting {
-    trust: Trust,
     judged: Mutex<usize>,
     payers: Mutex<BTreeSet<String>>,
 }
@@ -457,25 +472,26 @@ impl Rules for Counted<'_> {
     }
 }
 
-impl Rules for Counting {
-    fn judge(
-        &self,
-        object: &Object<'_>,
-        context: &ObjectContext<'_>,
-        now: Timestamp,
-    ) -> Result<Verdict, ComputeError> {
-        Taffrail.judge(object, context, now)
-    }
-
-    fn taught_by<'r>(&'r self, teachers: &[Teacher<'_>], _: &'r Look) -> Option<Box<dyn Rules + 'r>> {
+impl ClusterRules for Counting {
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        _: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>> {
         let settings = teachers.iter().find(|teacher| teacher.object.kind() == "ConfigMap")?;
         let payer = format!("{:?} {}", settings.payer, settings.claimant);
         self.payers.lock().unwrap().insert(payer);
         Some(Box::new(Counted(self)))
     }
 
-    fn trust(&self) -> &Trust {
-        &self.trust
+    fn unmet_dependency(
+        &self,
+        _: &Object<'_>,
+        _: &[Object<'_>],
+        _: &Look,
+        _: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -497,8 +513,8 @@ fn an_object_that_many_applications_list_is_judged_once_and_not_at_its_own_cost(
         let mut objects = vec![marked, parameters, argocd_cm("argocd"), listing("argocd", "shop")];
         objects.extend((0..tenants).map(|number| listing("aaa", &format!("x{number}"))));
         let trust = Trust { argocd: vec!["argocd".to_owned()], homes: Vec::new() };
-        let rules = Counting { trust, ..Counting::default() };
-        let list = apps(&[&holding("hub", &objects)], &rules, NOW);
+        let rules = Counting::default();
+        let list = apps(&[&holding("hub", &objects)], &with(&rules, &trusting(trust)), NOW);
         assert_eq!(list.apps.iter().filter(|app| app.resources.len() == 1).count(), tenants + 1);
         (rules.judged.into_inner().unwrap(), rules.payers.into_inner().unwrap())
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_apps::view::{TreeList, TreeNode, TreeShape};
 use taffrail_apps::{App, Asked, Dependents, Objects, Snapshot, apps, full_name};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, cluster, documents, holding};
 use super::golden::cases;
@@ -46,11 +46,11 @@ fn lines(snapshots: &[&Snapshot], name: &str, shape: TreeShape) -> Vec<String> {
         node.children.iter().for_each(|child| add(child, depth + 1, lines));
     }
     let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
-    let list = apps(&clusters, &Taffrail, NOW);
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
     let asked: Vec<&App> =
         list.apps.iter().filter(|app| app.app.name == name || full_name(&app.app) == name).collect();
     assert!(!asked.is_empty(), "there is no {name}");
-    let trees = TreeList::new(&asked, &list, &clusters, &Taffrail, NOW, shape);
+    let trees = TreeList::new(&asked, &list, &clusters, &ActiveRules::default(), NOW, shape);
     let mut lines = Vec::new();
     trees.items.iter().for_each(|tree| add(&tree.root, 0, &mut lines));
     lines
@@ -207,7 +207,7 @@ fn a_live_cluster_has_the_tree_of_its_dump() {
         let Ok(yaml) = std::fs::read_to_string(case.join("cluster.yaml")) else { continue };
         let dump = cluster("cluster", &yaml);
         let server = Server::new(documents(&yaml));
-        let list = apps(&[&dump], &Taffrail, NOW);
+        let list = apps(&[&dump], &ActiveRules::default(), NOW);
         for app in list.apps.iter().take(5) {
             let name = full_name(&app.app);
             let asked =

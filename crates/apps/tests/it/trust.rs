@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use taffrail_apps::view::{Doubt, TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, Scope, ScopeError, Snapshot, apps};
 use taffrail_object::GroupKind;
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, documents, holding};
 use super::server::Server;
 
 fn report(clusters: &[&dyn Objects], now: Timestamp, shape: TrustShape) -> TrustReport {
-    let list = apps(clusters, &Taffrail, now);
+    let list = apps(clusters, &ActiveRules::default(), now);
     let asked: Vec<&App> = list.apps.iter().collect();
     TrustReport::new(&asked, &list, clusters, now, shape)
 }
@@ -231,7 +231,7 @@ fn one_app_hears_only_of_what_concerns_it() {
         reason: "DiscoveryFailed".to_owned(),
         message: "down".to_owned(),
     });
-    let list = apps(&[&cluster], &Taffrail, NOW);
+    let list = apps(&[&cluster], &ActiveRules::default(), NOW);
     let scopes = |name: Option<&str>| {
         let asked: Vec<&App> =
             list.apps.iter().filter(|app| name.is_none_or(|name| app.app.name == name)).collect();
@@ -253,7 +253,7 @@ fn one_app_hears_only_of_its_own_objects_of_a_kind() {
         })
     };
     let cluster = holding("cluster", &[gear("one"), gear("two")]);
-    let list = apps(&[&cluster], &Taffrail, NOW);
+    let list = apps(&[&cluster], &ActiveRules::default(), NOW);
     let each: Vec<Vec<&App>> = list.apps.iter().map(|app| vec![app]).collect();
     let shape = TrustShape { only_apps: true, ..TrustShape::default() };
     let reports = TrustReport::each(&each, &list, &[&cluster], NOW, shape);
@@ -287,7 +287,7 @@ fn an_app_in_a_cluster_that_does_not_answer_is_doubted() {
         message: "refused".to_owned(),
     });
     let clusters: [&dyn Objects; 2] = [&hub, &edge];
-    let list = apps(&clusters, &Taffrail, NOW);
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == "shop").collect();
     let shape = TrustShape { only_apps: true, contexts: true };
     let report = TrustReport::new(&asked, &list, &clusters, NOW, shape);

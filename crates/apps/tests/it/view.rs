@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{App, Freshness, FreshnessState, Objects, Snapshot, apps, view};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding, release};
 use view::text;
@@ -143,7 +143,7 @@ fn a_cluster_whose_apps_cannot_be_seen_is_not_ready() {
     let mut half = Snapshot::dump("half", NOW);
     half.report_unreadable("half.yaml:3", "no YAML");
     let clusters: [&dyn Objects; 3] = [&empty, &lost, &half];
-    let list = view::ClusterList::new(&clusters, &apps(&clusters, &Taffrail, NOW));
+    let list = view::ClusterList::new(&clusters, &apps(&clusters, &ActiveRules::default(), NOW));
     let rows: Vec<_> = list.items.iter().map(|row| (&*row.name, row.status, &*row.message)).collect();
     assert_eq!(
         rows,

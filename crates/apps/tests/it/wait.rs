@@ -6,7 +6,7 @@ use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until,
 use taffrail_apps::{AppLabels, Snapshot};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Taffrail;
+use taffrail_status::ActiveRules;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
@@ -33,7 +33,7 @@ fn look(wait: &mut Wait, cluster: &Snapshot, targets: &[Target], at: u64) -> Opt
     wait.learn(0, cluster, targets);
     let seen = Seen { snapshot: cluster, targets, is_settled: true, is_lost: false };
     let at = Duration::from_secs(at);
-    wait.look(&[seen], &Taffrail, NOW.parse().unwrap(), at);
+    wait.look(&[seen], &ActiveRules::default(), NOW.parse().unwrap(), at);
     wait.end(at)
 }
 

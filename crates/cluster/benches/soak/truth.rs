@@ -12,8 +12,8 @@ use taffrail_cluster::index::{ObjectRef, ScopeState, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Deadline, Kubeconfig, ListRequest};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
-use taffrail_status::assess::{Dump, Options, assess};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::assess::{Dump, assess};
+use taffrail_status::{ActiveRules, Status};
 
 use crate::Outcome;
 
@@ -222,8 +222,7 @@ impl Truth {
                 continue;
             };
             let judged = kind != "Secret" && known.projection() == Projection::Full;
-            let right =
-                judged.then(|| assess(&object, &dump, &Taffrail, now, &Options::default()).verdict.status);
+            let right = judged.then(|| assess(&object, &dump, &ActiveRules::default(), now).verdict.status);
             let wrong = right.filter(|right| known.status() != *right);
             let shown = is_shown(&known);
             let version = object.text(&["metadata", "resourceVersion"]);

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, assess_named};
-use taffrail_status::{ComputeError, ObjectContext, Presence, Rules, Verdict};
+use taffrail_status::{ActiveRules, ComputeError, ObjectContext, Presence, Rules, Verdict};
 
 use super::contents::Contents;
 use super::draft;
@@ -226,10 +226,15 @@ impl Contents {
         RecordedRules { contents: self }
     }
 
+    /// Returns the rules in force, where `rules` judge.
+    pub(in crate::index) fn active<'r>(&'r self, rules: &'r RecordedRules<'_>) -> ActiveRules<'r> {
+        ActiveRules { options: &self.settings.options, ..ActiveRules::new(rules) }
+    }
+
     /// Assesses an object by its name, with the chain of causes.
     pub fn assess(&self, name: &ObjectKey, now: Timestamp) -> Assessment {
         let rules = self.rules();
-        assess_named(name, &self.evidence(), &rules, now, &rules.options())
+        assess_named(name, &self.evidence(), &self.active(&rules), now)
     }
 }
 
@@ -324,9 +329,5 @@ impl Rules for RecordedRules<'_> {
             Some(verdict) => Ok(verdict.clone()),
             None => self.contents.settings.rules.judge(object, context, now),
         }
-    }
-
-    fn options(&self) -> taffrail_status::assess::Options {
-        self.contents.settings.rules.options()
     }
 }

@@ -49,6 +49,7 @@ use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::Object;
 use taffrail_status::assess::Costs;
+use taffrail_status::assess::Options;
 use taffrail_status::{Rules, Taffrail};
 
 use crate::ApiResource;
@@ -81,6 +82,8 @@ pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 pub struct IndexSettings {
     /// Who judges.
     pub rules: Arc<dyn Rules>,
+    /// The choices of the user.
+    pub options: Options,
     /// The annotations that are kept, by their keys.
     pub annotations: Vec<String>,
     /// Which bodies are kept. It is not asked of Secrets.
@@ -98,6 +101,7 @@ impl Default for IndexSettings {
     fn default() -> IndexSettings {
         IndexSettings {
             rules: Arc::new(Taffrail),
+            options: Options::default(),
             annotations: Vec::new(),
             keep: Arc::new(|_| false),
             mark: Arc::new(|_, _| {}),

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
-use taffrail_status::{ObjectContext, Rules, Status};
+use taffrail_status::{ObjectContext, Status};
 
 use super::contents::Contents;
 use super::draft::{self, FIRST_STATUS};
@@ -482,7 +482,7 @@ impl Index {
         }
         let object = evidence.object(place)?;
         let rules = self.contents.rules();
-        let assessment = assess(&object, evidence, &rules, now, &rules.options());
+        let assessment = assess(&object, evidence, &self.contents.active(&rules), now);
         let Assessment { object: name, verdict, since, chain, message, .. } = assessment;
         let cause = chain
             .into_iter()

@@ -7,10 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{IndexEvidence, IndexSettings};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::assess::{
-    Assessment, Dump, Event, Evidence, Listing, Options, assess_dependent, assess_named,
-};
-use taffrail_status::{Presence, Rules, Taffrail};
+use taffrail_status::assess::{Assessment, Dump, Event, Evidence, Listing, assess_dependent, assess_named};
+use taffrail_status::{ActiveRules, Presence, Rules};
 
 use crate::index::World;
 
@@ -112,14 +110,14 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
         world.try_apply(&tree, Projection::Full).unwrap();
     }
     let snapshot = world.index.publish(now);
-    let rules = snapshot.rules();
-    let options = Options::default();
+    let recorded = snapshot.rules();
+    let rules = ActiveRules::new(&recorded);
     let mut differences = Vec::new();
     for object in whole.iter().filter(|object| object.kind() != "Event") {
         let name = ObjectKey::of(object);
         let evidence = LikeDump { index: snapshot.evidence(), dump: &dump };
-        let by_dump = assess_named(&name, &dump, &Taffrail, now, &options);
-        let by_index = assess_named(&name, &evidence, &rules, now, &options);
+        let by_dump = assess_named(&name, &dump, &ActiveRules::default(), now);
+        let by_index = assess_named(&name, &evidence, &rules, now);
         // A chain is compared by all that is said of each link.
         if by_dump != by_index {
             differences.push(format!("{label}: {name}\n  {by_dump:?}\n  {by_index:?}"));
@@ -128,8 +126,8 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
             differences.push(format!("{label}: {name} is not in the index"));
             continue;
         };
-        let one = assess_dependent(object, &dump, &Taffrail, now, &options);
-        let other = assess_dependent(&kept, &evidence, &rules, now, &options);
+        let one = assess_dependent(object, &dump, &ActiveRules::default(), now);
+        let other = assess_dependent(&kept, &evidence, &rules, now);
         if one != other {
             differences.push(format!("{label}: {name} as a dependent\n  {one:?}\n  {other:?}"));
         }

@@ -10,7 +10,7 @@ use taffrail_rules::RuleSet;
 use taffrail_rules::cel::{
     Answer, Ask, InvalidExpression, LONGEST, Names, OPERATORS, Program, Reading, check_size,
 };
-use taffrail_status::{Look, ObjectContext, Rules, Status, Teacher, Verdict};
+use taffrail_status::{ClusterRules, Look, ObjectContext, Status, Teacher, Verdict};
 
 use crate::scripts::{read, reading};
 
@@ -70,7 +70,7 @@ fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>)
 /// What the expressions of `teacher` say of `object`.
 fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &Look) -> Verdict {
     let teacher = Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap());
-    let taught = rules.taught_by(&[teacher], look).unwrap();
+    let taught = rules.with_cluster_rules(&[teacher], look).unwrap();
     taught
         .judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), Timestamp::UNIX_EPOCH)
         .unwrap()
@@ -153,7 +153,7 @@ fn unmet(
     let object = of_flux("apps", json!({ "dependsOn": entries }));
     let trees: Vec<Value> = (0..count).map(|at| of_flux(&format!("d{at}"), json!({}))).collect();
     let dependencies: Vec<_> = trees.iter().map(|tree| Object::new(tree.into()).unwrap()).collect();
-    rules.unmet_by(&Object::new((&object).into()).unwrap(), &dependencies, look, goes_on)
+    rules.unmet_dependency(&Object::new((&object).into()).unwrap(), &dependencies, look, goes_on)
 }
 
 #[test]

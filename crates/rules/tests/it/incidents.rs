@@ -7,7 +7,7 @@ use serde_json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Dump, assess_named, worst};
-use taffrail_status::{Rules, Status, Taffrail};
+use taffrail_status::{ActiveRules, Rules, Status, Taffrail};
 
 /// What is wrong in the answers to a case.
 fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
@@ -20,7 +20,7 @@ fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
         ObjectKey::new(group, kind, namespace, name)
     };
     let declared = case["declared"].as_array().unwrap().iter().map(name);
-    let judge = |name: ObjectKey| assess_named(&name, &dump, rules, now, &rules.options());
+    let judge = |name: ObjectKey| assess_named(&name, &dump, &ActiveRules::new(rules), now);
     let assessments: Vec<_> = declared.map(judge).collect();
     let speaker = worst(&assessments).unwrap();
     let status = speaker.verdict.status;

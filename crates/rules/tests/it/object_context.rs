@@ -7,7 +7,7 @@ use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::assess::Costs;
-use taffrail_status::{Look, ObjectContext, Payer, Rules, Status, Teacher, Verdict, Voice};
+use taffrail_status::{ClusterRules, Look, ObjectContext, Payer, Rules, Status, Teacher, Verdict, Voice};
 
 use crate::scripts::{read, reading};
 
@@ -124,13 +124,13 @@ fn the_settings_of_argo_cd_say_what_health_means() {
     let rules = RuleSet::bare().teachable(reading);
     let look = Look::default();
     let teacher = settings("return {status = 'Degraded', message = obj.status.phase}");
-    let taught = rules.taught_by(&[of(&teacher)], &look).unwrap();
-    let verdict = judge(&taught, &pool(), &ObjectContext::default(), CREATED);
+    let taught = rules.with_cluster_rules(&[of(&teacher)], &look).unwrap();
+    let verdict = judge(&*taught, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!((verdict.status, &*verdict.message), (Status::Failed, "Whatever"));
     assert_eq!(verdict.rule, "cluster/lua/example.com/Pool#Degraded");
     let mut silent = settings("");
     silent["data"] = json!({"url": "https://argocd.example.com"});
-    assert!(rules.taught_by(&[of(&silent)], &look).is_none());
+    assert!(rules.with_cluster_rules(&[of(&silent)], &look).is_none());
 }
 
 #[test]
@@ -155,28 +155,28 @@ fn what_delivers_an_object_says_what_its_health_means() {
     let teacher = kustomization("status.phase == 'Whatever'");
     let teacher = of(&teacher);
     {
-        let taught = rules.taught_by(std::slice::from_ref(&teacher), &look).unwrap();
-        let verdict = judge(&taught, &pool(), &nobody, CREATED);
+        let taught = rules.with_cluster_rules(std::slice::from_ref(&teacher), &look).unwrap();
+        let verdict = judge(&*taught, &pool(), &nobody, CREATED);
         assert_eq!(
             (verdict.status, &*verdict.rule),
             (Status::Current, "cluster/cel/example.com/Pool#current")
         );
         let mut other = pool();
         other["kind"] = json!("Other");
-        assert_eq!(judge(&taught, &other, &nobody, CREATED).rule, "fallback");
+        assert_eq!(judge(&*taught, &other, &nobody, CREATED).rule, "fallback");
     }
     // What cannot be read, and what says nothing, teaches nothing.
     for silent in [kustomization("1 +"), json!({"apiVersion": "v1", "kind": "ConfigMap"})] {
-        let taught = rules.taught_by(&[of(&silent)], &look);
-        let verdict = taught.map(|taught| judge(&taught, &pool(), &nobody, CREATED));
+        let taught = rules.with_cluster_rules(&[of(&silent)], &look);
+        let verdict = taught.map(|taught| judge(&*taught, &pool(), &nobody, CREATED));
         assert!(verdict.is_none_or(|verdict| verdict.status == Status::Failed));
     }
     // The user is asked first.
     let user = kustomization("status.phase == 'Other'");
     let user = HealthChecks::of_object(Origin::User, &user, &read).unwrap().unwrap();
     let rules = rules.with_script(Box::new(user));
-    let taught = rules.taught_by(&[teacher], &look).unwrap();
-    assert_eq!(judge(&taught, &pool(), &nobody, CREATED).rule, "user/cel/example.com/Pool#none");
+    let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
+    assert_eq!(judge(&*taught, &pool(), &nobody, CREATED).rule, "user/cel/example.com/Pool#none");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
         let object = of("apps", "Kustomization", entries);
         let (object, dependency) =
             (Object::new((&object).into()).unwrap(), Object::new(dependency.into()).unwrap());
-        let unmet = rules.unmet_by(&object, &[dependency], &Look::default(), &|| true);
+        let unmet = rules.unmet_dependency(&object, &[dependency], &Look::default(), &|| true);
         assert!(unmet.len() <= 1, "{unmet:?}");
         unmet.into_iter().next()
     };
@@ -227,8 +227,8 @@ fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
     let mut pool = pool();
     pool["metadata"]["namespace"] = json!(namespace);
     let look = Look::default();
-    let taught = rules.taught_by(&[teacher], &look).unwrap();
-    judge(&taught, &pool, &ObjectContext::default(), CREATED)
+    let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
+    judge(&*taught, &pool, &ObjectContext::default(), CREATED)
 }
 
 #[test]
@@ -298,11 +298,12 @@ fn time_for_scripts_is_bounded_in_each_look() {
         "local b = os.time() local x = 0 for i = 1, 60000 do x = x + i end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
     let look = Look::default();
-    let taught = rules.taught_by(&[Teacher { payer: Payer::Object, ..of(&teacher) }], &look).unwrap();
+    let taught =
+        rules.with_cluster_rules(&[Teacher { payer: Payer::Object, ..of(&teacher) }], &look).unwrap();
     let status = |namespace: &str| {
         let mut pool = pool();
         pool["metadata"]["namespace"] = json!(namespace);
-        judge(&taught, &pool, &ObjectContext::default(), CREATED)
+        judge(&*taught, &pool, &ObjectContext::default(), CREATED)
     };
     let mut asked = 0;
     let last = loop {
@@ -330,8 +331,8 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
         let mut pool = pool();
         pool["metadata"]["namespace"] = json!("shop");
         pool["metadata"]["name"] = json!(name);
-        let taught = rules.taught_by(&[teacher], &look).unwrap();
-        judge(&taught, &pool, &ObjectContext::default(), CREATED)
+        let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
+        judge(&*taught, &pool, &ObjectContext::default(), CREATED)
     };
     // What is stopped is not run again for those who listed it, and is for others.
     for _ in 0..5 {

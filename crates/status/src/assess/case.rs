@@ -14,8 +14,8 @@ use crate::Presence;
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::references;
 use crate::assess::evidence::{Event, Evidence, can_own, speaks_for, time};
-use crate::assess::{Assessment, Flags, Link, Options, since};
-use crate::rules::{ObjectContext, Rules};
+use crate::assess::{Assessment, Flags, Link, since};
+use crate::rules::{ActiveRules, ObjectContext};
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
@@ -267,9 +267,8 @@ impl Finding {
 /// The evidence, and what it was found to say so far.
 pub(super) struct Case<'e> {
     pub(super) evidence: &'e dyn Evidence,
-    pub(super) rules: &'e dyn Rules,
+    pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
-    pub(super) options: &'e Options,
     /// Every object is examined once, however many others lead to it.
     found: RefCell<HashMap<ObjectKey, Finding>>,
     /// The way from the first object to this one: owners may form a circle.
@@ -283,15 +282,10 @@ pub(super) struct Case<'e> {
 }
 
 impl<'e> Case<'e> {
-    pub(super) fn new(
-        evidence: &'e dyn Evidence,
-        rules: &'e dyn Rules,
-        now: Timestamp,
-        options: &'e Options,
-    ) -> Case<'e> {
+    pub(super) fn new(evidence: &'e dyn Evidence, rules: &'e ActiveRules<'e>, now: Timestamp) -> Case<'e> {
         let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
         let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, Account::new(None, "")));
-        Case { evidence, rules, now, options, found, way, left, is_cut_off, bill }
+        Case { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
     /// Charges what it costs to the namespace of `object`, or to the one that claims it.
@@ -302,7 +296,7 @@ impl<'e> Case<'e> {
             _ => object.namespace(),
         };
         let account = Account::new(claimant, &place);
-        self.bill = Bill::new(self.evidence.costs(), self.rules.patience(), account);
+        self.bill = Bill::new(self.evidence.costs(), self.rules.options.patience.as_ref(), account);
         self
     }
 
@@ -385,7 +379,7 @@ impl<'e> Case<'e> {
             costs: self.evidence.costs(),
             claimant: self.bill.claimant(),
         };
-        let verdict = match self.rules.judge(object, &context, self.now) {
+        let verdict = match self.rules.rules.judge(object, &context, self.now) {
             Ok(verdict) => verdict.bounded(),
             Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
         };
@@ -514,10 +508,11 @@ impl<'e> Case<'e> {
     }
 
     /// What an object asks of its dependencies and does not find, in sentences; the namespace of the object pays.
-    pub(super) fn unmet_by(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
+    pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
+        let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
         let own = Look::default();
         let look = self.evidence.costs().map_or(&own, Costs::scripts);
-        self.rules.unmet_by(object, dependencies, look, &|| self.bill.charge_long())
+        cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
 
     /// Examines the objects of those names that are there.

@@ -39,7 +39,7 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
         let updated = count(deployment, "updatedReplicas").unwrap_or(0);
         kept.push(is_newest && wanted > 0 && available.min(updated) >= wanted);
     }
-    if case.options.pdb == Budgets::Sufficient
+    if case.rules.options.pdb == Budgets::Sufficient
         && finding.status() == Status::InProgress
         && !kept.is_empty()
         && kept.iter().all(|kept| *kept)

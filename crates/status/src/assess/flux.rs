@@ -37,7 +37,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         }
     }
     let dependencies = case.named(awaited.iter().map(|reference| &reference.to));
-    for unmet in case.unmet_by(object, &dependencies) {
+    for unmet in case.unmet_dependency(object, &dependencies) {
         finding.add(&unmet);
     }
     finding.follow(case.examine_named(awaited.iter().map(|reference| &reference.to)));

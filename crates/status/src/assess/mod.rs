@@ -45,7 +45,8 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::cluster_state::Presence;
 use crate::rollup::Subject;
-use crate::rules::Rules;
+use crate::rules::ActiveRules;
+use crate::teaching::Trust;
 use crate::verdict::{Status, Verdict};
 
 pub use batch::unproven_run;
@@ -65,11 +66,24 @@ pub enum Budgets {
     Sufficient,
 }
 
-/// Choices where people differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Choices where people differ, and bounds on what an answer may cost.
+#[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What a PodDisruptionBudget means.
+    /// The meaning of a PodDisruptionBudget.
     pub pdb: Budgets,
+    /// The time that judging the objects of a cluster may take; without a bound where there is none.
+    pub patience: Option<Patience>,
+    /// The namespaces and clusters that the user trusts beyond what clusters prove.
+    pub trust: Trust,
+}
+
+impl Options {
+    /// The defaults.
+    pub const DEFAULT: &'static Options = &Options {
+        pdb: Budgets::Advisory,
+        patience: None,
+        trust: Trust { argocd: Vec::new(), homes: Vec::new() },
+    };
 }
 
 /// What people have switched off on purpose.
@@ -150,8 +164,8 @@ impl Assessment {
 /// Assesses an object at the time `now`.
 ///
 /// ```
-/// use taffrail_status::assess::{Dump, Options, assess};
-/// use taffrail_status::{Object, Status, Taffrail};
+/// use taffrail_status::assess::{Dump, assess};
+/// use taffrail_status::{ActiveRules, Object, Status};
 ///
 /// let pod = serde_json::json!({
 ///     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"},
@@ -161,7 +175,7 @@ impl Assessment {
 /// });
 /// let pod = Object::new((&pod).into())?;
 /// let now = jiff::Timestamp::UNIX_EPOCH;
-/// let assessment = assess(&pod, &Dump::new([pod.clone()]), &Taffrail, now, &Options::default());
+/// let assessment = assess(&pod, &Dump::new([pod.clone()]), &ActiveRules::default(), now);
 /// assert_eq!(assessment.verdict.status, Status::Failed);
 /// assert_eq!(assessment.message, "Back-off pulling image");
 /// # Ok::<(), taffrail_status::ObjectError>(())
@@ -169,11 +183,10 @@ impl Assessment {
 pub fn assess(
     object: &Object<'_>,
     evidence: &dyn Evidence,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
-    options: &Options,
 ) -> Assessment {
-    assess_for(None, object, evidence, rules, now, options)
+    assess_for(None, object, evidence, rules, now)
 }
 
 /// Assesses an object as [`assess`], at the expense of a namespace whose author asks for it unasked: one that lists objects
@@ -183,11 +196,10 @@ pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
     evidence: &dyn Evidence,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
-    options: &Options,
 ) -> Assessment {
-    let case = Case::new(evidence, rules, now, options).of(object, claimant);
+    let case = Case::new(evidence, rules, now).of(object, claimant);
     let finding = case.examine(object);
     if let Some(why) = case.bill.over() {
         let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);
@@ -203,15 +215,13 @@ pub fn assess_for(
 pub fn assess_dependent(
     object: &Object<'_>,
     evidence: &dyn Evidence,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
-    options: &Options,
 ) -> Assessment {
-    let assessment = assess(object, evidence, rules, now, options);
+    let assessment = assess(object, evidence, rules, now);
     let is_pod = (object.group(), object.kind()) == ("", "Pod");
     if is_pod && assessment.verdict.status == Status::Current && pod::is_in_phase(object, "Failed") {
-        return pod::failed(&Case::new(evidence, rules, now, options), object)
-            .into_assessment(Flags::of(object));
+        return pod::failed(&Case::new(evidence, rules, now), object).into_assessment(Flags::of(object));
     }
     assessment
 }
@@ -220,12 +230,11 @@ pub fn assess_dependent(
 pub fn assess_named(
     name: &ObjectKey,
     evidence: &dyn Evidence,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
     now: Timestamp,
-    options: &Options,
 ) -> Assessment {
     match evidence.get(name.as_ref()) {
-        Presence::Present(object) => assess(&object, evidence, rules, now, options),
+        Presence::Present(object) => assess(&object, evidence, rules, now),
         Presence::Absent => {
             let verdict = Verdict::new(Status::NotFound, "Resource not found", "absent");
             Assessment::of_nothing(name, verdict, "NotFound")

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<E
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
+    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
     written(match arguments.output {
         AppOutput::Json => get::document(ListOutput::Json, &details),
         AppOutput::Yaml => get::document(ListOutput::Yaml, &details),

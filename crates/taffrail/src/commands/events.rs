@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
         None => named::asked_for(&list, &found, which.namespace.as_deref()),
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now);
+    let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
     if !arguments.per_cluster {
         events = events.together();
     }

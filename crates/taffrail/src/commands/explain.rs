@@ -377,7 +377,7 @@ fn objects<'l>(
         keys.sort();
         keys.dedup();
         let keys: Vec<ObjectKey> = keys.into_iter().cloned().collect();
-        let own = declared_each(snapshot, &keys, &fleet.rules, fleet.now);
+        let own = declared_each(snapshot, &keys, &fleet.rules.active(), fleet.now);
         found.extend(
             keys.iter()
                 .zip(own.apps)

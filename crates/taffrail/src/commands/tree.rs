@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
         nest: true,
     };
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules, fleet.now, shape);
+    let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, &trees),
         TreeOutput::Dot => dot(&trees.items),

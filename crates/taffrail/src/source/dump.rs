@@ -14,7 +14,7 @@ use taffrail_apps::{
 };
 use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{Object, Projection};
-use taffrail_status::Rules;
+use taffrail_status::ActiveRules;
 
 use super::ending::Ending;
 use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
@@ -51,7 +51,7 @@ pub(super) fn read(
     paths: &[PathBuf],
     fixed: Option<Timestamp>,
     asked: &dyn Fn(&Snapshot) -> Asked,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
 ) -> Result<Dumps, Complaint> {
     let (sources, mut complaints) = input::sources(paths, false);
     if sources.is_empty()
@@ -238,7 +238,7 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 
 impl Recording {
     /// Answers all that the plan wants, as the cluster did when the dump was written.
-    fn answer(&self, snapshot: &mut Snapshot, asked: &Asked, rules: &dyn Rules) {
+    fn answer(&self, snapshot: &mut Snapshot, asked: &Asked, rules: &ActiveRules<'_>) {
         /// More rounds than any plan has.
         const ROUNDS: usize = 20;
 

@@ -11,6 +11,7 @@ use taffrail_apps::{
 };
 use taffrail_cluster::Cluster;
 use taffrail_object::ObjectKey;
+use taffrail_status::ActiveRules;
 
 use super::live::{self, Failure, Live, Member};
 use super::sameness::{self, Pair};
@@ -61,7 +62,8 @@ impl Held {
     pub(crate) async fn read(&mut self, wanted: impl Fn(usize) -> bool, now: Timestamp) {
         let Held { asked, rules, members, compared, .. } = self;
         let reads = members.iter_mut().enumerate().filter(|(place, _)| wanted(*place));
-        join_all(reads.map(|(_, kept)| kept.read(asked, now, rules))).await;
+        let rules = rules.active();
+        join_all(reads.map(|(_, kept)| kept.read(asked, now, &rules))).await;
         compare(members, compared, self.timeout).await;
         if !asked.follow {
             return;
@@ -73,7 +75,7 @@ impl Held {
             let cluster = kept.cluster.as_ref()?.with_timeout(self.timeout);
             let asked = Asked { objects, ..asked.clone() };
             let snapshot = &mut kept.snapshot;
-            let rules = &*rules;
+            let rules = &rules;
             Some(async move { live::go_on(snapshot, &cluster, &asked, rules).await })
         });
         join_all(further).await;
@@ -81,7 +83,7 @@ impl Held {
 
     /// The apps as they are judged at a time.
     pub(crate) fn apps(&self, now: Timestamp) -> AppList {
-        apps_by(&self.asked.app_labels, &self.clusters(), &self.rules, now)
+        apps_by(&self.asked.app_labels, &self.clusters(), &self.rules.active(), now)
     }
 
     /// The clusters, as views take them.
@@ -116,7 +118,7 @@ async fn compare(members: &mut [Kept], compared: &mut BTreeMap<Pair, bool>, time
 
 impl Kept {
     /// A connection of its own each time: that it can be made is what shows that the cluster is in reach.
-    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &RulesWithOptions) {
+    async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &ActiveRules<'_>) {
         let read = async {
             let cluster = self.live.connect().await?;
             let snapshot = live::read(&self.live.member.name, &cluster, asked, now, rules).await?;

@@ -20,7 +20,7 @@ use taffrail_cluster::{
 };
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey, Projection};
-use taffrail_status::Rules;
+use taffrail_status::ActiveRules;
 
 use super::timing::Timing;
 use super::{reading, sameness};
@@ -302,7 +302,7 @@ pub(super) fn fleet(
         let rules = rules.clone();
         runtime.spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
-            let (snapshot, cluster) = live.snapshot(&asked, now, &rules).await;
+            let (snapshot, cluster) = live.snapshot(&asked, now, &rules.active()).await;
             progress.done(&name);
             (place, Look { snapshot, cluster, spent: begun.elapsed() })
         })
@@ -342,7 +342,7 @@ pub(super) fn fleet(
                 if let Some(cluster) = &cluster {
                     let others = (!turns.is_empty()).then_some((&turns, &own));
                     let cluster = cluster.with_timeout(left);
-                    go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules).await;
+                    go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules.active()).await;
                     snapshot.set_reading(reading::once(&cluster));
                 }
                 (snapshot, cluster)
@@ -408,7 +408,12 @@ async fn alone(
 
 /// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
 /// answers, each round has some time of its own.
-pub(crate) async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &dyn Rules) {
+pub(crate) async fn go_on(
+    snapshot: &mut Snapshot,
+    cluster: &Cluster,
+    asked: &Asked,
+    rules: &ActiveRules<'_>,
+) {
     go_on_by_turns(snapshot, cluster, asked, None, rules).await;
 }
 
@@ -418,7 +423,7 @@ async fn go_on_by_turns(
     cluster: &Cluster,
     asked: &Asked,
     others: Option<(&Turns, &Asked)>,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
 ) {
     let (mut has_answered, mut is_over) = (true, false);
     // Without discovery there is no plan, and what is planned late is not read.
@@ -464,7 +469,12 @@ impl Live {
     }
 
     /// Reads all that is needed to show the apps.
-    async fn snapshot(self, asked: &Asked, now: Timestamp, rules: &dyn Rules) -> (Snapshot, Option<Cluster>) {
+    async fn snapshot(
+        self,
+        asked: &Asked,
+        now: Timestamp,
+        rules: &ActiveRules<'_>,
+    ) -> (Snapshot, Option<Cluster>) {
         let lost = |failure: Failure| self.member.lost(failure);
         match self.connect().await {
             Err(failure) => (lost(failure), None),
@@ -492,7 +502,7 @@ pub(super) async fn read(
     cluster: &Cluster,
     asked: &Asked,
     now: Timestamp,
-    rules: &dyn Rules,
+    rules: &ActiveRules<'_>,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = begun(name, cluster, now);
 
@@ -690,7 +700,7 @@ pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
 mod tests {
     use std::thread::sleep;
 
-    use taffrail_status::{ComputeError, ObjectContext, Verdict};
+    use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
 
     use super::*;
 
@@ -706,12 +716,8 @@ mod tests {
             _: &ObjectContext<'_>,
             _: Timestamp,
         ) -> Result<Verdict, ComputeError> {
-            unreachable!("nothing is read")
-        }
-
-        fn trust(&self) -> &taffrail_status::Trust {
             sleep(LONG);
-            taffrail_status::Trust::NONE
+            Ok(Verdict::new(Status::Current, "", "slow"))
         }
     }
 
@@ -733,7 +739,12 @@ mod tests {
             runtime.spawn(async move {
                 let mut snapshot = begun("evil", &cluster, Timestamp::UNIX_EPOCH);
                 snapshot.set_kinds(KindCatalog::new([], []));
-                go_on(&mut snapshot, &cluster, &Asked::default(), &Slow).await;
+                let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "evil", "name": "slow"}});
+                let map = OwnedDocument::parse(map.to_string().into_bytes()).unwrap();
+                snapshot.insert(map, Projection::Full).unwrap();
+                let key = ObjectKey::new("", "ConfigMap", "evil", "slow");
+                let asked = Asked { declarations: false, objects: vec![key], ..Asked::default() };
+                go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(&Slow)).await;
             });
         }
         let began = Instant::now();

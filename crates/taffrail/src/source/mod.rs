@@ -131,9 +131,9 @@ impl Fleet {
     /// Its apps; where objects are declared on the command line, the app that they make instead.
     pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
-            apps_by(&self.labels, &self.clusters(), &self.rules, self.now)
+            apps_by(&self.labels, &self.clusters(), &self.rules.active(), self.now)
         } else {
-            declared(&self.clusters(), objects, &self.rules, self.now)
+            declared(&self.clusters(), objects, &self.rules.active(), self.now)
         };
         for app in &mut list.apps {
             let target = self.snapshots.iter().find(|snapshot| snapshot.name() == app.app.target);
@@ -187,7 +187,7 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout);
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments);
     dumps_for(arguments, &Asked::default(), &rules)
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
 ) -> Result<Fleet, Complaint> {
-    dumps_by(arguments, asked, &RuleSource::default().with_options(Budgets::default(), arguments.timeout))
+    dumps_by(arguments, asked, &RuleSource::default().with_options(Budgets::default(), arguments))
 }
 
 /// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
@@ -216,7 +216,7 @@ fn dumps_by(
 ) -> Result<Fleet, Complaint> {
     let started = Instant::now();
     let dump::Dumps { snapshots, complaints, now } =
-        dump::read(&arguments.from, arguments.now, asked, rules)?;
+        dump::read(&arguments.from, arguments.now, asked, &rules.active())?;
     if arguments.verbose > 0 {
         stopwatch::tell_read(&snapshots, started.elapsed());
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Listing, Options, Patience, assess};
-use taffrail_status::{Choosing, MAX_MESSAGE, Presence, Rules, Status, Taffrail};
+use taffrail_status::{ActiveRules, MAX_MESSAGE, Presence, Status};
 
 use super::{dump, now};
 
@@ -75,7 +75,7 @@ impl Evidence for Counting<'_> {
 fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
     let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: None };
     let first = Object::new((&objects[0]).into()).unwrap();
-    let told = assess(&first, &evidence, &Taffrail, now(), &Options::default());
+    let told = assess(&first, &evidence, &ActiveRules::default(), now());
     (evidence.count.get(), told)
 }
 
@@ -182,11 +182,9 @@ fn widget(namespace: &str) -> Value {
 }
 
 /// All of them assessed in one look, and how many lookups that took.
-fn in_one_look(objects: &[Value], rules: &dyn Rules) -> (usize, Vec<Assessment>) {
+fn in_one_look(objects: &[Value], rules: &ActiveRules<'_>) -> (usize, Vec<Assessment>) {
     let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: Some(Costs::default()) };
-    let assess = |object: &Value| {
-        assess(&Object::new(object.into()).unwrap(), &evidence, rules, now(), &Options::default())
-    };
+    let assess = |object: &Value| assess(&Object::new(object.into()).unwrap(), &evidence, rules, now());
     let told = objects.iter().map(assess).collect();
     (evidence.count.get(), told)
 }
@@ -195,7 +193,7 @@ fn in_one_look(objects: &[Value], rules: &dyn Rules) -> (usize, Vec<Assessment>)
 fn the_excess_of_a_namespace_leaves_the_others_as_they_are() {
     let tenant = knots_in("tenant", 150);
     let objects: Vec<_> = tenant.into_iter().chain(knots_in("shop", 20)).chain([widget("tenant")]).collect();
-    let (lookups, told) = in_one_look(&objects, &Taffrail);
+    let (lookups, told) = in_one_look(&objects, &ActiveRules::default());
     // Without a bound each of them costs some thousands.
     assert!(lookups < 300_000, "{lookups} lookups");
     let unjudged = told.iter().filter(|it| it.verdict.status == Status::Unknown).count();
@@ -210,12 +208,12 @@ fn the_excess_of_a_namespace_leaves_the_others_as_they_are() {
     assert_eq!(told[170].verdict.status, Status::InProgress);
 }
 
-/// Rules that wait for so many looks at the clock, each of which takes a millisecond.
-fn patient(milliseconds: u64) -> Choosing<Taffrail> {
+/// Options that wait for so many looks at the clock, each of which takes a millisecond.
+fn patient(milliseconds: u64) -> Options {
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));
     let patience = Patience::new(Duration::from_millis(milliseconds), "--timeout 5s", clock);
-    Choosing { rules: Taffrail, patience: Some(patience), ..Choosing::default() }
+    Options { patience: Some(patience), ..Options::default() }
 }
 
 #[test]
@@ -223,12 +221,14 @@ fn judging_ends_when_the_patience_of_the_caller_does() {
     let well =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "late"}});
     let objects: Vec<_> = (0..40).flat_map(|at| knots_in(&format!("n{at}"), 30)).chain([well]).collect();
-    let (_, told) = in_one_look(&objects, &patient(1_000));
+    let (_, told) =
+        in_one_look(&objects, &ActiveRules { options: &patient(1_000), ..ActiveRules::default() });
     assert_eq!(told[0].verdict.status, Status::InProgress);
     let late = told.last().unwrap();
     assert_eq!((late.verdict.status, &*late.message), (Status::Unknown, "not judged within --timeout 5s"));
     // One that is under way is stopped, too.
-    let (lookups, told) = in_one_look(&mutual(200), &patient(20));
+    let (lookups, told) =
+        in_one_look(&mutual(200), &ActiveRules { options: &patient(20), ..ActiveRules::default() });
     assert!(told[0].message.contains("--timeout 5s"), "{}", told[0].message);
     assert!(lookups < 2_000 && told.iter().all(|it| it.verdict.status == Status::Unknown), "{lookups}");
 }
@@ -236,7 +236,8 @@ fn judging_ends_when_the_patience_of_the_caller_does() {
 #[test]
 fn a_namespace_that_takes_the_time_of_all_leaves_the_others_half_of_it() {
     let objects: Vec<_> = knots_in("tenant", 100).into_iter().chain(knots_in("shop", 10)).collect();
-    let (_, told) = in_one_look(&objects, &patient(10_000));
+    let (_, told) =
+        in_one_look(&objects, &ActiveRules { options: &patient(10_000), ..ActiveRules::default() });
     let last = &told[99];
     assert_eq!(last.verdict.status, Status::Unknown);
     assert_eq!(last.message, "not judged: the objects of namespace tenant take too much of --timeout 5s");

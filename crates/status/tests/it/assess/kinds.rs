@@ -1,7 +1,6 @@
 //! Jobs, storage, autoscaling, services, deletions, custom resources, Flux.
 
 use taffrail_status::Status;
-use taffrail_status::assess::Options;
 
 use super::{all, assess_all, check, dump, event, name, now, pod, pod_of, read};
 
@@ -440,10 +439,8 @@ fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
     let mut evidence = dump(&objects);
     evidence.set_unobserved("", "Secret");
     let tell = |text: &str| {
-        let options = Options::default();
-        let rules = taffrail_status::Taffrail;
-        let assessment =
-            taffrail_status::assess::assess_named(&name(text), &evidence, &rules, now(), &options);
+        let rules = taffrail_status::ActiveRules::default();
+        let assessment = taffrail_status::assess::assess_named(&name(text), &evidence, &rules, now());
         assert_eq!(assessment.chain.len(), 1);
         assessment.verdict.status
     };

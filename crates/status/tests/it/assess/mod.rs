@@ -14,8 +14,8 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::Taffrail;
-use taffrail_status::assess::{Assessment, Dump, Evidence, Options, assess_named, worst};
+use taffrail_status::ActiveRules;
+use taffrail_status::assess::{Assessment, Dump, Evidence, assess_named, worst};
 
 /// The time of the tables' cases.
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -36,8 +36,7 @@ fn dump(objects: &[Value]) -> Dump<'_> {
 }
 
 fn assess_all(declared: &[ObjectKey], evidence: &dyn Evidence, now: Timestamp) -> Vec<Assessment> {
-    let options = Options::default();
-    declared.iter().map(|name| assess_named(name, evidence, &Taffrail, now, &options)).collect()
+    declared.iter().map(|name| assess_named(name, evidence, &ActiveRules::default(), now)).collect()
 }
 
 /// `Status of the first object < last link of the chain: message`.

@@ -1,8 +1,8 @@
 //! What a Pod says of the workload above it.
 
 use taffrail_object::Object;
-use taffrail_status::assess::{Options, assess_dependent};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::assess::assess_dependent;
+use taffrail_status::{ActiveRules, Status};
 
 use super::{ROLLING, all, check, dump, event, now, pod, pod_of, read};
 
@@ -286,7 +286,7 @@ fn beside_its_owner_a_pod_that_ended_badly_says_so() {
             format!("status: {{phase: {phase}, reason: Evicted, message: The node was low on memory}}");
         let objects = read(&pod_of("ReplicaSet/web-2", "gone", &rest));
         let pod = Object::new((&objects[0]).into()).unwrap();
-        let told = assess_dependent(&pod, &dump(&objects), &Taffrail, now(), &Options::default());
+        let told = assess_dependent(&pod, &dump(&objects), &ActiveRules::default(), now());
         (told.verdict.status, told.message)
     };
     assert_eq!(shown("Failed"), (Status::Failed, "The node was low on memory".to_owned()));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::Presence;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, Options, assess};
+use taffrail_status::assess::{Dump, Event, Evidence, Listing, assess};
 
 use super::{all, event, now, pod, read};
 
@@ -63,7 +63,7 @@ fn listed(yaml: &str) -> Vec<String> {
     let objects = read(yaml);
     let objects: Vec<_> = objects.iter().filter_map(|object| Object::new(object.into()).ok()).collect();
     let noted = Noted { dump: Dump::new(objects.iter().cloned()), listed: RefCell::default() };
-    assess(&objects[0], &noted, &taffrail_status::Taffrail, now(), &Options::default());
+    assess(&objects[0], &noted, &taffrail_status::ActiveRules::default(), now());
     noted.listed.into_inner()
 }
 

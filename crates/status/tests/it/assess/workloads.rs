@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_status::assess::{Budgets, Options, assess};
-use taffrail_status::{Status, Taffrail};
+use taffrail_status::{ActiveRules, Status};
 
 use super::{ROLLING, all, assess_all, check, dump, event, name, now, pod_of, read};
 
@@ -271,7 +271,9 @@ status: {observedGeneration: 1, desiredHealthy: 1, currentHealthy: 0}
     let told = |budget: &str, pdb: Budgets| {
         let objects = read(&all(&[ROLLING, budget]));
         let object = Object::new((&objects[0]).into()).unwrap();
-        let assessment = assess(&object, &dump(&objects), &Taffrail, now(), &Options { pdb });
+        let options = Options { pdb, ..Options::default() };
+        let rules = ActiveRules { options: &options, ..ActiveRules::default() };
+        let assessment = assess(&object, &dump(&objects), &rules, now());
         let facts = assessment.chain.first().map(|link| link.facts.clone()).unwrap_or_default();
         (assessment.verdict.status, facts.join(" "))
     };

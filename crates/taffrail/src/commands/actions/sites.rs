@@ -18,8 +18,8 @@ use super::arguments::{WhichArguments, Word};
 use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
-use crate::rule_source::trusted;
 use crate::source::{self, Asking, Failure, Live, Members};
+use taffrail_status::Trust;
 
 /// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.
 const CONFIG_MAP: &str = "argocd-cm";
@@ -115,8 +115,8 @@ fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let word = Arc::new((arguments.object.clone(), arguments.namespace.clone()));
     let asking = Asking::start()?;
     let answers = asking.each(members, arguments.source.timeout, |live| {
-        let word = word.clone();
-        async move { of_cluster(live, &word.0, word.1.as_deref(), everywhere).await }
+        let (word, trust) = (word.clone(), arguments.source.trust.clone());
+        async move { of_cluster(live, &word.0, word.1.as_deref(), everywhere, &trust).await }
     })?;
     let mut sites = Vec::new();
     for (name, answer) in names.into_iter().zip(answers) {
@@ -141,6 +141,7 @@ async fn of_cluster(
     word: &Word,
     namespace: Option<&str>,
     everywhere: bool,
+    trust: &Trust,
 ) -> Result<(Vec<Site>, Vec<String>), Failure> {
     let cluster = live.connect().await?;
     let discovery = cluster.discover().await.map_err(|error| of_read(&error))?;
@@ -169,7 +170,7 @@ async fn of_cluster(
         let object = cluster.get(&resource, place, name, Projection::Full).await?;
         Ok((object.into_iter().collect(), None))
     };
-    let (objects, argos) = join(objects, argos(&live.member.name, &cluster, &discovery)).await;
+    let (objects, argos) = join(objects, argos(&live.member.name, &cluster, &discovery, trust)).await;
     let (objects, more) = objects.map_err(|error| of_read(&error))?;
     let objects = objects.into_iter().map(OwnedDocument::parse).collect::<Result<Vec<_>, _>>();
     let objects = objects.map_err(|error| other(error.to_string()))?;
@@ -177,7 +178,7 @@ async fn of_cluster(
     for object in &objects {
         let Ok(snapshot) = argos else { break };
         let own = Object::new(object.root()).map_err(|error| other(error.to_string()))?;
-        argos = with_applications(snapshot, &own, &cluster, &discovery).await.map_err(Some);
+        argos = with_applications(snapshot, &own, &cluster, &discovery, trust).await.map_err(Some);
     }
     let reach = Reach { cluster, discovery, resource };
     let mut sites = Vec::new();
@@ -187,7 +188,7 @@ async fn of_cluster(
     }
     for object in objects {
         let own = Object::new(object.root()).map_err(|error| other(error.to_string()))?;
-        let heard = argos.as_ref().map_or_else(|_| Heard::default(), |snapshot| known(snapshot, &own));
+        let heard = argos.as_ref().map_or_else(|_| Heard::default(), |snapshot| known(snapshot, &own, trust));
         let Heard { scripts, not_for_it, note } = heard;
         notes.extend(note.filter(|note| !notes.contains(note)));
         sites.push(Site { cluster: String::new(), object, scripts, not_for_it, live: Some(reach.clone()) });
@@ -232,7 +233,12 @@ async fn of_all_namespaces(
 }
 
 /// Reads what has actions in a cluster, and what shows that an Argo CD is known there.
-async fn argos(name: &str, cluster: &Cluster, discovery: &Discovery) -> Result<Snapshot, ReadError> {
+async fn argos(
+    name: &str,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    trust: &Trust,
+) -> Result<Snapshot, ReadError> {
     let kind = |group: &str, kind: &str| discovery.kind(group, kind).map(|it| it.preferred());
     let mut snapshot = Snapshot::dump(name, Timestamp::UNIX_EPOCH);
     let (Some(_), Some(config_maps)) = (kind("argoproj.io", "Application"), kind("", "ConfigMap")) else {
@@ -241,7 +247,7 @@ async fn argos(name: &str, cluster: &Cluster, discovery: &Discovery) -> Result<S
     let request = ListRequest { field_selector: Some(BY_NAME), ..ListRequest::all(&config_maps) };
     insert(&mut snapshot, cluster.list(&request).await?.objects);
     let namespaces = with_actions(&snapshot);
-    let doubtful = namespaces.iter().filter(|namespace| !trusted().names_argocd(name, namespace));
+    let doubtful = namespaces.iter().filter(|namespace| !trust.names_argocd(name, namespace));
     let doubtful: Vec<&String> = doubtful.take(LOOKED_AT).collect();
     // What may not be read proves nothing; then those are not heard, and that is told.
     for namespace in &doubtful {
@@ -271,13 +277,14 @@ async fn with_applications(
     object: &Object<'_>,
     cluster: &Cluster,
     discovery: &Discovery,
+    trust: &Trust,
 ) -> Result<Snapshot, ReadError> {
     let kind = |group: &str, kind: &str| discovery.kind(group, kind).map(|it| it.preferred());
     let (Some(applications), Some(config_maps)) = (kind("argoproj.io", "Application"), kind("", "ConfigMap"))
     else {
         return Ok(snapshot);
     };
-    for argo in standing(&snapshot).0 {
+    for argo in standing(&snapshot, trust).0 {
         let named = argo_names(&snapshot, &argo, object);
         if named.iter().any(|(namespace, _)| *namespace != argo) {
             let parameters = cluster.get(&config_maps, Some(&argo), PARAMETERS, Projection::Full).await?;
@@ -330,17 +337,17 @@ struct Heard {
 }
 
 /// The namespaces of the Argo CDs with actions that are known, so many as are looked at, and those of the others.
-fn standing(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
+fn standing(snapshot: &Snapshot, trust: &Trust) -> (Vec<String>, Vec<String>) {
     let namespaces = with_actions(snapshot).into_iter();
     let (mut known, others): (Vec<String>, Vec<String>) =
-        namespaces.partition(|namespace| argo_standing(snapshot, namespace, trusted()) == Standing::Known);
+        namespaces.partition(|namespace| argo_standing(snapshot, namespace, trust) == Standing::Known);
     known.truncate(LOOKED_AT);
     (known, others)
 }
 
 /// The actions that the Argo CDs that are known have for what they deliver, if an object is of that.
-fn known(snapshot: &Snapshot, object: &Object<'_>) -> Heard {
-    let (known, others) = standing(snapshot);
+fn known(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> Heard {
+    let (known, others) = standing(snapshot, trust);
     let (mut scripts, mut not_for_it) = (Vec::new(), Vec::new());
     for namespace in known {
         let key = ObjectKey::new("", "ConfigMap", &*namespace, CONFIG_MAP);
@@ -394,7 +401,8 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
         for observed in snapshot.all().filter(|observed| is_meant(observed.key)) {
             let text = observed.object.root().text().unwrap_or_default();
             let Ok(object) = OwnedDocument::parse(text) else { continue };
-            let Heard { scripts, not_for_it, note } = known(snapshot, &observed.object);
+            let Heard { scripts, not_for_it, note } =
+                known(snapshot, &observed.object, &arguments.source.trust);
             let note = note.map(|note| Complaint::unreadable(format!("{}: {note}", snapshot.name())));
             complaints.extend(note.map(Complaint::harmless));
             let cluster = snapshot.name().to_owned();

@@ -227,7 +227,7 @@ fn held(file: &PrivateFile) -> Result<Held, Complaint> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(members, PATIENCE, asked, RuleSource::default().with_options(Budgets::default(), PATIENCE)))
+    Ok(Held::new(members, PATIENCE, asked, RuleSource::default().with_options(Budgets::default(), &source)))
 }
 
 /// Where it is shown.

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use taffrail_status::Trust;
+
 use crate::cli::{ListOutput, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::rule_source::RuleSource;
@@ -177,10 +179,12 @@ pub(crate) enum TestOutput {
 }
 
 impl RulesArguments {
-    /// The contexts of the clusters that it asks.
-    pub(crate) fn contexts_mut(&mut self) -> Option<&mut Vec<String>> {
+    /// Returns the contexts of the clusters that it asks, and the user's trust in what those say.
+    pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         match &mut self.command {
-            RulesCommand::Why(arguments) => Some(&mut arguments.source.context),
+            RulesCommand::Why(arguments) => {
+                Some((&mut arguments.source.context, &mut arguments.source.trust))
+            }
             _ => None,
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
             WhyOutput::Text => StatusOutput::Jsonl,
             WhyOutput::Json => StatusOutput::Json,
         },
-        rules: arguments.whose.rules,
+        rules: arguments.whose.rules.clone(),
         kstatus_fork: KstatusFork::Flux,
         augment: false,
         exit_status: false,

@@ -209,8 +209,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     asked.check_clusters(&members.iter().map(|member| &*member.name).collect::<Vec<_>>())?;
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
-    let (plan, rules) =
-        (plan(judge), arguments.rules.with_options(Budgets::default(), arguments.source.timeout));
+    let (plan, rules) = (plan(judge), arguments.rules.with_options(Budgets::default(), &arguments.source));
     let found = source::each(members, arguments.source.timeout, move |live| {
         let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());
         async move { of_cluster(&live, &asked, plan, now, rules).await }
@@ -379,14 +378,14 @@ async fn of_cluster(
     let meant = asked.meant(name, &discovery, cluster.namespace());
     let (mut objects, selections) = asked.reads(&meant);
     let first = taffrail_apps::Asked { objects: objects.clone(), selections, ..plan };
-    source::go_on(&mut snapshot, &cluster, &first, &rules).await;
+    source::go_on(&mut snapshot, &cluster, &first, &rules.active()).await;
     for meant in &meant {
         if let Meant::All(resource, namespace) = meant {
             objects.extend(keys(&snapshot, resource, namespace.as_ref()));
         }
     }
     let second = taffrail_apps::Asked { objects, ..first };
-    source::go_on(&mut snapshot, &cluster, &second, &rules).await;
+    source::go_on(&mut snapshot, &cluster, &second, &rules.active()).await;
     let kinds = discovery.resources().iter().map(|served| served.kind.clone()).collect();
     Found { snapshot, meant, kinds, cluster: Some(cluster) }
 }
@@ -408,7 +407,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
     };
     let fleet = source::dumps_of(&arguments.source, &of)?;
     asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
-    let judge = &Judge { now: Some(fleet.now), ..*judge };
+    let judge = &Judge { now: Some(fleet.now), ..judge.clone() };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
     let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));
     if let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), known) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Parser;
-use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Evidence, UNJUDGED, assess};
 use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict, augment};
 
@@ -15,6 +14,7 @@ use super::line::write_line;
 use super::now;
 use crate::commands::rules::why;
 use crate::input::{self, Chunk, Parsed, Shape};
+use crate::rule_source::RulesWithOptions;
 
 /// What the answers to a chunk consist of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +68,11 @@ pub(super) struct Answers {
     pub(super) all_current: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct Judge {
-    pub(super) rules: &'static dyn Rules,
-    /// How it is told which of these rules were asked, where that is the question.
-    pub(super) why: Option<(Why, &'static RuleSet)>,
+    pub(super) rules: RulesWithOptions,
+    /// The form in which to tell which of these rules were asked, where that is the question.
+    pub(super) why: Option<Why>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
     /// Whether these rules alone decide, and no evidence is looked at: kstatus to the letter.
@@ -163,7 +164,7 @@ impl Judge {
         now: Timestamp,
         known: Known<'_>,
     ) -> Result<Verdict, ComputeError> {
-        let verdict = self.rules.judge(object, &ObjectContext::default(), now)?;
+        let verdict = self.rules.active().rules.judge(object, &ObjectContext::default(), now)?;
         self.seen(object, verdict, now, known)
     }
 
@@ -178,7 +179,7 @@ impl Judge {
         if self.is_pure || (known.is_alone && !may_change(object, &verdict)) {
             return Ok(verdict);
         }
-        let assessment = assess(object, known.evidence, self.rules, now, &self.rules.options());
+        let assessment = assess(object, known.evidence, &self.rules.active(), now);
         let is_same = assessment.verdict.status == verdict.status;
         if is_same && (known.is_alone || verdict.status == Status::Current) {
             let suspended = verdict.suspended || assessment.flags.suspended;
@@ -214,11 +215,11 @@ impl Judge {
             }
             return;
         }
-        if let Some((form, set)) = self.why
-            && let Ok(verdict) = self.rules.judge(&object, &ObjectContext::default(), now)
+        if let Some(form) = self.why
+            && let Ok(verdict) = self.rules.active().rules.judge(&object, &ObjectContext::default(), now)
         {
             let seen = self.seen(&object, verdict.clone(), now, known).ok();
-            return why::tell(form, set, &object, &verdict, seen.as_ref(), &mut answers.lines);
+            return why::tell(form, self.rules.set(), &object, &verdict, seen.as_ref(), &mut answers.lines);
         }
         let verdict = self.verdict(&object, now, known);
         if let Ok(verdict) = &verdict

@@ -17,13 +17,14 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use jiff::Timestamp;
-use taffrail_status::{Choosing, Fork, Rules};
+use taffrail_status::Fork;
+use taffrail_status::assess::Budgets;
 
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::input::{self, Chunk, Chunks, Source};
-use crate::rule_source::{RuleSource, patience};
+use crate::rule_source::RulesWithOptions;
 
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
@@ -41,21 +42,16 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     {
         return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
-    let why = arguments.why.map(|form| (form, arguments.rules.set()));
-    // One for the whole process.
-    let rules = rules(arguments);
-    let patience = Some(patience("--timeout", arguments.source.timeout));
-    let patient = Choosing { rules, options: rules.options(), patience };
     let judge = Judge {
-        rules: Box::leak(Box::new(patient)),
-        why,
+        rules: rules(arguments),
+        why: arguments.why,
         now: arguments.source.now,
         form: arguments.into(),
-        is_pure: matches!(arguments.rules, RuleSource::Kstatus),
+        is_pure: arguments.rules.is_kstatus(),
     };
     if arguments.watch {
         let source = arguments.source.clone();
-        let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules, watch: true, source };
+        let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
         let mut seen = follow::Seen::default();
         return watch::view(&view, arguments.form(), &mut |from| {
             follow::look(arguments, &view, &judge, &mut seen, from)
@@ -82,11 +78,12 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-fn rules(arguments: &StatusArguments) -> &'static dyn Rules {
-    arguments.rules.rules(match arguments.kstatus_fork {
+fn rules(arguments: &StatusArguments) -> RulesWithOptions {
+    let fork = match arguments.kstatus_fork {
         KstatusFork::Flux => Fork::Flux,
         KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
-    })
+    };
+    arguments.rules.with_options(Budgets::default(), &arguments.source).with_fork(fork)
 }
 
 /// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.

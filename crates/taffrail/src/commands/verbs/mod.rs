@@ -9,14 +9,13 @@ mod doing;
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
-use taffrail_status::Choosing;
 
 use super::get::{check_clusters, tell};
 use super::{guard, named};
 use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
-use crate::rule_source::{RuleSource, patience};
+use crate::rule_source::RuleSource;
 use crate::source::{self, Fleet, Follow};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -48,8 +47,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         ..Asked::default()
     };
     let timeout = arguments.source.timeout;
-    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), timeout);
-    let rules = Choosing { patience: Some(patience("--request-timeout", timeout)), ..rules };
+    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), &arguments.source);
+    let rules = rules.with_patience("--request-timeout", timeout);
     let mut follow = Follow::with_rules(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use taffrail_apps::wait::{InvalidUntil, Question, Until};
 use taffrail_rules::cel::Names;
+use taffrail_status::Trust;
 
 use crate::cel::Expression;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
@@ -125,6 +126,10 @@ pub(crate) struct ClusterArguments {
     /// Tell on stderr at the end what was asked; twice: each request; three times: what each was for
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// The user's trust in what clusters say, from the settings.
+    #[arg(skip)]
+    pub(crate) trust: Trust,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -150,6 +155,7 @@ impl ClusterArguments {
             now: None,
             timeout,
             verbose: self.verbose,
+            trust: self.trust.clone(),
         }
     }
 }
@@ -158,6 +164,6 @@ impl WaitArguments {
     /// How the clusters are read.
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
-        ViewArguments { pdb: self.pdb, rules: self.rules, watch: true, source }
+        ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }
     }
 }

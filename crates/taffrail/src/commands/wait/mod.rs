@@ -146,7 +146,7 @@ impl Question {
                 })
                 .collect();
             let at = begun.elapsed();
-            let changed = wait.look(&seen, &fleet.rules, fleet.now, at);
+            let changed = wait.look(&seen, &fleet.rules.active(), fleet.now, at);
             let end = wait.end(at);
             let is_read = output.show(&wait, &changed, fleet.now, at, self.options)?;
             if let Some(complaint) = fault(&wait) {

@@ -276,7 +276,7 @@ impl Follow {
             !planned.contains(read) && !singles.leave_out(read)
         };
         let plan = |asked: &Asked, rounds: &mut Rounds| {
-            plan_reads(snapshot, asked, &self.fleet.rules, rounds, &is_new)
+            plan_reads(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
         };
         let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
         let holds_up = !awaited.is_empty();

@@ -47,7 +47,7 @@ impl Follow {
         let mut lists: BTreeSet<Read> = BTreeSet::new();
         loop {
             let ReadPlan { awaited, loose } =
-                plan_reads(snapshot, asked, &self.fleet.rules, &mut Rounds::spent(), &|_| true);
+                plan_reads(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
             let wanted = Wanted::of(&loose);
             // Without what declares apps it is not known what is wanted.
             let is_wanted = |key: &ObjectKey| !awaited.is_empty() || wanted.brings(key);
