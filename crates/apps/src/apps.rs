@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
+use taffrail_status::assess::{Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{Look, Presence, Rules, Status, Teacher, Voice, cut};
 
@@ -274,7 +274,7 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &dyn Rules, now: Timestam
 
 /// What was not judged in a cluster, because it would cost too much.
 fn unjudged(cluster: usize, evidence: &ClusterEvidence<'_>) -> Vec<(usize, ScopeError)> {
-    let unjudged = evidence.costs().map(Costs::unjudged).unwrap_or_default();
+    let unjudged = evidence.costs().unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
     let told = unjudged.into_iter().take(MOST_UNJUDGED).enumerate().map(|(at, (namespace, unjudged))| {
         let Unjudged { count, message } = unjudged;
@@ -572,7 +572,14 @@ impl Judge<'_, '_> {
         }
         let evidence = &self.evidence[cluster];
         let options = rules.options();
-        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now, &options);
+        let assessment = assess_for(
+            claimant,
+            &observed.object,
+            Evidence::from(evidence).at_cost(evidence.costs()),
+            rules,
+            self.now,
+            &options,
+        );
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

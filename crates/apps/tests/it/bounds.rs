@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, Objects, Scope, apps, declared};
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::assess::{Evidence, Patience};
-use taffrail_status::{Choosing, ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Taffrail, Verdict};
+use taffrail_status::assess::Patience;
+use taffrail_status::{
+    Choosing, ClusterState as _, ComputeError, MAX_MESSAGE, Rules, Status, Surroundings, Taffrail, Verdict,
+};
 
 use super::dump::{NOW, holding};
 
@@ -88,7 +90,8 @@ fn what_is_in_a_namespace_is_found_without_looking_at_all_objects() {
     for at in 0..NAMESPACES {
         let namespace = format!("n{at}");
         let began = Instant::now();
-        let mut names: Vec<_> = evidence.in_namespace(&namespace).map(|it| it.name().into_owned()).collect();
+        let mut names: Vec<_> =
+            evidence.in_namespace(&namespace).map(|it| it.object.name().into_owned()).collect();
         found += began.elapsed();
         names.sort_unstable();
         if at % 50 != 0 {

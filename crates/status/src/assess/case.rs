@@ -13,7 +13,8 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use crate::Presence;
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, Evidence, can_own, speaks_for, time};
+use crate::assess::event::{Event, time};
+use crate::assess::evidence::{Evidence, can_own, speaks_for};
 use crate::assess::{Assessment, Flags, Link, Options, since};
 use crate::rules::{Rules, Surroundings};
 use crate::teaching::Look;
@@ -266,7 +267,7 @@ impl Finding {
 
 /// The evidence, and what it was found to say so far.
 pub(super) struct Case<'e> {
-    pub(super) evidence: &'e dyn Evidence,
+    pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e dyn Rules,
     pub(super) now: Timestamp,
     pub(super) options: &'e Options,
@@ -284,7 +285,7 @@ pub(super) struct Case<'e> {
 
 impl<'e> Case<'e> {
     pub(super) fn new(
-        evidence: &'e dyn Evidence,
+        evidence: Evidence<'e>,
         rules: &'e dyn Rules,
         now: Timestamp,
         options: &'e Options,
@@ -531,7 +532,7 @@ impl<'e> Case<'e> {
             return false;
         }
         let lookups = [self.get(name), self.get_in_cluster(name)];
-        let tells = |namespace| self.evidence.tells_absence(&name.group, &name.kind, namespace);
+        let tells = |namespace| self.evidence.state().tells_absence(&name.group, &name.kind, namespace);
         !lookups.iter().any(|lookup| matches!(lookup, Presence::Present(_)))
             && lookups.iter().any(|lookup| matches!(lookup, Presence::Absent))
             && (tells(&name.namespace) || tells(""))

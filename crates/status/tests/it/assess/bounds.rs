@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Listing, Options, Patience, assess};
-use taffrail_status::{Choosing, MAX_MESSAGE, Presence, Rules, Status, Taffrail};
+use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Options, Patience, assess};
+use taffrail_status::{
+    Choosing, ClusterState, Listing, MAX_MESSAGE, Observed, Presence, Rules, Status, Taffrail,
+};
 
 use super::{dump, now};
 
@@ -15,7 +17,6 @@ use super::{dump, now};
 struct Counting<'a> {
     dump: Dump<'a>,
     count: Cell<usize>,
-    costs: Option<Costs>,
 }
 
 impl Counting<'_> {
@@ -24,8 +25,8 @@ impl Counting<'_> {
     }
 }
 
-impl Evidence for Counting<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Counting<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.count.set(self.count.get() + 1);
         self.dump.get(key)
     }
@@ -50,7 +51,7 @@ impl Evidence for Counting<'_> {
         self.counted(self.dump.users(namespace, claim))
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         self.dump.definition(group, kind)
     }
 
@@ -65,15 +66,11 @@ impl Evidence for Counting<'_> {
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         self.dump.is_observed(group, kind, namespace)
     }
-
-    fn costs(&self) -> Option<&Costs> {
-        self.costs.as_ref()
-    }
 }
 
 /// How many objects are looked up for the first of `objects`, and what is said of it.
 fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
-    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: None };
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
     let first = Object::new((&objects[0]).into()).unwrap();
     let told = assess(&first, &evidence, &Taffrail, now(), &Options::default());
     (evidence.count.get(), told)
@@ -183,9 +180,16 @@ fn widget(namespace: &str) -> Value {
 
 /// All of them assessed in one look, and how many lookups that took.
 fn in_one_look(objects: &[Value], rules: &dyn Rules) -> (usize, Vec<Assessment>) {
-    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: Some(Costs::default()) };
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
+    let costs = Costs::default();
     let assess = |object: &Value| {
-        assess(&Object::new(object.into()).unwrap(), &evidence, rules, now(), &Options::default())
+        assess(
+            &Object::new(object.into()).unwrap(),
+            Evidence::from(&evidence).at_cost(&costs),
+            rules,
+            now(),
+            &Options::default(),
+        )
     };
     let told = objects.iter().map(assess).collect();
     (evidence.count.get(), told)
