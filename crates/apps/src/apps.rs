@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
+use taffrail_status::assess::{Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 
@@ -279,7 +279,7 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
 
 /// What was not judged in a cluster, because it would cost too much.
 fn unjudged(cluster: usize, evidence: &ClusterEvidence<'_>) -> Vec<(usize, ScopeError)> {
-    let unjudged = evidence.costs().map(Costs::unjudged).unwrap_or_default();
+    let unjudged = evidence.costs().unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
     let told = unjudged.into_iter().take(MOST_UNJUDGED).enumerate().map(|(at, (namespace, unjudged))| {
         let Unjudged { count, message } = unjudged;
@@ -579,7 +579,14 @@ impl Judge<'_, '_> {
             return Resource::unjudged(key, Status::Unknown, message);
         }
         let evidence = &self.evidence[cluster];
-        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now);
+
+        let assessment = assess_for(
+            claimant,
+            &observed.object,
+            Evidence::from(evidence).at_cost(evidence.costs()),
+            rules,
+            self.now,
+        );
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

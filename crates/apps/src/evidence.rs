@@ -1,15 +1,13 @@
 //! The objects of one cluster as evidence for `assess`.
 
-use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 use taffrail_object::json::Value;
-use taffrail_object::kinds::is_namespaced;
 use taffrail_object::selector::Operator;
-use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKeyRef, Projection};
-use taffrail_status::assess::{self, Costs, Event, Evidence, Listing};
-use taffrail_status::{Observed, Presence};
+use taffrail_object::{GroupKind, LabelSelector, Object, ObjectKeyRef};
+use taffrail_status::assess::{self, Costs, Event};
+use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use crate::objects::Objects;
 
@@ -19,14 +17,14 @@ use crate::objects::Objects;
 pub struct ClusterEvidence<'a> {
     objects: &'a dyn Objects,
     /// Pods by namespace and name of the claims they use.
-    users: OnceCell<HashMap<(String, String), Vec<Object<'a>>>>,
+    users: OnceCell<HashMap<(String, String), Vec<Observed<'a>>>>,
     /// Pods that are being deleted, by node.
-    terminating: OnceCell<HashMap<String, Vec<Object<'a>>>>,
+    terminating: OnceCell<HashMap<String, Vec<Observed<'a>>>>,
     /// CustomResourceDefinitions by the group and kind they define.
-    definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
+    definitions: OnceCell<HashMap<(String, String), Observed<'a>>>,
     budgets: OnceCell<Budgets<'a>>,
     /// What is in each namespace, by its name.
-    contents: OnceCell<HashMap<&'a str, Vec<Object<'a>>>>,
+    contents: OnceCell<HashMap<&'a str, Vec<Observed<'a>>>>,
     costs: Costs,
     /// Namespaces of which it is known if their Pods were left out.
     without_pods: RefCell<HashMap<String, bool>>,
@@ -36,16 +34,16 @@ pub struct ClusterEvidence<'a> {
 type Label = (String, String);
 
 /// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
-struct Budgets<'a>(HashMap<String, HashMap<Option<Label>, Vec<Object<'a>>>>);
+struct Budgets<'a>(HashMap<String, HashMap<Option<Label>, Vec<Observed<'a>>>>);
 
 impl<'a> Budgets<'a> {
-    fn of(budgets: impl Iterator<Item = Object<'a>>) -> Budgets<'a> {
-        let read = |budget: Object<'a>| {
-            let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
+    fn of(budgets: impl Iterator<Item = Observed<'a>>) -> Budgets<'a> {
+        let read = |budget: Observed<'a>| {
+            let selector = LabelSelector::of_object(budget.object.at(&["spec", "selector"]));
             let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
             let wanted: Vec<Label> =
                 equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect();
-            (budget.namespace().into_owned(), wanted, budget)
+            (budget.key.namespace.clone(), wanted, budget)
         };
         let budgets: Vec<_> = budgets.map(read).collect();
         let mut frequency: HashMap<Label, usize> = HashMap::new();
@@ -61,7 +59,7 @@ impl<'a> Budgets<'a> {
         Budgets(index)
     }
 
-    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<Object<'a>> {
+    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<Observed<'a>> {
         let Some(budgets) = self.0.get(namespace) else { return Vec::new() };
         let keys = labels(own).into_iter().map(Some).chain([None]);
         keys.filter_map(|key| budgets.get(&key)).flatten().cloned().collect()
@@ -89,22 +87,11 @@ impl<'a> ClusterEvidence<'a> {
             without_pods: RefCell::default(),
         }
     }
-}
 
-/// Kinds of which evidence asks only whether an object is there.
-const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
-
-/// How much of an object has to be read before it is evidence.
-pub(crate) fn body_of_evidence(group: &str, kind: &str) -> Projection {
-    if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
-}
-
-/// Whether what was read of an object is enough to be evidence: that a body is missing must not look as if its
-/// fields were empty.
-fn speaks(observed: &Observed<'_>) -> bool {
-    observed.projection == Projection::Full
-        || body_of_evidence(&observed.key.group, &observed.key.kind) == Projection::Metadata
-        || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
+    /// Returns what looking at it has cost so far.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
 }
 
 /// Whether there is no Pod in a namespace in which a controller says that it has some: whoever made the dump left
@@ -118,7 +105,7 @@ fn lacks_pods(objects: &dyn Objects, namespace: &str) -> bool {
     ];
 
     let has_pods = |(kind, count): (&str, &str)| {
-        let mut controllers = objects.of_kind_in("apps", kind, namespace).filter(speaks);
+        let mut controllers = objects.of_kind_in("apps", kind, namespace);
         controllers.any(|controller| {
             controller.object.at(&["status", count]).and_then(Value::as_i64).is_some_and(|count| count > 0)
         })
@@ -126,40 +113,32 @@ fn lacks_pods(objects: &dyn Objects, namespace: &str) -> bool {
     objects.of_kind_in("", "Pod", namespace).next().is_none() && HAVE_PODS.into_iter().any(has_pods)
 }
 
-impl Evidence for ClusterEvidence<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
-        match self.objects.get(key) {
-            Presence::Present(observed) if speaks(&observed) => Presence::Present(observed.object),
-            Presence::Present(_) => Presence::Unobserved(Cow::Borrowed("only its metadata was read")),
-            Presence::Absent => Presence::Absent,
-            Presence::Unobserved(why) => Presence::Unobserved(why),
-        }
+impl ClusterState for ClusterEvidence<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        self.objects.get(key)
     }
 
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
-        let owned = self.objects.controlled(uid, namespace);
-        Box::new(owned.filter(speaks).map(|observed| observed.object))
+        self.objects.controlled(uid, namespace)
     }
 
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
-        let held = self.objects.held(uid, namespace).filter(speaks).map(|observed| observed.object);
-        Box::new(self.owned(uid, namespace).chain(held))
+        Box::new(self.owned(uid, namespace).chain(self.objects.held(uid, namespace)))
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
-        let all = match namespace {
+        match namespace {
             Some(namespace) => self.objects.of_kind_in(group, kind, namespace),
             None => self.objects.of_kind(group, kind),
-        };
-        Box::new(all.filter(speaks).map(|observed| observed.object))
+        }
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
         let users = self.users.get_or_init(|| {
             let mut users: HashMap<_, Vec<_>> = HashMap::new();
-            for pod in self.objects.of_kind("", "Pod").filter(speaks) {
+            for pod in self.objects.of_kind("", "Pod") {
                 for claim in assess::claims(&pod.object) {
-                    users.entry((claim.namespace, claim.name)).or_default().push(pod.object.clone());
+                    users.entry((claim.namespace, claim.name)).or_default().push(pod.clone());
                 }
             }
             users
@@ -183,8 +162,8 @@ impl Evidence for ClusterEvidence<'_> {
 
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
         let budgets = self.budgets.get_or_init(|| {
-            let all = self.objects.of_kind("policy", "PodDisruptionBudget").filter(speaks);
-            Budgets::of(all.map(|observed| observed.object))
+            let all = self.objects.of_kind("policy", "PodDisruptionBudget");
+            Budgets::of(all)
         });
         Box::new(budgets.of_labels(namespace, labels).into_iter())
     }
@@ -192,10 +171,10 @@ impl Evidence for ClusterEvidence<'_> {
     fn terminating_on(&self, node: &str) -> Listing<'_> {
         let terminating = self.terminating.get_or_init(|| {
             let mut terminating: HashMap<_, Vec<_>> = HashMap::new();
-            for pod in self.objects.of_kind("", "Pod").filter(speaks) {
+            for pod in self.objects.of_kind("", "Pod") {
                 if !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty() {
                     let node = pod.object.text(&["spec", "nodeName"]).into_owned();
-                    terminating.entry(node).or_default().push(pod.object);
+                    terminating.entry(node).or_default().push(pod);
                 }
             }
             terminating
@@ -203,27 +182,23 @@ impl Evidence for ClusterEvidence<'_> {
         Box::new(terminating.get(node).into_iter().flatten().cloned())
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         let definitions = self.definitions.get_or_init(|| {
-            let all = self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition").filter(speaks);
-            all.map(|observed| (assess::defined(&observed.object), observed.object)).collect()
+            let all = self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
+            all.map(|observed| (assess::defined(&observed.object), observed)).collect()
         });
         definitions.get(&(group.to_owned(), kind.to_owned())).cloned()
     }
 
-    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
-        // Those of Kubernetes itself have one or have none whether somebody writes it or not.
-        match is_namespaced(object.group(), object.kind()) {
-            Some(_) => None,
-            None => self.objects.has_status_subresource(object.group(), object.version(), object.kind()),
-        }
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        self.objects.has_status_subresource(group, version, kind)
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         let contents = self.contents.get_or_init(|| {
             let mut contents: HashMap<_, Vec<_>> = HashMap::new();
-            for observed in self.objects.all().filter(speaks) {
-                contents.entry(&*observed.key.namespace).or_default().push(observed.object);
+            for observed in self.objects.all() {
+                contents.entry(&*observed.key.namespace).or_default().push(observed);
             }
             contents
         });
@@ -231,8 +206,7 @@ impl Evidence for ClusterEvidence<'_> {
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
-        let events =
-            self.objects.events_about(about.kind(), &about.namespace(), &about.name()).filter(speaks);
+        let events = self.objects.events_about(about.kind(), &about.namespace(), &about.name());
         let read = events.filter_map(|observed| Event::read(&observed.object));
         read.filter(|(_, regarding)| regarding.is(about)).map(|(event, _)| event).collect()
     }
@@ -245,9 +219,5 @@ impl Evidence for ClusterEvidence<'_> {
         !self.objects.is_dump()
             || self.objects.of_kind_in(group, kind, namespace).next().is_some()
             || self.definition(group, kind).is_some()
-    }
-
-    fn costs(&self) -> Option<&Costs> {
-        Some(&self.costs)
     }
 }

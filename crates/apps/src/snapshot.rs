@@ -16,9 +16,9 @@ use marks::{ByBody, KindMarks, Mark};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::evidence_projection;
 use taffrail_status::{Observed, Presence};
 
-use crate::evidence::body_of_evidence;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
@@ -712,7 +712,7 @@ impl Objects for Snapshot {
         if self.is_lost() {
             return false;
         }
-        let wanted = body_of_evidence(&kind.group, &kind.kind);
+        let wanted = evidence_projection(&kind.group, &kind.kind);
         let mark = self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted));
         match mark {
             Some(Mark::Listed) => return true,

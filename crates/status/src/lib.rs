@@ -45,7 +45,7 @@ mod unseen;
 mod verdict;
 
 pub use augment::{AugmentError, augment};
-pub use cluster_state::{Observed, Presence};
+pub use cluster_state::{ClusterState, Listing, Observed, Presence};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use rollup::aggregate;
 pub use rules::{ActiveRules, ClusterRules, Kstatus, ObjectContext, Rules, Taffrail};

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Observed;
-use taffrail_status::assess::Evidence;
+use taffrail_status::{ClusterState as _, Observed};
 
 use super::{Declaration, argo, by, time, written};
 use crate::evidence::ClusterEvidence;

@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::assess::{Costs, Event, Evidence, History, Listing, assess, references};
-use taffrail_status::{ActiveRules, Presence};
+use taffrail_status::assess::{
+    Event, Evidence, History, assess, evidence_projection, is_evidence, references,
+};
+use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
-use crate::evidence::{ClusterEvidence, body_of_evidence};
+use crate::evidence::ClusterEvidence;
 use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
@@ -53,10 +55,15 @@ struct Recorder<'e, 'a> {
     demand: RefCell<Demand>,
 }
 
-impl Evidence for Recorder<'_, '_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Recorder<'_, '_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         let found = self.evidence.get(key);
-        if matches!(found, Presence::Unobserved(_)) {
+        let is_known = match &found {
+            Presence::Present(observed) => is_evidence(observed),
+            Presence::Absent => true,
+            Presence::Unobserved(_) => false,
+        };
+        if !is_known {
             self.demand.borrow_mut().objects.insert(key.to_owned());
         }
         found
@@ -96,7 +103,7 @@ impl Evidence for Recorder<'_, '_> {
         self.is_observed("", "Pod", Some(namespace)) && self.evidence.knows_users(namespace)
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         let found = self.evidence.definition(group, kind);
         if found.is_none() {
             self.is_observed("apiextensions.k8s.io", "CustomResourceDefinition", None);
@@ -125,16 +132,12 @@ impl Evidence for Recorder<'_, '_> {
         is_observed
     }
 
-    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
-        self.evidence.has_status_subresource(object)
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        self.evidence.has_status_subresource(group, version, kind)
     }
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
         self.evidence.tells_absence(group, kind, namespace)
-    }
-
-    fn costs(&self) -> Option<&Costs> {
-        self.evidence.costs()
     }
 }
 
@@ -180,7 +183,8 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
-            let assessment = assess(&observed.object, &recorder, rules, now);
+            let assessment =
+                assess(&observed.object, Evidence::from(&recorder).at_cost(evidence.costs()), rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);
             }
@@ -272,7 +276,7 @@ impl Plan<'_> {
             let Some(served) = catalog.get(kind).filter(|served| served.is_listable()) else { continue };
             let namespace = namespace.as_deref().filter(|_| served.namespaced);
             // That its metadata was read, because somebody names one of them, leaves all of it to be read.
-            let projection = body_of_evidence(&kind.group, &kind.kind);
+            let projection = evidence_projection(&kind.group, &kind.kind);
             if self.snapshot.listed(kind, namespace, projection) != Listed::Done {
                 scopes.entry(kind).or_default().insert(namespace);
             }
@@ -280,7 +284,7 @@ impl Plan<'_> {
         for (kind, namespaces) in scopes {
             let Some(served) = catalog.get(kind) else { continue };
             for namespace in self.together(namespaces) {
-                let projection = body_of_evidence(&kind.group, &kind.kind);
+                let projection = evidence_projection(&kind.group, &kind.kind);
                 reads.push(list(served, namespace.map(str::to_owned), None, projection));
             }
         }
@@ -301,7 +305,7 @@ impl Plan<'_> {
                 continue;
             }
             let namespace = served.namespaced.then(|| key.namespace.clone());
-            let projection = body_of_evidence(&kind.group, &kind.kind);
+            let projection = evidence_projection(&kind.group, &kind.kind);
             let is_coming = reads.iter().any(|read| {
                 (&read.group, &read.kind) == (&kind.group, &kind.kind)
                     && read.projection.covers(projection)
@@ -318,7 +322,7 @@ impl Plan<'_> {
         }
         for ((kind, namespace), keys) in groups {
             let Some(served) = catalog.get(&kind) else { continue };
-            let projection = body_of_evidence(&kind.group, &kind.kind);
+            let projection = evidence_projection(&kind.group, &kind.kind);
             let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done;
             if keys.len() > FEW && is_unlisted && served.is_listable() {
                 reads.push(list(served, namespace, None, projection));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::plural;
-use taffrail_status::assess::assess_dependent;
+use taffrail_status::assess::{Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
@@ -441,6 +441,7 @@ impl<'a> Below<'_, 'a> {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
             let evidence = &self.ground.evidence;
+            let evidence = Evidence::from(evidence).at_cost(evidence.costs());
             let assessment = assess_dependent(&observed.object, evidence, rules, now);
             (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {

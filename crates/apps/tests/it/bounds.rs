@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{ClusterEvidence, Objects, Scope, apps, declared};
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::assess::{Evidence, Options, Patience};
+use taffrail_status::assess::{Options, Patience};
 use taffrail_status::{
-    ActiveRules, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Taffrail, Verdict,
+    ActiveRules, ClusterState as _, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Taffrail,
+    Verdict,
 };
 
 use super::dump::{NOW, holding};
@@ -91,7 +92,8 @@ fn what_is_in_a_namespace_is_found_without_looking_at_all_objects() {
     for at in 0..NAMESPACES {
         let namespace = format!("n{at}");
         let began = Instant::now();
-        let mut names: Vec<_> = evidence.in_namespace(&namespace).map(|it| it.name().into_owned()).collect();
+        let mut names: Vec<_> =
+            evidence.in_namespace(&namespace).map(|it| it.object.name().into_owned()).collect();
         found += began.elapsed();
         names.sort_unstable();
         if at % 50 != 0 {

@@ -7,9 +7,11 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::{OwnedDocument, Value, write_string};
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
-use taffrail_status::assess::{Assessment, Costs, Event, Evidence, Listing, assess_named};
-use taffrail_status::{ActiveRules, ComputeError, ObjectContext, Presence, Rules, Verdict};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::{Assessment, Event, assess_named};
+use taffrail_status::{
+    ActiveRules, ClusterState, ComputeError, Listing, ObjectContext, Observed, Presence, Rules, Verdict,
+};
 
 use super::contents::Contents;
 use super::draft;
@@ -22,7 +24,6 @@ use super::record::{Record, Relation, Uid, flag};
 #[derive(Debug)]
 pub struct IndexEvidence<'s> {
     contents: &'s Contents,
-    costs: Option<&'s Costs>,
     made: RefCell<FxHashMap<u32, Option<u32>>>,
     documents: Documents,
 }
@@ -31,12 +32,12 @@ pub struct IndexEvidence<'s> {
 #[derive(Debug, Default)]
 struct Documents {
     /// The first has one place, each next twice as many.
-    blocks: [OnceCell<Box<[OnceCell<OwnedDocument>]>>; 32],
+    blocks: [OnceCell<Box<[OnceCell<(ObjectKey, OwnedDocument)>]>>; 32],
     len: Cell<u32>,
 }
 
 impl Documents {
-    fn place(&self, at: u32) -> Option<&OnceCell<OwnedDocument>> {
+    fn place(&self, at: u32) -> Option<&OnceCell<(ObjectKey, OwnedDocument)>> {
         let block = (at + 1).ilog2();
         let places = self.blocks.get(block as usize)?;
         places
@@ -44,14 +45,14 @@ impl Documents {
             .get((at + 1 - (1 << block)) as usize)
     }
 
-    fn add(&self, document: OwnedDocument) -> Option<u32> {
+    fn add(&self, document: (ObjectKey, OwnedDocument)) -> Option<u32> {
         let at = self.len.get();
         self.place(at)?.set(document).ok()?;
         self.len.set(at + 1);
         Some(at)
     }
 
-    fn get(&self, at: u32) -> Option<&OwnedDocument> {
+    fn get(&self, at: u32) -> Option<&(ObjectKey, OwnedDocument)> {
         self.place(at)?.get()
     }
 }
@@ -59,27 +60,32 @@ impl Documents {
 impl<'s> IndexEvidence<'s> {
     /// The evidence in `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
-        IndexEvidence { contents, costs: None, made: RefCell::default(), documents: Documents::default() }
-    }
-
-    /// With what looking at it costs.
-    pub(super) fn at_cost(self, costs: &'s Costs) -> IndexEvidence<'s> {
-        IndexEvidence { costs: Some(costs), ..self }
+        IndexEvidence { contents, made: RefCell::default(), documents: Documents::default() }
     }
 
     /// The object at a place, as far as it is kept.
     pub(super) fn object(&self, place: u32) -> Option<Object<'_>> {
+        self.observed(place).map(|observed| observed.object)
+    }
+
+    fn observed(&self, place: u32) -> Option<Observed<'_>> {
         let known = self.made.borrow().get(&place).copied();
         let at = match known {
             Some(at) => at,
             None => {
                 let text = self.contents.text_of(place)?;
-                let at = OwnedDocument::parse(text).ok().and_then(|document| self.documents.add(document));
+                let (group, kind, namespace, name) = self.contents.name_of(self.contents.record(place)?);
+                let key = ObjectKey::new(group, kind, namespace, name);
+                let at =
+                    OwnedDocument::parse(text).ok().and_then(|document| self.documents.add((key, document)));
                 self.made.borrow_mut().insert(place, at);
                 at
             }
         };
-        Object::new(self.documents.get(at?)?.root()).ok()
+        let (key, document) = self.documents.get(at?)?;
+        let object = Object::new(document.root()).ok()?;
+        // An extract has all fields that are read of an object.
+        Some(Observed { key, object, projection: Projection::Full })
     }
 
     /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
@@ -95,7 +101,7 @@ impl<'s> IndexEvidence<'s> {
     }
 
     fn objects<'e>(&'e self, places: impl Iterator<Item = u32> + 'e) -> Listing<'e> {
-        Box::new(places.filter_map(|place| self.object(place)))
+        Box::new(places.filter_map(|place| self.observed(place)))
     }
 
     /// How many objects were made.
@@ -238,11 +244,11 @@ impl Contents {
     }
 }
 
-impl Evidence for IndexEvidence<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for IndexEvidence<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         let ObjectKeyRef { group, kind, namespace, name } = key;
         let place = self.contents.place_of(group, kind, namespace, name);
-        if let Some(object) = place.and_then(|place| self.object(place)) {
+        if let Some(object) = place.and_then(|place| self.observed(place)) {
             return Presence::Present(object);
         }
         if self.contents.is_read(group, kind, Some(namespace)) {
@@ -280,9 +286,9 @@ impl Evidence for IndexEvidence<'_> {
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         let key = draft::definition(self.contents.seed, group, kind);
-        self.object(*self.contents.postings.members(key).first()?)
+        self.observed(*self.contents.postings.members(key).first()?)
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
@@ -301,10 +307,6 @@ impl Evidence for IndexEvidence<'_> {
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
         self.contents.is_read(group, kind, Some(namespace))
-    }
-
-    fn costs(&self) -> Option<&Costs> {
-        self.costs
     }
 }
 

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
-use taffrail_status::{ObjectContext, Status};
+use taffrail_status::{ClusterState as _, ObjectContext, Status};
 
 use super::contents::Contents;
 use super::draft::{self, FIRST_STATUS};
@@ -282,7 +282,8 @@ impl Contents {
         let nominated = object.text(&["status", "nominatedNodeName"]);
         let leaving = Some(nominated).filter(|node| !node.is_empty());
         let leaving = leaving.into_iter().flat_map(|node| evidence.terminating_on(&node).collect::<Vec<_>>());
-        let all = all.chain(leaving.filter_map(|pod| time(pod.at(&["metadata", "deletionTimestamp"]))));
+        let all =
+            all.chain(leaving.filter_map(|pod| time(pod.object.at(&["metadata", "deletionTimestamp"]))));
         // Some rules change at the very moment, others after it.
         all.flat_map(|at| [millis(at), millis(at).saturating_add(1)]).filter(|at| *at > now).min()
     }
@@ -386,7 +387,7 @@ impl Index {
         self.costs.begin();
         let mut rest = &affected[..];
         while !rest.is_empty() {
-            let evidence = IndexEvidence::new(&self.contents).at_cost(&self.costs);
+            let evidence = IndexEvidence::new(&self.contents);
             let mut answers = Vec::new();
             let mut done = 0;
             for place in rest {
@@ -482,7 +483,8 @@ impl Index {
         }
         let object = evidence.object(place)?;
         let rules = self.contents.rules();
-        let assessment = assess(&object, evidence, &self.contents.active(&rules), now);
+        let known = Evidence::from(evidence).at_cost(&self.costs);
+        let assessment = assess(&object, known, &self.contents.active(&rules), now);
         let Assessment { object: name, verdict, since, chain, message, .. } = assessment;
         let cause = chain
             .into_iter()

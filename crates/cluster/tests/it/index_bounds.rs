@@ -8,8 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_cluster::index::{IndexSettings, Snapshot};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
-use taffrail_status::assess::Evidence;
-use taffrail_status::{ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Verdict};
+use taffrail_status::{ClusterState, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Verdict};
 
 use crate::index::{World, uid};
 
@@ -109,7 +108,7 @@ fn messages_are_cut_where_they_come_in() {
     let shown = snapshot.find("example.com", "Knot", "shop", "k0").unwrap().message().to_owned();
     assert!(shown.len() <= MAX_MESSAGE && shown.contains("more bytes"), "{} bytes", shown.len());
     let evidence = snapshot.evidence();
-    let kept = evidence.get(ObjectKeyRef::new("example.com", "Knot", "shop", "k0")).present().unwrap();
+    let kept = evidence.get(ObjectKeyRef::new("example.com", "Knot", "shop", "k0")).present().unwrap().object;
     assert!(kept.root().text().unwrap().len() < 10_000);
     assert_eq!(snapshot.assess(&ObjectKey::of(&kept), world.now).message, shown);
 }

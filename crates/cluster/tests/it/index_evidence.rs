@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_cluster::index::{IndexEvidence, IndexSettings};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::assess::{Assessment, Dump, Event, Evidence, Listing, assess_dependent, assess_named};
-use taffrail_status::{ActiveRules, Presence, Rules};
+use taffrail_status::assess::{Assessment, Dump, Event, assess_dependent, assess_named};
+use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence, Rules};
 
 use crate::index::World;
 
@@ -46,8 +46,8 @@ struct LikeDump<'a> {
     dump: &'a Dump<'a>,
 }
 
-impl Evidence for LikeDump<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for LikeDump<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         match self.index.get(key) {
             Presence::Present(object) => Presence::Present(object),
             _ => Presence::Absent,
@@ -74,7 +74,7 @@ impl Evidence for LikeDump<'_> {
         self.index.terminating_on(node)
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         self.index.definition(group, kind)
     }
 
@@ -127,7 +127,7 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
             continue;
         };
         let one = assess_dependent(object, &dump, &ActiveRules::default(), now);
-        let other = assess_dependent(&kept, &evidence, &rules, now);
+        let other = assess_dependent(&kept.object, &evidence, &rules, now);
         if one != other {
             differences.push(format!("{label}: {name} as a dependent\n  {one:?}\n  {other:?}"));
         }

@@ -9,8 +9,7 @@ use taffrail_cluster::index::{
     Subscription,
 };
 use taffrail_object::ObjectKeyRef;
-use taffrail_status::assess::Evidence;
-use taffrail_status::{Presence, Status};
+use taffrail_status::{ClusterState, Presence, Status};
 
 use crate::index::{World, names, object, uid};
 
@@ -289,7 +288,7 @@ fn warnings_are_kept_within_bounds() {
             panic!("no Pod")
         };
         let mut said: Vec<_> =
-            evidence.events(&pod).into_iter().map(|event| event.message.into_owned()).collect();
+            evidence.events(&pod.object).into_iter().map(|event| event.message.into_owned()).collect();
         said.sort();
         said
     };

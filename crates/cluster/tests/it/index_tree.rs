@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_cluster::index::{Index, IndexSettings, Relation, save};
 use taffrail_object::Projection;
-use taffrail_status::assess::Evidence as _;
+use taffrail_status::ClusterState as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::index::{World, names, object, uid};
@@ -261,7 +261,7 @@ fn who_invents_an_owner_gets_no_place_below_another_object() {
     assert_eq!(names(contents.children(owner.handle())), ["web-1"]);
     let evidence = contents.evidence();
     let dependents =
-        |uid: &str| evidence.dependents(uid, None).map(|it| it.name().to_string()).collect::<Vec<_>>();
+        |uid: &str| evidence.dependents(uid, None).map(|it| it.object.name().to_string()).collect::<Vec<_>>();
     assert_eq!(
         (dependents(own), dependents(invented)),
         (vec!["web-1".to_owned()], vec!["forged".to_owned()])

@@ -6,7 +6,7 @@ use taffrail_object::json::{OwnedDocument, Value};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, references};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::verdict::Status;
 
 /// Metrics of new Pods come late; the third minute is the first that tells.

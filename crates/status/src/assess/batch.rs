@@ -5,7 +5,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::assess::workloads::{is_terminating, unseen};
 use crate::assess::{Flags, pod, refusals};
 use crate::verdict::Status;
@@ -158,7 +158,9 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     let active: Vec<_> = active.filter_map(|job| case.examine(job)).collect();
     // One that says nothing of its Pods looks as if it ran.
     let is_seen = |job: &Finding| job.is_current() || job.is_stale() || job.hard.is_some();
-    if !active.iter().all(is_seen) && !case.evidence.is_observed("", "Pod", Some(&cron_job.namespace())) {
+    if !active.iter().all(is_seen)
+        && !case.evidence.state().is_observed("", "Pod", Some(&cron_job.namespace()))
+    {
         finding.text = "the Pods of its active Job were not observed".to_owned();
     }
     let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
@@ -173,7 +175,7 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     } else if let Some(run) = run_without_success(cron_job)
         && jobs.iter().all(|job| scheduled(job) < last_run)
         && !forgets_success(cron_job)
-        && case.evidence.is_observed("batch", "Job", Some(&cron_job.namespace()))
+        && case.evidence.state().is_observed("batch", "Job", Some(&cron_job.namespace()))
     {
         let text = format!("its run of {run} left no Job, and did not succeed");
         finding.turn(Status::Failed, "LastRunLost", text, "evidence/last-run");

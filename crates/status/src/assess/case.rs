@@ -13,7 +13,8 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use crate::Presence;
 use crate::assess::costs::{Account, Bill, Costs};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, Evidence, can_own, speaks_for, time};
+use crate::assess::event::{Event, time};
+use crate::assess::evidence::{Evidence, can_own, speaks_for};
 use crate::assess::{Assessment, Flags, Link, since};
 use crate::rules::{ActiveRules, ObjectContext};
 use crate::teaching::Look;
@@ -266,7 +267,7 @@ impl Finding {
 
 /// The evidence, and what it was found to say so far.
 pub(super) struct Case<'e> {
-    pub(super) evidence: &'e dyn Evidence,
+    pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
     /// Every object is examined once, however many others lead to it.
@@ -282,7 +283,7 @@ pub(super) struct Case<'e> {
 }
 
 impl<'e> Case<'e> {
-    pub(super) fn new(evidence: &'e dyn Evidence, rules: &'e ActiveRules<'e>, now: Timestamp) -> Case<'e> {
+    pub(super) fn new(evidence: Evidence<'e>, rules: &'e ActiveRules<'e>, now: Timestamp) -> Case<'e> {
         let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
         let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, Account::new(None, "")));
         Case { evidence, rules, now, found, way, left, is_cut_off, bill }
@@ -526,7 +527,7 @@ impl<'e> Case<'e> {
             return false;
         }
         let lookups = [self.get(name), self.get_in_cluster(name)];
-        let tells = |namespace| self.evidence.tells_absence(&name.group, &name.kind, namespace);
+        let tells = |namespace| self.evidence.state().tells_absence(&name.group, &name.kind, namespace);
         !lookups.iter().any(|lookup| matches!(lookup, Presence::Present(_)))
             && lookups.iter().any(|lookup| matches!(lookup, Presence::Absent))
             && (tells(&name.namespace) || tells(""))

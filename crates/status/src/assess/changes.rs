@@ -14,7 +14,8 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
-use crate::assess::evidence::{Evidence, can_own, controller, time};
+use crate::assess::event::time;
+use crate::assess::evidence::{Evidence, can_own, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 
 /// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
@@ -112,7 +113,7 @@ fn is_after(when: Timestamp, turn: Timestamp) -> bool {
 /// What changed in the objects behind one piece of evidence: each object is looked at once, however many that turned red lead
 /// to it.
 pub struct History<'e> {
-    evidence: &'e dyn Evidence,
+    evidence: Evidence<'e>,
     /// What is known of each object that was asked for; nothing of one that is not there.
     known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
     /// When these objects were written last, and who wrote them, by the parts of them that count.
@@ -151,8 +152,8 @@ struct Known {
 
 impl<'e> History<'e> {
     /// Nothing is looked at yet.
-    pub fn new(evidence: &'e dyn Evidence) -> History<'e> {
-        History { evidence, known: RefCell::default(), written: RefCell::default() }
+    pub fn new(evidence: impl Into<Evidence<'e>>) -> History<'e> {
+        History { evidence: evidence.into(), known: RefCell::default(), written: RefCell::default() }
     }
 
     /// Returns what changed before something turned red, the nearest first: `chain` leads from what turned at `turn` to the
@@ -261,7 +262,8 @@ const MOST_LAST: usize = 3;
 /// wrote its replicas is among them where managed fields tell that.
 ///
 /// It is said of any object, well or not, and only by its managed fields. The status has writers of its own.
-pub fn last_changes(object: &Object<'_>, evidence: &dyn Evidence) -> Vec<Change> {
+pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
+    let evidence = evidence.into();
     let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
     // What controllers made is as what controls it wants it.
     let mut top = None;
@@ -373,7 +375,7 @@ fn created(object: &Object<'_>, found: &mut Vec<Change>) {
 }
 
 /// What the newest ReplicaSet of a Deployment has that the one before had not.
-fn rollout(deployment: &Object<'_>, evidence: &dyn Evidence, found: &mut Vec<Change>) {
+fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Change>) {
     let uid = deployment.text(&["metadata", "uid"]);
     if uid.is_empty() {
         return;

@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 
 use crate::assess::Budgets;
 use crate::assess::case::{Case, Finding};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::verdict::Status;
 
 /// A budget whose controller cannot tell which Pods it protects guards nothing.

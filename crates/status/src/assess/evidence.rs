@@ -1,202 +1,141 @@
-//! The border to where evidence comes from.
+//! Which part of the state of a cluster is evidence; and a cluster in memory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::kinds::is_namespaced;
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 
 use crate::assess::costs::Costs;
 use crate::assess::edges;
-use crate::cluster_state::Presence;
-use crate::verdict::cut;
+use crate::assess::event::{Event, Regarding};
+use crate::cluster_state::{ClusterState, Listing, Observed, Presence};
 
-/// Some of the objects of a cluster.
-pub type Listing<'e> = Box<dyn Iterator<Item = Object<'e>> + 'e>;
+/// Kinds of which evidence asks only whether an object is there.
+const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// What is known of the objects around one: a live snapshot, a dump, an index.
-///
-/// Objects may come in any order. What was not read is left out of the listings;
-/// [`is_observed`](Evidence::is_observed) tells that from "there is none".
-pub trait Evidence {
-    /// Looks one object up.
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>>;
+/// Returns how much of an object has to be read before it is evidence.
+#[inline]
+pub fn evidence_projection(group: &str, kind: &str) -> Projection {
+    if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
+}
 
-    /// The objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
-    /// the namespace without a name.
-    ///
-    /// Who may write in any namespace can name any owner there, so what is elsewhere must cost nothing.
-    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
+/// Returns true if enough was read of an object to be evidence: that a body is missing must not look as if its fields were empty.
+#[inline]
+pub fn is_evidence(observed: &Observed<'_>) -> bool {
+    observed.projection == Projection::Full
+        || evidence_projection(&observed.key.group, &observed.key.kind) == Projection::Metadata
+        || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
+}
 
-    /// As [`owned`](Evidence::owned), those that have this UID in any of their owner references, its controller's or another's.
-    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
+/// The part of a cluster's state that may speak for or against an object, and what looking at it costs.
+#[derive(Clone, Copy)]
+pub struct Evidence<'e> {
+    state: &'e dyn ClusterState,
+    costs: Option<&'e Costs>,
+}
 
-    /// The objects of a kind in one namespace, or in all.
-    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
-
-    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`].
-    ///
-    /// Asked for every claim that waits, so an answer that looks at every Pod costs the square of their number.
-    fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
-
-    /// Whether [`users`](Evidence::users) knows all Pods of a namespace: that a claim has none may make it well.
-    fn knows_users(&self, namespace: &str) -> bool {
-        self.is_observed("", "Pod", Some(namespace))
-    }
-
-    /// The PodDisruptionBudgets of a namespace that may choose Pods with these labels: at least those that do.
-    ///
-    /// Asked for every Deployment that is not well, so an answer with all budgets costs their number each time.
-    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
-        let _ = labels;
-        self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
-    }
-
-    /// The Pods on a node that are being deleted, or at least those.
-    ///
-    /// Asked for a Pod that waits until others have made room for it, which is rare.
-    fn terminating_on(&self, node: &str) -> Listing<'_> {
-        let node = node.to_owned();
-        let pods = self.of_kind("", "Pod", None);
-        Box::new(pods.filter(move |pod| {
-            pod.at(&["spec", "nodeName"]).is_some_and(|own| own.is_str(&node))
-                && pod.at(&["metadata", "deletionTimestamp"]).is_some()
-        }))
-    }
-
-    /// The CustomResourceDefinition of a kind, as far as definitions were read.
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>>;
-
-    /// Whether a custom resource has a status subresource in its version, where that is known without reading anything for it.
-    fn has_status_subresource(&self, object: &Object<'_>) -> Option<bool> {
-        let _ = object;
-        None
-    }
-
-    /// All objects in a namespace, of whatever kind.
-    fn in_namespace(&self, namespace: &str) -> Listing<'_>;
-
-    /// The events about an object, each once; see [`Event::read`] and [`Regarding::is`].
-    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
-
-    /// Whether all objects of a kind in a namespace (or in all) were read.
-    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
-
-    /// Whether an object that is [`Absent`](Presence::Absent) in a namespace (empty: in none) does not exist, as
-    /// far as others refer to it. Of a kind of which a dump holds nothing there, whoever wrote it may have left
-    /// all out.
-    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
-
-    /// What looking at it has cost so far; nothing where that has no bound.
-    fn costs(&self) -> Option<&Costs> {
-        None
+impl<'e, S: ClusterState> From<&'e S> for Evidence<'e> {
+    fn from(state: &'e S) -> Evidence<'e> {
+        Evidence { state, costs: None }
     }
 }
 
-/// An event, from either of the two API groups that serve them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<'a> {
-    /// Whether its type is `Warning`.
-    pub warning: bool,
-    /// One word in CamelCase.
-    pub reason: Cow<'a, str>,
-    /// For people.
-    pub message: Cow<'a, str>,
-    /// How often it happened, at least 1.
-    pub count: i64,
-    /// When it happened first.
-    pub first: Option<Timestamp>,
-    /// When it happened last.
-    pub last: Option<Timestamp>,
+impl<'e> From<&'e (dyn ClusterState + 'e)> for Evidence<'e> {
+    fn from(state: &'e (dyn ClusterState + 'e)) -> Evidence<'e> {
+        Evidence { state, costs: None }
+    }
 }
 
-/// Which object an event is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Regarding<'a> {
-    /// Kind.
-    pub kind: Cow<'a, str>,
-    /// Namespace, or empty.
-    pub namespace: Cow<'a, str>,
-    /// Name.
-    pub name: Cow<'a, str>,
-    /// UID, or empty.
-    pub uid: Cow<'a, str>,
-}
-
-impl Regarding<'_> {
-    /// Whether that is `object`: an event about an earlier object of the same name is not about this one.
-    pub fn is(&self, object: &Object<'_>) -> bool {
-        // The kubelet writes the name of a Node where its UID belongs.
-        let uid = object.text(&["metadata", "uid"]);
-        let same_uid = self.uid.is_empty() || uid.is_empty() || self.uid == uid || self.kind == "Node";
-        self.kind == object.kind()
-            && self.name == object.name()
-            && match &*object.namespace() {
-                "" => Regarding::is_of_cluster(&self.namespace),
-                namespace => self.namespace == namespace,
-            }
-            && same_uid
+impl<'e> Evidence<'e> {
+    /// Bounds what looking at it may cost by what it has cost so far.
+    pub fn at_cost(self, costs: &'e Costs) -> Evidence<'e> {
+        Evidence { costs: Some(costs), ..self }
     }
 
-    /// Whether an event that gives this namespace to its object may be about one of the cluster. The API keeps these
-    /// events where only administrators write.
-    pub fn is_of_cluster(namespace: &str) -> bool {
-        Regarding::OF_CLUSTER.contains(&namespace)
+    pub(super) fn costs(self) -> Option<&'e Costs> {
+        self.costs
     }
 
-    /// The namespaces that events about objects of the cluster give to these.
-    pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
-}
+    /// The state of the cluster, for questions of which metadata answers as much as a body.
+    pub(super) fn state(self) -> &'e dyn ClusterState {
+        self.state
+    }
 
-impl<'a> Event<'a> {
-    /// Reads an event and what it is about; `None` if `object` is no event, or is not in the namespace of what it is
-    /// about: the API takes no such event, and else who may write in one namespace could speak of every other.
-    pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
-        if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
-            return None;
+    pub(super) fn get(self, key: ObjectKeyRef<'_>) -> Presence<'e, Object<'e>> {
+        match self.state.get(key) {
+            Presence::Present(observed) if is_evidence(&observed) => Presence::Present(observed.object),
+            Presence::Present(_) => Presence::Unobserved(Cow::Borrowed("only its metadata was read")),
+            Presence::Absent => Presence::Absent,
+            Presence::Unobserved(why) => Presence::Unobserved(why),
         }
-        let either = |one: &str, other: &str| object.at(&[one]).or_else(|| object.at(&[other]));
-        let about = either("involvedObject", "regarding")?;
-        let text = |value: Option<Value<'a>>, key| {
-            value.and_then(|value| value.get(key)?.as_str()).unwrap_or_default()
-        };
-        let count = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
-        let count = count.iter().filter_map(|path| object.at(path)?.as_i64()).max();
-        let first = [&["firstTimestamp"][..], &["deprecatedFirstTimestamp"]];
-        let either_way = [&["eventTime"][..], &["metadata", "creationTimestamp"]];
-        let last = [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["deprecatedLastTimestamp"]];
-        let times = |paths: &[&[&str]]| {
-            let times = paths.iter().chain(&either_way).filter_map(|path| time(object.at(path)));
-            times.collect::<Vec<_>>()
-        };
-        let event = Event {
-            warning: object.text(&["type"]) == "Warning",
-            reason: cut(object.text(&["reason"])),
-            message: cut(either("message", "note").and_then(Value::as_str).unwrap_or_default()),
-            count: count.unwrap_or(1).max(1),
-            first: times(&first).into_iter().min(),
-            last: times(&last).into_iter().max(),
-        };
-        let regarding = Regarding {
-            kind: text(Some(about), "kind"),
-            namespace: text(Some(about), "namespace"),
-            name: text(Some(about), "name"),
-            uid: text(Some(about), "uid"),
-        };
-        let is_beside = match (&*object.namespace(), &*regarding.namespace) {
-            // A fragment of a dump may leave it out; of the API every event has one.
-            ("", _) => true,
-            (own, "") => Regarding::is_of_cluster(own),
-            (own, about) => own == about,
-        };
-        is_beside.then_some((event, regarding))
+    }
+
+    pub(super) fn owned(
+        self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.owned(uid, namespace))
+    }
+
+    pub(super) fn dependents(
+        self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.dependents(uid, namespace))
+    }
+
+    pub(super) fn of_kind(
+        self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.of_kind(group, kind, namespace))
+    }
+
+    pub(super) fn users(self, namespace: &str, claim: &str) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.users(namespace, claim))
+    }
+
+    pub(super) fn budgets(
+        self,
+        namespace: &str,
+        labels: Option<Value<'_>>,
+    ) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.budgets(namespace, labels))
+    }
+
+    pub(super) fn terminating_on(self, node: &str) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.terminating_on(node))
+    }
+
+    pub(super) fn definition(self, group: &str, kind: &str) -> Option<Object<'e>> {
+        self.state.definition(group, kind).filter(is_evidence).map(|observed| observed.object)
+    }
+
+    pub(super) fn in_namespace(self, namespace: &str) -> impl Iterator<Item = Object<'e>> + use<'e> {
+        whole(self.state.in_namespace(namespace))
+    }
+
+    pub(super) fn events(self, about: &Object<'_>) -> Vec<Event<'e>> {
+        self.state.events(about)
+    }
+
+    pub(super) fn has_status_subresource(self, object: &Object<'_>) -> Option<bool> {
+        // The kinds of Kubernetes itself have one or have none, whatever a server says.
+        match is_namespaced(object.group(), object.kind()) {
+            Some(_) => None,
+            None => self.state.has_status_subresource(object.group(), object.version(), object.kind()),
+        }
     }
 }
 
-/// The time that stands at a place.
-pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
-    value?.as_str()?.parse().ok()
+fn whole<'e>(listing: Listing<'e>) -> impl Iterator<Item = Object<'e>> + use<'e> {
+    listing.filter(is_evidence).map(|observed| observed.object)
 }
 
 /// Evidence in memory: what it does not hold is absent.
@@ -264,7 +203,7 @@ impl<'a> Dump<'a> {
         let objects = places.into_iter().flatten().filter_map(|&at| self.objects.get(at));
         let objects =
             objects.filter(move |(name, _)| namespace.as_ref().is_none_or(|own| *own == name.namespace));
-        Box::new(objects.map(|(_, object)| object.clone()))
+        Box::new(objects.map(observed))
     }
 
     fn range(&self, group: &str, kind: &str, namespace: Option<&str>) -> &[(ObjectKey, Object<'a>)] {
@@ -278,6 +217,10 @@ impl<'a> Dump<'a> {
         let end = self.objects.partition_point(|(name, _)| place(name).is_le());
         self.objects.get(start..end).unwrap_or_default()
     }
+}
+
+fn observed<'e>((key, object): &'e (ObjectKey, Object<'_>)) -> Observed<'e> {
+    Observed { key, object: object.clone(), projection: Projection::Full }
 }
 
 /// Group and kind of CustomResourceDefinitions.
@@ -358,14 +301,12 @@ fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
     owner.get("uid").and_then(Value::as_str).unwrap_or_default()
 }
 
-impl Evidence for Dump<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Dump<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         let ObjectKeyRef { group, kind, namespace, name } = key;
         let objects = self.range(group, kind, Some(namespace));
         match objects.binary_search_by(|(found, _)| found.name.as_str().cmp(name)) {
-            Ok(at) => {
-                objects.get(at).map_or(Presence::Absent, |(_, object)| Presence::Present(object.clone()))
-            }
+            Ok(at) => objects.get(at).map_or(Presence::Absent, |entry| Presence::Present(observed(entry))),
             Err(_) if self.is_observed(group, kind, None) => Presence::Absent,
             Err(_) => Presence::Unobserved(Cow::Borrowed("it was not read")),
         }
@@ -380,24 +321,24 @@ impl Evidence for Dump<'_> {
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
-        Box::new(self.range(group, kind, namespace).iter().map(|(_, object)| object.clone()))
+        Box::new(self.range(group, kind, namespace).iter().map(observed))
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
         let claim = ObjectKey::new("", "PersistentVolumeClaim", namespace, claim);
         let users = self.users.get(&claim).into_iter().flatten();
-        Box::new(users.filter_map(|&at| self.objects.get(at).map(|(_, object)| object.clone())))
+        Box::new(users.filter_map(|&at| self.objects.get(at).map(observed)))
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         let at = *self.definitions.get(&(group.to_owned(), kind.to_owned()))?;
-        self.objects.get(at).map(|(_, object)| object.clone())
+        self.objects.get(at).map(observed)
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         let namespace = namespace.to_owned();
         let there = self.objects.iter().filter(move |(name, _)| name.namespace == namespace);
-        Box::new(there.map(|(_, object)| object.clone()))
+        Box::new(there.map(observed))
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {

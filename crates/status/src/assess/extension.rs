@@ -7,7 +7,7 @@ use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::assess::{flux, workloads};
 use crate::verdict::Status;
 

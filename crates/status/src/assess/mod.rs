@@ -23,6 +23,7 @@ mod costs;
 mod deletion;
 mod disruption;
 mod edges;
+mod event;
 mod evidence;
 mod extension;
 mod flux;
@@ -53,7 +54,8 @@ pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use evidence::{Dump, Event, Evidence, Listing, Regarding, claims, defined, other_owners};
+pub use event::{Event, Regarding};
+pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
 pub use extension::may_own_workload;
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
@@ -180,13 +182,13 @@ impl Assessment {
 /// assert_eq!(assessment.message, "Back-off pulling image");
 /// # Ok::<(), taffrail_status::ObjectError>(())
 /// ```
-pub fn assess(
+pub fn assess<'e>(
     object: &Object<'_>,
-    evidence: &dyn Evidence,
+    evidence: impl Into<Evidence<'e>>,
     rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> Assessment {
-    assess_for(None, object, evidence, rules, now)
+    assess_for(None, object, evidence.into(), rules, now)
 }
 
 /// Assesses an object as [`assess`], at the expense of a namespace whose author asks for it unasked: one that lists objects
@@ -195,7 +197,7 @@ pub fn assess(
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
-    evidence: &dyn Evidence,
+    evidence: Evidence<'_>,
     rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> Assessment {
@@ -212,12 +214,13 @@ pub fn assess_for(
 ///
 /// To the owner such a Pod may be noise, and alone it is `Current`, because nothing more will happen to it; who sees it in
 /// a list wants to know how it ended.
-pub fn assess_dependent(
+pub fn assess_dependent<'e>(
     object: &Object<'_>,
-    evidence: &dyn Evidence,
+    evidence: impl Into<Evidence<'e>>,
     rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> Assessment {
+    let evidence = evidence.into();
     let assessment = assess(object, evidence, rules, now);
     let is_pod = (object.group(), object.kind()) == ("", "Pod");
     if is_pod && assessment.verdict.status == Status::Current && pod::is_in_phase(object, "Failed") {
@@ -227,12 +230,13 @@ pub fn assess_dependent(
 }
 
 /// Assesses an object by its name: one that is absent is NotFound, one that was not observed Unknown.
-pub fn assess_named(
+pub fn assess_named<'e>(
     name: &ObjectKey,
-    evidence: &dyn Evidence,
+    evidence: impl Into<Evidence<'e>>,
     rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> Assessment {
+    let evidence = evidence.into();
     match evidence.get(name.as_ref()) {
         Presence::Present(object) => assess(&object, evidence, rules, now),
         Presence::Absent => {

@@ -6,7 +6,7 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::assess::workloads::is_terminating;
 use crate::verdict::Status;
 

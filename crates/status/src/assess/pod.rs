@@ -6,7 +6,8 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
-use crate::assess::evidence::{Event, claims, controller, time};
+use crate::assess::event::{Event, time};
+use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
 use crate::verdict::{Status, cut};
 

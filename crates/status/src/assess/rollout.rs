@@ -4,7 +4,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::assess::{Flags, extension};
 use crate::verdict::Status;
 

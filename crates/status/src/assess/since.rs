@@ -6,7 +6,7 @@ use taffrail_object::json::Value;
 
 use crate::adverse;
 use crate::assess::changes;
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::verdict::{Status, Verdict};
 
 /// The transition of the condition that says that `object` is not well.

@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding, has_ended};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::verdict::Status;
 
 /// The reason of a claim that is bound when a Pod that uses it has a node.
@@ -118,7 +118,7 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
     let namespace = claim.namespace();
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
     if !was_used && !case.has_user(&namespace, &claim.name()) {
-        if case.evidence.knows_users(&namespace) {
+        if case.evidence.state().knows_users(&namespace) {
             let text = "waits for the first Pod that uses it; there is none";
             finding.turn(Status::Current, "", text, "evidence/first-consumer");
         } else {

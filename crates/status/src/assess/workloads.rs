@@ -8,7 +8,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::evidence::time;
+use crate::assess::event::time;
 use crate::assess::{disruption, pod, refusals};
 use crate::verdict::Status;
 
@@ -120,7 +120,7 @@ fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Ob
         return false;
     }
     let namespace = deployment.namespace();
-    if sets.is_empty() || !case.evidence.is_observed("apps", "ReplicaSet", Some(&namespace)) {
+    if sets.is_empty() || !case.evidence.state().is_observed("apps", "ReplicaSet", Some(&namespace)) {
         return status("updatedReplicas") == wanted;
     }
     let mut running = sets.iter().filter(|set| {
@@ -266,7 +266,7 @@ pub(super) fn pods(
 
 /// Says where nobody looked for the Pods that would explain what is not well.
 pub(super) fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
-    if !finding.is_current() && !case.evidence.is_observed("", "Pod", Some(&workload.namespace())) {
+    if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("its Pods were not observed"));
     }
 }

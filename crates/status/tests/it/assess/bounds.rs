@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Listing, Options, Patience, assess};
-use taffrail_status::{ActiveRules, MAX_MESSAGE, Presence, Status};
+use taffrail_status::assess::{Assessment, Costs, Dump, Event, Evidence, Options, Patience, assess};
+use taffrail_status::{ActiveRules, ClusterState, Listing, MAX_MESSAGE, Observed, Presence, Status};
 
 use super::{dump, now};
 
@@ -15,7 +15,6 @@ use super::{dump, now};
 struct Counting<'a> {
     dump: Dump<'a>,
     count: Cell<usize>,
-    costs: Option<Costs>,
 }
 
 impl Counting<'_> {
@@ -24,8 +23,8 @@ impl Counting<'_> {
     }
 }
 
-impl Evidence for Counting<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Counting<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.count.set(self.count.get() + 1);
         self.dump.get(key)
     }
@@ -50,7 +49,7 @@ impl Evidence for Counting<'_> {
         self.counted(self.dump.users(namespace, claim))
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         self.dump.definition(group, kind)
     }
 
@@ -65,15 +64,11 @@ impl Evidence for Counting<'_> {
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         self.dump.is_observed(group, kind, namespace)
     }
-
-    fn costs(&self) -> Option<&Costs> {
-        self.costs.as_ref()
-    }
 }
 
 /// How many objects are looked up for the first of `objects`, and what is said of it.
 fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
-    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: None };
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
     let first = Object::new((&objects[0]).into()).unwrap();
     let told = assess(&first, &evidence, &ActiveRules::default(), now());
     (evidence.count.get(), told)
@@ -183,8 +178,11 @@ fn widget(namespace: &str) -> Value {
 
 /// All of them assessed in one look, and how many lookups that took.
 fn in_one_look(objects: &[Value], rules: &ActiveRules<'_>) -> (usize, Vec<Assessment>) {
-    let evidence = Counting { dump: dump(objects), count: Cell::new(0), costs: Some(Costs::default()) };
-    let assess = |object: &Value| assess(&Object::new(object.into()).unwrap(), &evidence, rules, now());
+    let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
+    let costs = Costs::default();
+    let assess = |object: &Value| {
+        assess(&Object::new(object.into()).unwrap(), Evidence::from(&evidence).at_cost(&costs), rules, now())
+    };
     let told = objects.iter().map(assess).collect();
     (evidence.count.get(), told)
 }

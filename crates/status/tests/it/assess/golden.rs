@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, worst};
-use taffrail_status::{Presence, Status};
+use taffrail_status::assess::{Dump, Event, worst};
+use taffrail_status::{ClusterState, Listing, Observed, Presence, Status};
 
 use super::{assess_all, dump, name};
 
@@ -36,7 +36,7 @@ impl Case {
     }
 
     /// What is wrong in the answer that `evidence` leads to.
-    fn differences(&self, evidence: &dyn Evidence) -> Vec<String> {
+    fn differences(&self, evidence: &dyn ClusterState) -> Vec<String> {
         let now = self.content["now"].as_str().unwrap().parse().unwrap();
         let declared = self.content["declared"].as_array().unwrap();
         let declared: Vec<_> = declared.iter().map(|text| name(text.as_str().unwrap())).collect();
@@ -86,8 +86,8 @@ fn reversed(listing: Listing<'_>) -> Listing<'_> {
     Box::new(objects.into_iter())
 }
 
-impl Evidence for Reversed<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Reversed<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.0.get(key)
     }
 
@@ -111,7 +111,7 @@ impl Evidence for Reversed<'_> {
         reversed(self.0.users(namespace, claim))
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         self.0.definition(group, kind)
     }
 

@@ -14,8 +14,8 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::ActiveRules;
-use taffrail_status::assess::{Assessment, Dump, Evidence, assess_named, worst};
+use taffrail_status::assess::{Assessment, Dump, assess_named, worst};
+use taffrail_status::{ActiveRules, ClusterState};
 
 /// The time of the tables' cases.
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -35,7 +35,7 @@ fn dump(objects: &[Value]) -> Dump<'_> {
     Dump::new(objects.iter().filter_map(|object| Object::new(object.into()).ok()))
 }
 
-fn assess_all(declared: &[ObjectKey], evidence: &dyn Evidence, now: Timestamp) -> Vec<Assessment> {
+fn assess_all(declared: &[ObjectKey], evidence: &dyn ClusterState, now: Timestamp) -> Vec<Assessment> {
     declared.iter().map(|name| assess_named(name, evidence, &ActiveRules::default(), now)).collect()
 }
 

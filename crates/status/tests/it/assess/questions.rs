@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::Presence;
-use taffrail_status::assess::{Dump, Event, Evidence, Listing, assess};
+use taffrail_status::assess::{Dump, Event, assess};
+use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use super::{all, event, now, pod, read};
 
@@ -14,8 +14,8 @@ struct Noted<'a> {
     listed: RefCell<Vec<String>>,
 }
 
-impl Evidence for Noted<'_> {
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Noted<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         self.dump.get(key)
     }
 
@@ -40,7 +40,7 @@ impl Evidence for Noted<'_> {
         self.dump.users(namespace, claim)
     }
 
-    fn definition(&self, group: &str, kind: &str) -> Option<Object<'_>> {
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         self.dump.definition(group, kind)
     }
 

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Event, Evidence, Listing};
-use taffrail_status::{Presence, Status, Verdict};
+use taffrail_status::assess::Event;
+use taffrail_status::{ClusterState, Listing, Observed, Presence, Status, Verdict};
 
 /// No evidence: nothing is known to be there, and nothing to be absent.
 pub(super) struct Alone;
 
-impl Evidence for Alone {
-    fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_, Object<'_>> {
+impl ClusterState for Alone {
+    fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_> {
         Presence::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
     }
 
@@ -30,7 +30,7 @@ impl Evidence for Alone {
         Box::new(std::iter::empty())
     }
 
-    fn definition(&self, _: &str, _: &str) -> Option<Object<'_>> {
+    fn definition(&self, _: &str, _: &str) -> Option<Observed<'_>> {
         None
     }
 

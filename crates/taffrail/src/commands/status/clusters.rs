@@ -7,7 +7,7 @@ use taffrail_apps::wait::Selection;
 use taffrail_apps::{ClusterEvidence, KindCatalog, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::assess::Budgets;
+use taffrail_status::assess::{Budgets, Evidence};
 use taffrail_status::{Presence, Status, Verdict};
 
 use super::arguments::StatusArguments;
@@ -293,7 +293,9 @@ pub(super) fn of_key(
         verdict: Verdict::new(status, message, rule),
     };
     match snapshot.get(key.as_ref()) {
-        Presence::Present(observed) => judge.object(snapshot.name(), observed.object, evidence),
+        Presence::Present(observed) => {
+            judge.object(snapshot.name(), observed.object, Evidence::from(evidence).at_cost(evidence.costs()))
+        }
         Presence::Absent => {
             let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
             let doubt = if lacks_kind { source::LEFT_OUT } else { "" };

@@ -82,13 +82,15 @@ pub(super) struct Judge {
 /// What is known beside an object.
 #[derive(Clone, Copy)]
 struct Known<'e> {
-    evidence: &'e dyn Evidence,
+    evidence: Evidence<'e>,
     /// Nothing.
     is_alone: bool,
 }
 
 /// Alone, as manifests are judged.
-const ALONE: Known<'static> = Known { evidence: &Alone, is_alone: true };
+fn alone() -> Known<'static> {
+    Known { evidence: Evidence::from(&Alone), is_alone: true }
+}
 
 /// A verdict, as rules that have it.
 struct Fixed(Verdict);
@@ -114,7 +116,7 @@ impl Answers {
 
 impl Judge {
     /// The answer for an object of a cluster, in view of what else is known of that.
-    pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: &dyn Evidence) -> Answers {
+    pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: Evidence<'_>) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let known = Known { evidence, is_alone: false };
         self.one(Parsed::single(0, Ok(object)), now(self.now), true, known, &mut answers);
@@ -153,7 +155,7 @@ impl Judge {
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
         let exact = matches!(chunk.shape, Shape::Lines { .. });
         answers.told = exact && self.form == Form::Lines;
-        input::each(chunk, parser, |parsed| self.one(parsed, now, exact, ALONE, &mut answers));
+        input::each(chunk, parser, |parsed| self.one(parsed, now, exact, alone(), &mut answers));
         answers
     }
 

@@ -1,0 +1,114 @@
+//! Events, and which objects they are about.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use taffrail_object::Object;
+use taffrail_object::json::Value;
+
+use crate::verdict::cut;
+
+/// An event, from either of the two API groups that serve them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Whether its type is `Warning`.
+    pub warning: bool,
+    /// One word in CamelCase.
+    pub reason: Cow<'a, str>,
+    /// For people.
+    pub message: Cow<'a, str>,
+    /// How often it happened, at least 1.
+    pub count: i64,
+    /// When it happened first.
+    pub first: Option<Timestamp>,
+    /// When it happened last.
+    pub last: Option<Timestamp>,
+}
+
+/// Which object an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Regarding<'a> {
+    /// Kind.
+    pub kind: Cow<'a, str>,
+    /// Namespace, or empty.
+    pub namespace: Cow<'a, str>,
+    /// Name.
+    pub name: Cow<'a, str>,
+    /// UID, or empty.
+    pub uid: Cow<'a, str>,
+}
+
+impl Regarding<'_> {
+    /// Whether that is `object`: an event about an earlier object of the same name is not about this one.
+    pub fn is(&self, object: &Object<'_>) -> bool {
+        // The kubelet writes the name of a Node where its UID belongs.
+        let uid = object.text(&["metadata", "uid"]);
+        let same_uid = self.uid.is_empty() || uid.is_empty() || self.uid == uid || self.kind == "Node";
+        self.kind == object.kind()
+            && self.name == object.name()
+            && match &*object.namespace() {
+                "" => Regarding::is_of_cluster(&self.namespace),
+                namespace => self.namespace == namespace,
+            }
+            && same_uid
+    }
+
+    /// Whether an event that gives this namespace to its object may be about one of the cluster. The API keeps these
+    /// events where only administrators write.
+    pub fn is_of_cluster(namespace: &str) -> bool {
+        Regarding::OF_CLUSTER.contains(&namespace)
+    }
+
+    /// The namespaces that events about objects of the cluster give to these.
+    pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
+}
+
+impl<'a> Event<'a> {
+    /// Reads an event and what it is about; `None` if `object` is no event, or is not in the namespace of what it is
+    /// about: the API takes no such event, and else who may write in one namespace could speak of every other.
+    pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
+        if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
+            return None;
+        }
+        let either = |one: &str, other: &str| object.at(&[one]).or_else(|| object.at(&[other]));
+        let about = either("involvedObject", "regarding")?;
+        let text = |value: Option<Value<'a>>, key| {
+            value.and_then(|value| value.get(key)?.as_str()).unwrap_or_default()
+        };
+        let count = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
+        let count = count.iter().filter_map(|path| object.at(path)?.as_i64()).max();
+        let first = [&["firstTimestamp"][..], &["deprecatedFirstTimestamp"]];
+        let either_way = [&["eventTime"][..], &["metadata", "creationTimestamp"]];
+        let last = [&["series", "lastObservedTime"][..], &["lastTimestamp"], &["deprecatedLastTimestamp"]];
+        let times = |paths: &[&[&str]]| {
+            let times = paths.iter().chain(&either_way).filter_map(|path| time(object.at(path)));
+            times.collect::<Vec<_>>()
+        };
+        let event = Event {
+            warning: object.text(&["type"]) == "Warning",
+            reason: cut(object.text(&["reason"])),
+            message: cut(either("message", "note").and_then(Value::as_str).unwrap_or_default()),
+            count: count.unwrap_or(1).max(1),
+            first: times(&first).into_iter().min(),
+            last: times(&last).into_iter().max(),
+        };
+        let regarding = Regarding {
+            kind: text(Some(about), "kind"),
+            namespace: text(Some(about), "namespace"),
+            name: text(Some(about), "name"),
+            uid: text(Some(about), "uid"),
+        };
+        let is_beside = match (&*object.namespace(), &*regarding.namespace) {
+            // A fragment of a dump may leave it out; of the API every event has one.
+            ("", _) => true,
+            (own, "") => Regarding::is_of_cluster(own),
+            (own, about) => own == about,
+        };
+        is_beside.then_some((event, regarding))
+    }
+}
+
+/// The time that stands at a place.
+pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
