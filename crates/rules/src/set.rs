@@ -8,7 +8,7 @@ use taffrail_status::{
     ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Verdict, Voice,
 };
 
-use crate::cel::ReadExpression;
+use crate::cel::{Names, Reading};
 use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
 use crate::school::{Heard, School};
@@ -50,8 +50,8 @@ impl RuleSet {
     }
 
     /// Hears what objects of a cluster say of health ([`ClusterRules::with_cluster_rules`]); `reader` reads their expressions.
-    pub fn teachable(mut self, reader: ReadExpression) -> RuleSet {
-        self.school = Some(School::new(reader));
+    pub fn teachable(mut self, reader: impl Fn(&str, Names) -> Reading + Send + Sync + 'static) -> RuleSet {
+        self.school = Some(School::new(Box::new(reader)));
         self
     }
 
