@@ -1,6 +1,7 @@
 //! Expressions of clusters: each text is read once, and whose namespace wrote it pays for that.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taffrail_status::Look;
@@ -14,11 +15,16 @@ const KEPT: usize = 4096;
 /// The texts of those that are kept take so much together, in bytes. What is read of one takes some hundred times as much.
 const KEPT_TEXT: usize = 256 << 10;
 
-/// Reads expressions, and keeps what was read for as long as the process lasts.
-#[derive(Debug)]
+/// Reads expressions, and keeps what was read for as long as the rules last.
 pub(crate) struct Expressions {
     reader: ReadExpression,
     known: Mutex<Known>,
+}
+
+impl fmt::Debug for Expressions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expressions").field("known", &self.known).finish_non_exhaustive()
+    }
 }
 
 /// What was read. It is found by all of its text, and means the same whoever has written it.

@@ -35,6 +35,7 @@
 //! It is C++ and asks a clock when to stop a script, so it is not for wasm32.
 
 pub mod cel;
+mod cluster_rule_cache;
 mod expressions;
 pub mod form;
 pub mod kapp;
@@ -42,7 +43,6 @@ mod layer;
 mod library;
 #[cfg(feature = "lua")]
 pub mod lua;
-mod school;
 mod script;
 mod set;
 mod trial;

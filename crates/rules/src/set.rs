@@ -8,10 +8,10 @@ use taffrail_status::{
     ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Verdict, Voice,
 };
 
-use crate::cel::ReadExpression;
+use crate::cel::{Names, Reading};
+use crate::cluster_rule_cache::{ClusterRuleCache, Heard};
 use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
-use crate::school::{Heard, School};
 use crate::script::{Judged, Script, add_children};
 
 /// How long a controller may take before it writes the first status of a custom resource without rules of its own.
@@ -26,7 +26,7 @@ pub struct RuleSet {
     layers: Vec<Layer>,
     /// Those in other forms, by origin.
     scripts: Vec<Box<dyn Script>>,
-    school: Option<School>,
+    cluster_rules: Option<ClusterRuleCache>,
 }
 
 impl RuleSet {
@@ -50,8 +50,8 @@ impl RuleSet {
     }
 
     /// Hears what objects of a cluster say of health ([`ClusterRules::with_cluster_rules`]); `reader` reads their expressions.
-    pub fn teachable(mut self, reader: ReadExpression) -> RuleSet {
-        self.school = Some(School::new(reader));
+    pub fn teachable(mut self, reader: impl Fn(&str, Names) -> Reading + Send + Sync + 'static) -> RuleSet {
+        self.cluster_rules = Some(ClusterRuleCache::new(Box::new(reader)));
         self
     }
 
@@ -210,8 +210,8 @@ impl ClusterRules for RuleSet {
         teachers: &[Teacher<'_>],
         look: &'r Look,
     ) -> Option<Box<dyn Rules + 'r>> {
-        let school = self.school.as_ref()?;
-        let heard = teachers.iter().filter_map(|teacher| school.heard(teacher, look));
+        let cache = self.cluster_rules.as_ref()?;
+        let heard = teachers.iter().filter_map(|teacher| cache.heard(teacher, look));
         let (scripts, warnings): (Vec<_>, Vec<_>) = heard.partition(|heard| heard.voice() == Voice::Full);
         let has_any = !(scripts.is_empty() && warnings.is_empty());
         has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
@@ -224,8 +224,8 @@ impl ClusterRules for RuleSet {
         look: &Look,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
-        let school = self.school.as_ref();
-        school.map(|school| school.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
+        let cache = self.cluster_rules.as_ref();
+        cache.map(|cache| cache.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
     }
 }
 

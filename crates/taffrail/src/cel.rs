@@ -17,10 +17,17 @@ use taffrail_rules::computed;
 /// let them wait.
 const LIMIT: Duration = Duration::from_secs(5);
 
+/// Reads and evaluates expressions on a thread with a deep stack. Clones share the thread, which the first expression starts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interpreter {
+    jobs: Arc<Mutex<Option<Sender<Job>>>>,
+}
+
 /// An expression that is true or false of what it is given.
 pub(crate) struct Expression {
     text: String,
     program: Arc<Program>,
+    interpreter: Interpreter,
 }
 
 impl fmt::Debug for Expression {
@@ -29,24 +36,28 @@ impl fmt::Debug for Expression {
     }
 }
 
-impl Expression {
+impl Interpreter {
     /// Reads an expression that speaks of what it is given by these names.
     ///
     /// # Errors
-    /// When it is none, or too large.
-    pub(crate) fn read(text: &str, names: Names) -> Result<Expression, InvalidExpression> {
-        Expression::read_at_cost(text, names).0
+    /// Fails when the text is not an expression, or too large.
+    pub(crate) fn read(&self, text: &str, names: Names) -> Result<Expression, InvalidExpression> {
+        self.read_at_cost(text, names).0
     }
 
-    /// As [`Expression::read`], with the time that the interpreter has computed.
-    fn read_at_cost(text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
+    /// Reads as [`Interpreter::read`], and returns the time that the interpreter has computed.
+    fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
         }
         let own = text.to_owned();
-        match interpret(move || at_cost(|| Program::read(&own, names))) {
+        match self.run(move || at_cost(|| Program::read(&own, names))) {
             Ok((program, took)) => {
-                let read = |program| Expression { text: text.to_owned(), program: Arc::new(program) };
+                let read = |program| Expression {
+                    text: text.to_owned(),
+                    program: Arc::new(program),
+                    interpreter: self.clone(),
+                };
                 (program.map(read), took)
             }
             Err(Lost::TooSlow) => (Err(InvalidExpression::TooSlow(LIMIT)), LIMIT),
@@ -55,14 +66,37 @@ impl Expression {
     }
 
     /// Reads an expression of a cluster.
-    pub(crate) fn reading(text: &str, names: Names) -> Reading {
-        let (expression, took) = Expression::read_at_cost(text, names);
+    pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
+        let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Ask>), took }
     }
 
-    /// As [`Expression::read`], for whom it does not matter what it is that answers.
-    pub(crate) fn reader(text: &str, names: Names) -> Result<Box<dyn Ask>, InvalidExpression> {
-        Ok(Box::new(Expression::read(text, names)?))
+    /// Runs `work` where there is a deep stack.
+    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
+        let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
+        let (result, outcome) = sync_channel(1);
+        // The caller may have given up.
+        let job: Job = Box::new(move || drop(result.send(work())));
+        {
+            let mut thread = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+            let unsent = match thread.as_ref() {
+                Some(jobs) => jobs.send(job).err().map(|unsent| unsent.0),
+                None => Some(job),
+            };
+            if let Some(job) = unsent {
+                let jobs = start().map_err(|error| broken(&error))?;
+                // It waits for this.
+                let _ = jobs.send(job);
+                *thread = Some(jobs);
+            }
+        }
+        outcome.recv_timeout(LIMIT).map_err(|error| {
+            *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            match error {
+                RecvTimeoutError::Timeout => Lost::TooSlow,
+                RecvTimeoutError::Disconnected => broken(&"the interpreter broke down"),
+            }
+        })
     }
 }
 
@@ -79,7 +113,7 @@ impl Ask for Expression {
         let variables: Vec<(String, serde_json::Value)> =
             variables.iter().map(|(name, tree)| ((*name).to_owned(), (*tree).clone())).collect();
         let program = Arc::clone(&self.program);
-        let answer = interpret(move || {
+        let answer = self.interpreter.run(move || {
             at_cost(|| {
                 let variables: Vec<_> = variables.iter().map(|(name, tree)| (name.as_str(), tree)).collect();
                 program.ask(&variables)
@@ -109,37 +143,6 @@ enum Lost {
 }
 
 type Job = Box<dyn FnOnce() + Send>;
-
-/// Where the interpreter runs.
-static INTERPRETER: Mutex<Option<Sender<Job>>> = Mutex::new(None);
-
-/// Runs something where there is a deep stack.
-fn interpret<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
-    let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
-    let (result, outcome) = sync_channel(1);
-    // Who asked may have given up.
-    let job: Job = Box::new(move || drop(result.send(work())));
-    {
-        let mut interpreter = INTERPRETER.lock().unwrap_or_else(PoisonError::into_inner);
-        let unsent = match interpreter.as_ref() {
-            Some(jobs) => jobs.send(job).err().map(|unsent| unsent.0),
-            None => Some(job),
-        };
-        if let Some(job) = unsent {
-            let jobs = start().map_err(|error| broken(&error))?;
-            // It waits for this.
-            let _ = jobs.send(job);
-            *interpreter = Some(jobs);
-        }
-    }
-    outcome.recv_timeout(LIMIT).map_err(|error| {
-        *INTERPRETER.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        match error {
-            RecvTimeoutError::Timeout => Lost::TooSlow,
-            RecvTimeoutError::Disconnected => broken(&"the interpreter broke down"),
-        }
-    })
-}
 
 fn start() -> std::io::Result<Sender<Job>> {
     let (jobs, todo) = channel::<Job>();
@@ -176,7 +179,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Expression, InvalidExpression> {
-        Expression::read(text, Names::Object)
+        Interpreter::default().read(text, Names::Object)
     }
 
     #[test]

@@ -151,6 +151,10 @@ fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Co
     }
     let homes = config.contexts(config.list("trusted-homes"))?;
     let settled = Trust { argocd: config.list("argocd").to_vec(), homes };
+    #[cfg(feature = "demo")]
+    if let Command::Demo(arguments) = &mut cli.command {
+        arguments.trust = settled.clone();
+    }
     if let Some((contexts, trust)) = cli.command.clusters_mut() {
         *contexts = config.contexts(contexts)?;
         *trust = settled;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use taffrail_object::Object;
 use taffrail_object::json::Parser;
-use taffrail_rules::cel::HealthChecks;
+use taffrail_rules::cel::{Ask, HealthChecks};
 use taffrail_rules::kapp::WaitRules;
 #[cfg(feature = "lua")]
 use taffrail_rules::lua::Customizations;
@@ -16,29 +16,24 @@ use taffrail_rules::{Folder, Layer, Origin, RuleErrors, RuleSet, Script};
 use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
-use crate::cel::Expression;
+use crate::cel::Interpreter;
 use crate::cli::SourceArguments;
 use crate::complaint::chain;
 use crate::input::{self, Chunk, Shape};
 
 /// The rules that decide: Taffrail's, kstatus', or those of a folder before Taffrail's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RuleSource {
-    /// All rules, those of the library included.
-    set: Arc<RuleSet>,
+    /// All rules, those of the library included; set by the first use where no folder was read.
+    set: Arc<OnceLock<RuleSet>>,
     /// True if kstatus alone decides.
     is_kstatus: bool,
 }
 
-impl Default for RuleSource {
-    fn default() -> RuleSource {
-        RuleSource { set: Arc::new(shipped()), is_kstatus: false }
-    }
-}
-
 /// Returns the rules that come with the program, and that read the rules of clusters.
 fn shipped() -> RuleSet {
-    RuleSet::shipped().teachable(Expression::reading)
+    let interpreter = Interpreter::default();
+    RuleSet::shipped().teachable(move |text, names| interpreter.read_of_cluster(text, names))
 }
 
 /// The rules that decide, and the choices of the user.
@@ -61,14 +56,15 @@ impl RuleSource {
             }
             folder => {
                 let set = of_folder(Path::new(folder)).map_err(|fault| fault.to_string())?;
-                Ok(RuleSource { set: Arc::new(set), is_kstatus: false })
+                Ok(RuleSource { set: Arc::new(set.into()), is_kstatus: false })
             }
         }
     }
 
     /// Returns all rules, those of the library included; of kstatus there are only its own.
+    #[inline]
     pub(crate) fn set(&self) -> &RuleSet {
-        &self.set
+        self.set.get_or_init(shipped)
     }
 
     /// Returns true if kstatus alone decides.
@@ -101,7 +97,7 @@ impl RulesWithOptions {
 
     /// Returns all rules, those of the library included.
     pub(crate) fn set(&self) -> &RuleSet {
-        &self.source.set
+        self.source.set()
     }
 
     /// Returns the rules in force.
@@ -109,7 +105,7 @@ impl RulesWithOptions {
     pub(crate) fn active(&self) -> ActiveRules<'_> {
         match self.source.is_kstatus {
             true => ActiveRules { rules: &self.kstatus, cluster_rules: None, options: &self.options },
-            false => self.source.set.active(&self.options),
+            false => self.source.set().active(&self.options),
         }
     }
 }
@@ -164,7 +160,7 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
 
     let (sources, _) = input::sources(&[path.to_owned()], false);
-    let mut scripts = Vec::new();
+    let (mut scripts, interpreter) = (Vec::new(), Interpreter::default());
     for source in sources {
         let input::Source::File(path) = source else { continue };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -179,7 +175,7 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
         let mut fault = None;
         input::each(&chunk, &mut Parser::new(), |parsed| {
             let read = parsed.object.map_err(|fault| format!("line {}: {fault}", parsed.line));
-            match read.and_then(|object| script(&object)) {
+            match read.and_then(|object| script(&object, &interpreter)) {
                 Ok(script) => scripts.extend(script),
                 Err(what) => drop(fault.get_or_insert(what)),
             }
@@ -191,11 +187,12 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     Ok(scripts)
 }
 
-fn script(object: &Object<'_>) -> Result<Option<Box<dyn Script>>, String> {
+fn script(object: &Object<'_>, interpreter: &Interpreter) -> Result<Option<Box<dyn Script>>, String> {
     match (object.group(), object.kind()) {
         ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
             let tree = object.to_tree().map_err(|error| error.to_string())?;
-            let checks = HealthChecks::of_object(Origin::User, &tree, &Expression::reader);
+            let read = |text: &str, names| Ok(Box::new(interpreter.read(text, names)?) as Box<dyn Ask>);
+            let checks = HealthChecks::of_object(Origin::User, &tree, &read);
             let checks = checks.map_err(|error| chain(&error))?;
             Ok(checks.map(|checks| Box::new(checks) as Box<dyn Script>))
         }

@@ -31,11 +31,8 @@ fn a_live_cluster_shows_what_its_dump_shows() {
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &Asked::default());
         let dump = cluster("cluster", &yaml);
-        assert_eq!(
-            apps(&[&live], &ActiveRules::default(), NOW),
-            apps(&[&dump], &ActiveRules::default(), NOW),
-            "{name}"
-        );
+        let rules = &ActiveRules::default();
+        assert_eq!(apps(&[&live], rules, NOW), apps(&[&dump], rules, NOW), "{name}");
         assert!(log.0.len() <= 4, "{name} took {} rounds: {:?}", log.0.len(), log.paths());
         log.assert_no_repetition();
     }
@@ -197,10 +194,8 @@ fn a_source_in_an_older_version_is_read_once() {
     source["status"] = json!({"artifact": {"revision": "latest@sha256:1"}});
     let (live, log) = Server::new(vec![app, source]).read("cluster", &Asked::default());
     log.assert_no_repetition();
-    assert_eq!(
-        apps(&[&live], &ActiveRules::default(), NOW).apps[0].sync.desired.as_deref(),
-        Some("latest@sha256:1")
-    );
+    let list = apps(&[&live], &ActiveRules::default(), NOW);
+    assert_eq!(list.apps[0].sync.desired.as_deref(), Some("latest@sha256:1"));
 }
 
 #[test]

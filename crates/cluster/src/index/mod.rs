@@ -48,8 +48,7 @@ use chunked::Vacant;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::Object;
-use taffrail_status::assess::Costs;
-use taffrail_status::assess::Options;
+use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{Rules, Taffrail};
 
 use crate::ApiResource;

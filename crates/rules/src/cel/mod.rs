@@ -32,8 +32,8 @@ pub trait Ask: std::fmt::Debug + Send + Sync {
 /// Who reads expressions.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;
 
-/// One who reads expressions of clusters, and tells what that has cost.
-pub type ReadExpression = fn(&str, Names) -> Reading;
+/// A reader of expressions of clusters, which tells what that has cost.
+pub type ReadExpression = Box<dyn Fn(&str, Names) -> Reading + Send + Sync>;
 
 /// What came of reading an expression.
 #[derive(Debug)]

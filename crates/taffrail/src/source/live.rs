@@ -698,6 +698,7 @@ pub(super) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::sleep;
 
     use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
@@ -705,7 +706,10 @@ mod tests {
     use super::*;
 
     /// Rules of a cluster that take long to plan with.
-    struct Slow;
+    #[derive(Clone, Default)]
+    struct Slow {
+        begun: Arc<AtomicBool>,
+    }
 
     const LONG: Duration = Duration::from_secs(3);
 
@@ -716,6 +720,7 @@ mod tests {
             _: &ObjectContext<'_>,
             _: Timestamp,
         ) -> Result<Verdict, ComputeError> {
+            self.begun.store(true, Ordering::Relaxed);
             sleep(LONG);
             Ok(Verdict::new(Status::Current, "", "slow"))
         }
@@ -734,8 +739,9 @@ mod tests {
                 members(&source).unwrap_or_else(|_| panic!("no contexts")).members.remove(0).context;
             Cluster::connect(&context.unwrap(), Deadline::after(LONG)).await.unwrap()
         });
+        let slow = Slow::default();
         for _ in 0..8 {
-            let cluster = cluster.clone();
+            let (cluster, slow) = (cluster.clone(), slow.clone());
             runtime.spawn(async move {
                 let mut snapshot = begun("evil", &cluster, Timestamp::UNIX_EPOCH);
                 snapshot.set_kinds(KindCatalog::new([], []));
@@ -744,7 +750,7 @@ mod tests {
                 snapshot.insert(map, Projection::Full).unwrap();
                 let key = ObjectKey::new("", "ConfigMap", "evil", "slow");
                 let asked = Asked { declarations: false, objects: vec![key], ..Asked::default() };
-                go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(&Slow)).await;
+                go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(&slow)).await;
             });
         }
         let began = Instant::now();
@@ -756,6 +762,7 @@ mod tests {
         runtime.block_on(other).unwrap();
         let took = began.elapsed();
         runtime.shutdown_background();
+        assert!(slow.begun.load(Ordering::Relaxed));
         assert!(took < LONG * 2 / 3, "{took:?}");
     }
 }

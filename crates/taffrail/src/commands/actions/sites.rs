@@ -11,7 +11,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
-use taffrail_status::Presence;
+use taffrail_status::{Presence, Trust};
 
 use super::OfCluster;
 use super::arguments::{WhichArguments, Word};
@@ -19,7 +19,6 @@ use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
 use crate::source::{self, Asking, Failure, Live, Members};
-use taffrail_status::Trust;
 
 /// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.
 const CONFIG_MAP: &str = "argocd-cm";

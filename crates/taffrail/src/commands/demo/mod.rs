@@ -15,6 +15,7 @@ use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, Asked};
+use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
@@ -73,6 +74,10 @@ pub(crate) struct DemoArguments {
     /// Let time stand still there, so that what is to be seen does not pass: nothing happens, nothing reacts
     #[arg(long, hide = true)]
     hold: bool,
+
+    /// The user's trust in what clusters say, from the settings.
+    #[arg(skip)]
+    pub(crate) trust: Trust,
 }
 
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
@@ -147,7 +152,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     file.write(&world.kubeconfig())?;
 
     let mut changes: Vec<_> = world.clusters.iter().map(taffrail_sim::Cluster::changes).collect();
-    let mut held = held(file)?;
+    let mut held = held(file, &arguments.trust)?;
     if signals.during(held.read(|_| true, Timestamp::now())).await.is_none() {
         return Ok(());
     }
@@ -223,8 +228,9 @@ fn cannot_show(error: io::Error) -> Complaint {
 }
 
 /// The clusters, as any other command would find them with the kubeconfig.
-fn held(file: &PrivateFile) -> Result<Held, Complaint> {
+fn held(file: &PrivateFile, trust: &Trust) -> Result<Held, Complaint> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
+    let source = SourceArguments { trust: trust.clone(), ..source };
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
     Ok(Held::new(members, PATIENCE, asked, RuleSource::default().with_options(Budgets::default(), &source)))

@@ -38,7 +38,7 @@ pub(crate) struct RulesArguments {
 pub(crate) enum RulesCommand {
     List(ListArguments),
     Show(ShowArguments),
-    Why(WhyArguments),
+    Why(Box<WhyArguments>),
     Test(TestArguments),
     Lint(LintArguments),
 }

@@ -9,7 +9,7 @@ use taffrail_apps::wait::{InvalidUntil, Question, Until};
 use taffrail_rules::cel::Names;
 use taffrail_status::Trust;
 
-use crate::cel::Expression;
+use crate::cel::Interpreter;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
 use crate::rule_source::RuleSource;
 
@@ -101,7 +101,8 @@ pub(crate) struct WaitArguments {
 
 /// What is waited for, with expressions in CEL.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
-    Until::read(text, |text| match Expression::read(text, Names::Object) {
+    let interpreter = Interpreter::default();
+    Until::read(text, |text| match interpreter.read(text, Names::Object) {
         Ok(expression) => Ok(Question::new(Arc::new(expression))),
         Err(error) => Err(error.to_string()),
     })

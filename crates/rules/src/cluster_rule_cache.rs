@@ -30,7 +30,7 @@ const ASKED: usize = 20;
 
 /// Reads what objects say of health, each time they say something else.
 #[derive(Debug)]
-pub(crate) struct School {
+pub(crate) struct ClusterRuleCache {
     expressions: Expressions,
     read: Mutex<Read>,
 }
@@ -104,9 +104,9 @@ impl Read {
     }
 }
 
-impl School {
-    pub(crate) fn new(reader: ReadExpression) -> School {
-        School { expressions: Expressions::new(reader), read: Mutex::default() }
+impl ClusterRuleCache {
+    pub(crate) fn new(reader: ReadExpression) -> ClusterRuleCache {
+        ClusterRuleCache { expressions: Expressions::new(reader), read: Mutex::default() }
     }
 
     /// What an object says of the health of others; `None` when it says nothing, or nothing that can be read: its own tool
