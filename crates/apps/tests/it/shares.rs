@@ -10,7 +10,7 @@ use taffrail_apps::{
     ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{Presence, Taffrail};
+use taffrail_status::{ClusterState as _, Presence, Taffrail};
 
 use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};

@@ -14,7 +14,7 @@ use taffrail_apps::{
 };
 use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{Object, Projection};
-use taffrail_status::Rules;
+use taffrail_status::{ClusterState as _, Rules};
 
 use super::ending::Ending;
 use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
