@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::assess::{Evidence, Flags, Link, Unjudged, assess_for};
+use taffrail_status::assess::{Costs, Evidence, Flags, Link, Unjudged, assess_for};
 use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
-use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
@@ -241,11 +240,11 @@ pub fn declared_each(
 }
 
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
-    let evidence = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
+    let costs = fleet.members.iter().map(|_| Costs::default()).collect();
     let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
     let (look, standings) = (Look::default(), Standings::default());
     let (remembered, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
-    let judge = Judge { fleet, evidence, rules, look, standings, now, judged, remembered, said, large };
+    let judge = Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large };
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -259,7 +258,7 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
     };
     rows.sort_by_cached_key(order);
 
-    let unjudged: Vec<_> = judge.evidence.iter().enumerate().flat_map(|(at, it)| unjudged(at, it)).collect();
+    let unjudged: Vec<_> = judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it)).collect();
     let own = fleet.members.iter().enumerate();
     let own = own.flat_map(|(cluster, member)| {
         member.objects.errors().iter().map(move |error| (cluster, error.clone()))
@@ -278,8 +277,8 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
 }
 
 /// What was not judged in a cluster, because it would cost too much.
-fn unjudged(cluster: usize, evidence: &ClusterEvidence<'_>) -> Vec<(usize, ScopeError)> {
-    let unjudged = evidence.costs().unjudged();
+fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
+    let unjudged = costs.unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
     let told = unjudged.into_iter().take(MOST_UNJUDGED).enumerate().map(|(at, (namespace, unjudged))| {
         let Unjudged { count, message } = unjudged;
@@ -296,7 +295,7 @@ fn unjudged(cluster: usize, evidence: &ClusterEvidence<'_>) -> Vec<(usize, Scope
 struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
     /// Of each cluster, in the order of the fleet.
-    evidence: Vec<ClusterEvidence<'a>>,
+    costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
     /// What scripts have cost so far.
     look: Look,
@@ -578,15 +577,8 @@ impl Judge<'_, '_> {
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }
-        let evidence = &self.evidence[cluster];
-
-        let assessment = assess_for(
-            claimant,
-            &observed.object,
-            Evidence::from(evidence).at_cost(evidence.costs()),
-            rules,
-            self.now,
-        );
+        let evidence = Evidence::of(self.fleet.objects(cluster)).at_cost(&self.costs[cluster]);
+        let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now);
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

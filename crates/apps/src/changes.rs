@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
-use taffrail_status::assess::{self, Change, ChangeKind, History, nearest};
+use taffrail_status::assess::{self, Change, ChangeKind, Evidence, History, nearest};
 use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, Resource};
 use crate::delivery::{Applied, argo, flux, helm};
-use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
@@ -27,8 +26,7 @@ pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change
 /// As [`changes`], for each of several apps with the apps that deliver it. What turned several of them red is looked at once.
 pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> Vec<Vec<Change>> {
     let fleet = Fleet::new(clusters);
-    let evidence: Vec<_> = fleet.members.iter().map(|member| ClusterEvidence::new(member.objects)).collect();
-    let histories = evidence.iter().map(|evidence| History::new(evidence)).collect();
+    let histories = fleet.members.iter().map(|member| History::new(Evidence::of(member.objects))).collect();
     let mut places = HashMap::new();
     for (place, member) in fleet.members.iter().enumerate() {
         places.entry(member.objects.name()).or_insert(place);
@@ -78,7 +76,7 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     else {
         return Vec::new();
     };
-    assess::last_changes(&observed.object, &ClusterEvidence::new(cluster))
+    assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
 /// When an object turned red.

@@ -26,7 +26,6 @@
 //!
 //! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
-//! * [`ClusterEvidence`] is what stands behind an object that is not well.
 //! * [`wait`] says whether what is waited for holds, and what stands in the way.
 //! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
 //! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
@@ -37,7 +36,6 @@ mod belonging;
 mod changes;
 mod claims;
 mod delivery;
-mod evidence;
 pub mod filter;
 mod find;
 mod fleet;
@@ -63,7 +61,6 @@ pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared, declar
 pub use belonging::{Belonging, Belongings};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
-pub use evidence::ClusterEvidence;
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{Renewals, Sameness, aliases};
 pub use freshness::{Freshness, FreshnessState};

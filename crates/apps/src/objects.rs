@@ -3,8 +3,8 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::{Observed, Presence};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_status::{ClusterState, Listing, Observed};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
@@ -67,8 +67,8 @@ pub struct ScopeError {
     pub message: String,
 }
 
-/// What is known of the objects of one cluster.
-pub trait Objects: Send + Sync {
+/// What only a cluster as a whole tells, beside the state of its objects.
+pub trait Objects: ClusterState + Send + Sync {
     /// The name by which people asked for the cluster: a context, a file's name.
     fn name(&self) -> &str;
 
@@ -96,49 +96,12 @@ pub trait Objects: Send + Sync {
     /// When the objects were observed.
     fn freshness(&self) -> Freshness;
 
-    /// Looks one object up.
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
-
-    /// The objects of a kind, as far as they were read.
-    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
-
-    /// The objects of a kind in one namespace, as far as they were read.
-    fn of_kind_in<'a>(
-        &'a self,
-        group: &str,
-        kind: &str,
-        namespace: &str,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
-
-    /// Whether all objects of a kind in a namespace (`None`: in all) were read, as much of each as its status
-    /// needs.
-    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool;
-
     /// All objects, as far as they were read.
-    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
-
-    /// The objects in a namespace (`None`: in all) whose controller has this UID, as far as they were read.
-    fn controlled<'a>(
-        &'a self,
-        uid: &str,
-        namespace: Option<&str>,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
-
-    /// The objects in a namespace (`None`: in all) that have this UID in an owner reference that is not their
-    /// controller's, as far as they were read.
-    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
+    fn all(&self) -> Listing<'_>;
 
     /// Whether they were written down by somebody who may have left out whole kinds, and not read for what is
     /// asked.
     fn is_dump(&self) -> bool;
-
-    /// Returns the events about objects of this kind and name in a namespace, or in none, each once, as far as they were read.
-    fn events_about<'a>(
-        &'a self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
     /// Whether objects of a kind live in namespaces; `None` where nothing says so.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
@@ -152,13 +115,6 @@ pub trait Objects: Send + Sync {
     /// Returns true if the server lets objects of a kind be listed, and not only be read one by one; `None` where it did not say so.
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         let _ = (group, kind);
-        None
-    }
-
-    /// Whether objects of a kind have in this version a status that is written apart from the rest; `None` where the server did not
-    /// say so.
-    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
-        let _ = (group, version, kind);
         None
     }
 

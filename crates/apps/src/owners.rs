@@ -95,7 +95,7 @@ pub(crate) fn dependents<'a>(
     let uid = owner.object.text(&["metadata", "uid"]);
     // Nothing is owned across namespaces: the API's garbage collector takes such a reference for a mistake.
     let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
-    let found = (!uid.is_empty()).then(|| objects.controlled(&uid, namespace));
+    let found = (!uid.is_empty()).then(|| objects.owned(&uid, namespace));
     found.into_iter().flatten()
 }
 

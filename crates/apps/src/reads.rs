@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ItemKind;
 use taffrail_object::json::{self, OwnedDocument};
-use taffrail_status::{ActiveRules, Presence};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
@@ -654,7 +654,7 @@ impl<'p> Plan<'p> {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());
             // Who declares such an object has its kind listed by metadata, which does not say what it allows.
-            let mut known = self.snapshot.of_kind(group, kind);
+            let mut known = self.snapshot.of_kind(group, kind, None);
             let is_read = self.snapshot.was_selected(&id, namespace, &target, Projection::Full)
                 || self.snapshot.listed(&id, namespace, Projection::Metadata) == Listed::Done
                     && known.all(|observed| observed.projection == Projection::Full);

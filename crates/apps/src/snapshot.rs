@@ -4,27 +4,25 @@ mod aside;
 mod errors;
 mod followed;
 mod marks;
+mod state;
 
-use std::borrow::Cow;
 use std::collections::btree_map::{Entry, Range};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, Mark};
+use state::Indexes;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::assess::evidence_projection;
-use taffrail_status::{Observed, Presence};
+use taffrail_status::{Listing, Observed};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
 use crate::names;
 use crate::objects::{Objects, Scope, ScopeError};
-use crate::owners::Pointers;
 use crate::reading::Reading;
 use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
@@ -162,8 +160,7 @@ pub struct Snapshot {
     lost: Option<String>,
     errors: Errors,
     repeated: Vec<ObjectKey>,
-    /// Made when a question needs it: a cluster in which all is well costs nothing.
-    pointers: OnceLock<Pointers>,
+    indexes: Indexes,
 }
 
 impl Snapshot {
@@ -189,7 +186,7 @@ impl Snapshot {
             lost: None,
             errors: Errors::default(),
             repeated: Vec::new(),
-            pointers: OnceLock::new(),
+            indexes: Indexes::default(),
         }
     }
 
@@ -370,7 +367,7 @@ impl Snapshot {
             }
         }
         self.size += size;
-        self.pointers.take();
+        self.indexes = Indexes::default();
         Ok(())
     }
 
@@ -378,7 +375,7 @@ impl Snapshot {
     pub fn remove(&mut self, key: &ObjectKey) {
         if let Some(gone) = self.objects.remove(key) {
             self.size -= gone.size();
-            self.pointers.take();
+            self.indexes = Indexes::default();
         }
     }
 
@@ -402,7 +399,7 @@ impl Snapshot {
         }
         self.errors.clear();
         self.repeated.clear();
-        self.pointers.take();
+        self.indexes = Indexes::default();
     }
 
     /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
@@ -564,53 +561,6 @@ impl Snapshot {
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    fn missing(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        if let Some(message) = &self.lost {
-            return Presence::Unobserved(Cow::Borrowed(message));
-        }
-        if let Some(read) = self.unread.get(&key as &dyn AsObjectKey) {
-            let answers = || read.at_least(Projection::Metadata);
-            return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
-                None => Presence::Absent,
-                Some(message) => Presence::Unobserved(Cow::Borrowed(message)),
-            };
-        }
-        let kind = key.group_kind();
-        let marks = self.kinds.get(&kind);
-        let find = |namespace| marks.and_then(|marks| marks.find(namespace, Projection::Metadata));
-        let mark = find(Some(key.namespace)).or_else(|| find(None));
-        match mark {
-            Some(Mark::Listed) => return Presence::Absent,
-            Some(Mark::Selected) => {
-                return Presence::Unobserved(Cow::Borrowed("only some of its kind were read"));
-            }
-            Some(Mark::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
-            Some(Mark::NotServed { .. }) | None => {}
-        }
-        match &self.catalog {
-            Some(catalog) if !catalog.may_serve(&kind) => return Presence::Absent,
-            Some(catalog) => {
-                if let Some(reason) = catalog.broken(&kind.group) {
-                    return Presence::Unobserved(Cow::Borrowed(reason));
-                }
-            }
-            None if mark.is_some() => return Presence::Absent,
-            None => {}
-        }
-        match self.rest {
-            Rest::Absent => Presence::Absent,
-            Rest::Unobserved(reason) => Presence::Unobserved(Cow::Borrowed(reason)),
-        }
-    }
-
-    fn pointers(&self) -> &Pointers {
-        self.pointers.get_or_init(|| Pointers::of(self.all()))
-    }
-
-    fn each<'a>(&'a self, keys: &'a [ObjectKey]) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        Box::new(keys.iter().filter_map(|key| self.objects.get(key)?.observed(key)))
-    }
-
     /// Returns the objects from a key on, in the order of their keys.
     fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, ObjectKey, Stored> {
         self.objects
@@ -676,85 +626,12 @@ impl Objects for Snapshot {
         self.freshness
     }
 
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        match self
-            .objects
-            .get_key_value(&key as &dyn AsObjectKey)
-            .and_then(|(key, stored)| stored.observed(key))
-        {
-            Some(observed) => Presence::Present(observed),
-            None => self.missing(key),
-        }
-    }
-
-    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        Box::new(self.range(group, kind).filter_map(|(key, stored)| stored.observed(key)))
-    }
-
-    fn of_kind_in<'a>(
-        &'a self,
-        group: &str,
-        kind: &str,
-        namespace: &str,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        let after = self.from(ObjectKeyRef::new(group, kind, namespace, ""));
-        let first = after.clone().next().map(|(key, _)| key);
-        let first = first.filter(|key| key.group == group && key.kind == kind && key.namespace == namespace);
-        let is_beside = move |(key, _): &(&ObjectKey, &Stored)| {
-            first.is_some_and(|first| {
-                key.namespace == first.namespace && key.kind == first.kind && key.group == first.group
-            })
-        };
-        Box::new(after.take_while(is_beside).filter_map(|(key, stored)| stored.observed(key)))
-    }
-
-    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool {
-        if self.is_lost() {
-            return false;
-        }
-        let wanted = evidence_projection(&kind.group, &kind.kind);
-        let mark = self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted));
-        match mark {
-            Some(Mark::Listed) => return true,
-            Some(Mark::Selected | Mark::Failed { .. }) => return false,
-            Some(Mark::NotServed { .. }) | None => {}
-        }
-        match &self.catalog {
-            Some(catalog) if !catalog.may_serve(kind) => true,
-            Some(catalog) if catalog.broken(&kind.group).is_some() => false,
-            None if mark.is_some() => true,
-            _ => matches!(self.rest, Rest::Absent),
-        }
-    }
-
-    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
+    fn all(&self) -> Listing<'_> {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
-    }
-
-    fn controlled<'a>(
-        &'a self,
-        uid: &str,
-        namespace: Option<&str>,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        self.each(self.pointers().controlled(uid, namespace))
-    }
-
-    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        self.each(self.pointers().held(uid, namespace))
     }
 
     fn is_dump(&self) -> bool {
         matches!(self.rest, Rest::Absent)
-    }
-
-    fn events_about<'a>(
-        &'a self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        let about = self.pointers().events(kind, namespace, name);
-        Box::new(about.filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
@@ -771,11 +648,6 @@ impl Objects for Snapshot {
 
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
-    }
-
-    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
-        let served = self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?;
-        (served.version == version).then_some(served.has_status_subresource)
     }
 
     fn repeated(&self) -> &[ObjectKey] {

@@ -64,7 +64,7 @@ impl Namespaces {
     /// Applications.
     pub(crate) fn of(objects: &dyn Objects, trust: &Trust) -> Namespaces {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
-        for application in objects.of_kind(argo::GROUP, "Application") {
+        for application in objects.of_kind(argo::GROUP, "Application", None) {
             *numbers.entry(&application.key.namespace).or_default() += 1;
         }
         let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();
@@ -108,7 +108,7 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     }
     let mut accounts = BTreeSet::new();
     for (group, kind) in WORKLOADS {
-        for workload in objects.of_kind_in(group, kind, namespace) {
+        for workload in objects.of_kind(group, kind, Some(namespace)) {
             let object = &workload.object;
             let [label, value] = COMPONENT;
             if workload.projection != Projection::Full || object.text(&["metadata", "labels", label]) != value
@@ -140,7 +140,7 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
             && binding.object.text(&["roleRef", "kind"]) == ROLE.1
             && allows_all(&binding.object.text(&["roleRef", "name"]))
     };
-    if objects.of_kind(group, kind).any(names) { Standing::Known } else { Standing::Seen }
+    if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
 }
 
 /// Returns if a ClusterRole may write objects of every kind, as that of an Argo CD that applies what it is given.
@@ -371,7 +371,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     let mut namespaces = BTreeSet::new();
     // Beside an Argo CD bare names in marks count, which is taken for granted only where its installer puts it.
     let mut homes: BTreeSet<&str> = BTreeSet::new();
-    for application in objects.of_kind(argo::GROUP, "Application") {
+    for application in objects.of_kind(argo::GROUP, "Application", None) {
         let own = application.key.namespace.as_str();
         let controller = argo::controller(&application.object);
         if controller.is_none() && own != INSTALLED && looked_into.contains(own) {

@@ -97,7 +97,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     let mut maps: BTreeSet<ObjectKey> = homes.all.looked_into.iter().map(settings).collect();
     homes.all.error().into_iter().for_each(|error| found.report(home, error));
     let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    for observed in objects.of_kind(GROUP, "Application") {
+    for observed in objects.of_kind(GROUP, "Application", None) {
         if let Some(controller) = controller(&observed.object) {
             let named = controllers.entry(observed.key.namespace.clone()).or_default();
             *named.entry(controller).or_default() += 1;
@@ -228,7 +228,7 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     let mut found = Declarations::default();
     let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
     let homes = Homes { namespaces, all: teachers::Namespaces::default(), is_trusted: false };
-    objects.of_kind(GROUP, "Application").any(|observed| {
+    objects.of_kind(GROUP, "Application", None).any(|observed| {
         let ObjectKey { namespace, name, .. } = observed.key;
         let application = &observed.object;
         let is_elsewhere = namespace != argo;

@@ -18,7 +18,7 @@ const KINDS: [&str; 2] = ["RootSync", "RepoSync"];
 /// Reads the RootSyncs and RepoSyncs of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
     for kind in KINDS {
-        for observed in fleet.objects(home).of_kind(GROUP, kind) {
+        for observed in fleet.objects(home).of_kind(GROUP, kind, None) {
             let app = reconciler(fleet, home, &observed, found);
             found.apps.push(app);
         }

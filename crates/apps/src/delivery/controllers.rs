@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ClusterState as _, Observed};
+use taffrail_status::Observed;
 
 use super::{Declaration, argo, by, time, written};
-use crate::evidence::ClusterEvidence;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
@@ -159,8 +158,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
 
 /// Returns when a workload was last scaled, by its events.
 fn scaled_at(objects: &dyn Objects, workload: &Observed<'_>) -> Option<Timestamp> {
-    let evidence = ClusterEvidence::new(objects);
-    let events = evidence.events(&workload.object).into_iter();
+    let events = objects.events(&workload.object).into_iter();
     events.filter(|event| event.reason == "ScalingReplicaSet").filter_map(|event| event.last).max()
 }
 

@@ -148,7 +148,7 @@ fn argo_clusters(
     place: &str,
 ) -> BTreeMap<String, Destination> {
     let mut clusters = BTreeMap::new();
-    for secret in fleet.objects(home).of_kind_in("", "Secret", place) {
+    for secret in fleet.objects(home).of_kind("", "Secret", Some(place)) {
         if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
             continue;
         }

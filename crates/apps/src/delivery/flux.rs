@@ -53,12 +53,12 @@ pub(crate) fn declare(
     releases: &mut Releases,
 ) {
     let objects = fleet.objects(home);
-    for observed in objects.of_kind(KUSTOMIZE, "Kustomization") {
+    for observed in objects.of_kind(KUSTOMIZE, "Kustomization", None) {
         let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
         let app = reader.kustomization(fleet, found);
         found.apps.push(app);
     }
-    for observed in objects.of_kind(HELM, "HelmRelease") {
+    for observed in objects.of_kind(HELM, "HelmRelease", None) {
         let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
         let app = reader.helm_release(fleet, found, releases);
         found.apps.push(app);

@@ -50,7 +50,7 @@ pub(crate) struct Storage<'o>(BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observe
 impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
-        for observed in objects.of_kind("", "ConfigMap").chain(objects.of_kind("", "Secret")) {
+        for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None)) {
             if let Some((release, version)) = stored(&observed) {
                 let key = (observed.key.namespace.as_str(), release);
                 // Where both are there the Secret, which is what Helm uses unless told otherwise, comes last.

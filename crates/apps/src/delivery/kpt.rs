@@ -22,7 +22,7 @@ pub(super) const KIND: &str = "ResourceGroup";
 
 /// Reads the ResourceGroups of one cluster that are no inventory of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    for observed in fleet.objects(home).of_kind(GROUP, KIND) {
+    for observed in fleet.objects(home).of_kind(GROUP, KIND, None) {
         if !config_sync::owns(fleet, home, observed.key) {
             let app = resource_group(home, &observed, found);
             found.apps.push(app);

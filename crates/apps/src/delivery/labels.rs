@@ -195,7 +195,7 @@ fn is_left_behind(key: &ObjectKey, object: &Object<'_>) -> bool {
 /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
 fn claim_templates(objects: &dyn Objects) -> HashSet<(String, String)> {
     let mut templates = HashSet::new();
-    for observed in objects.of_kind("apps", "StatefulSet") {
+    for observed in objects.of_kind("apps", "StatefulSet", None) {
         let of = observed.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
         for template in of.into_iter().flatten() {
             if let Some(name) = template.at(&["metadata", "name"]).and_then(Value::as_str) {

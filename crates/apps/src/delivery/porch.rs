@@ -143,7 +143,7 @@ struct Package<'a> {
 fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations) -> Vec<Package<'a>> {
     let mut all: BTreeMap<(&str, String, String), Vec<Revision<'a>>> = BTreeMap::new();
     let mut malformed: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
-    for observed in objects.of_kind(GROUP, KIND) {
+    for observed in objects.of_kind(GROUP, KIND, None) {
         let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
         let named = |field| text(root, &["spec", field]);
         if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))

@@ -11,13 +11,12 @@ use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{
-    Event, Evidence, History, assess, evidence_projection, is_evidence, references,
+    Costs, Event, Evidence, History, assess, evidence_projection, is_evidence, references,
 };
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
 use super::{Changes, FEW, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
-use crate::evidence::ClusterEvidence;
 use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
@@ -50,14 +49,14 @@ struct Demand {
 }
 
 /// Notes what is asked for.
-struct Recorder<'e, 'a> {
-    evidence: &'e ClusterEvidence<'a>,
+struct Recorder<'e> {
+    state: &'e dyn ClusterState,
     demand: RefCell<Demand>,
 }
 
-impl ClusterState for Recorder<'_, '_> {
+impl ClusterState for Recorder<'_> {
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        let found = self.evidence.get(key);
+        let found = self.state.get(key);
         let is_known = match &found {
             Presence::Present(observed) => is_evidence(observed),
             Presence::Absent => true,
@@ -71,40 +70,40 @@ impl ClusterState for Recorder<'_, '_> {
 
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
         self.demand.borrow_mut().owners.insert(uid.to_owned());
-        self.evidence.owned(uid, namespace)
+        self.state.owned(uid, namespace)
     }
 
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
         self.demand.borrow_mut().owners.insert(uid.to_owned());
-        self.evidence.dependents(uid, namespace)
+        self.state.dependents(uid, namespace)
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         self.is_observed(group, kind, namespace);
-        self.evidence.of_kind(group, kind, namespace)
+        self.state.of_kind(group, kind, namespace)
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
         self.is_observed("", "Pod", Some(namespace));
-        self.evidence.users(namespace, claim)
+        self.state.users(namespace, claim)
     }
 
     fn terminating_on(&self, node: &str) -> Listing<'_> {
         self.is_observed("", "Pod", None);
-        self.evidence.terminating_on(node)
+        self.state.terminating_on(node)
     }
 
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
         self.is_observed("policy", "PodDisruptionBudget", Some(namespace));
-        self.evidence.budgets(namespace, labels)
+        self.state.budgets(namespace, labels)
     }
 
     fn knows_users(&self, namespace: &str) -> bool {
-        self.is_observed("", "Pod", Some(namespace)) && self.evidence.knows_users(namespace)
+        self.is_observed("", "Pod", Some(namespace)) && self.state.knows_users(namespace)
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
-        let found = self.evidence.definition(group, kind);
+        let found = self.state.definition(group, kind);
         if found.is_none() {
             self.is_observed("apiextensions.k8s.io", "CustomResourceDefinition", None);
         }
@@ -113,18 +112,18 @@ impl ClusterState for Recorder<'_, '_> {
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         self.demand.borrow_mut().contents.insert(namespace.to_owned());
-        self.evidence.in_namespace(namespace)
+        self.state.in_namespace(namespace)
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
         // Events about what is in no namespace are in this one.
         let namespace = Some(about.namespace()).filter(|it| !it.is_empty()).unwrap_or("default".into());
         self.demand.borrow_mut().events.insert(namespace.into_owned());
-        self.evidence.events(about)
+        self.state.events(about)
     }
 
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
-        let is_observed = self.evidence.is_observed(group, kind, namespace);
+        let is_observed = self.state.is_observed(group, kind, namespace);
         if !is_observed {
             let kind = GroupKind::new(group, kind);
             self.demand.borrow_mut().lists.insert((kind, namespace.map(str::to_owned)));
@@ -133,11 +132,11 @@ impl ClusterState for Recorder<'_, '_> {
     }
 
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
-        self.evidence.has_status_subresource(group, version, kind)
+        self.state.has_status_subresource(group, version, kind)
     }
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
-        self.evidence.tells_absence(group, kind, namespace)
+        self.state.tells_absence(group, kind, namespace)
     }
 }
 
@@ -169,9 +168,9 @@ impl Plan<'_> {
         rules: &ActiveRules<'_>,
     ) -> (Demand, Demand) {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
-        let evidence = ClusterEvidence::new(self.snapshot);
-        let recorder = Recorder { evidence: &evidence, demand: RefCell::default() };
-        let of_changes = Recorder { evidence: &evidence, demand: RefCell::default() };
+        let costs = Costs::default();
+        let recorder = Recorder { state: self.snapshot, demand: RefCell::default() };
+        let of_changes = Recorder { state: self.snapshot, demand: RefCell::default() };
         let history = History::new(&of_changes);
         let changing = self.changing(found);
         let apps = self.apps(found);
@@ -183,8 +182,7 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
-            let assessment =
-                assess(&observed.object, Evidence::from(&recorder).at_cost(evidence.costs()), rules, now);
+            let assessment = assess(&observed.object, Evidence::from(&recorder).at_cost(&costs), rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);
             }
@@ -259,7 +257,7 @@ impl Plan<'_> {
         if !demand.objects.iter().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
             return named;
         }
-        for pod in self.snapshot.of_kind("", "Pod").filter(|pod| pod.projection == Projection::Full) {
+        for pod in self.snapshot.of_kind("", "Pod", None).filter(|pod| pod.projection == Projection::Full) {
             if !is_ready(&pod.object) && !is_complained_of(&pod.object) {
                 named.extend(references(&pod.object).into_iter().map(|reference| {
                     let taffrail_object::ObjectKey { group, kind, namespace, name } = reference.to;
@@ -337,7 +335,7 @@ impl Plan<'_> {
         let Some(served) = catalog.get(&kind) else { return };
         let unschedulable: BTreeSet<&str> = self
             .snapshot
-            .of_kind("", "Pod")
+            .of_kind("", "Pod", None)
             .filter(|pod| pod.projection == Projection::Full && is_unschedulable(&pod.object))
             .map(|pod| pod.key.namespace.as_str())
             .collect();

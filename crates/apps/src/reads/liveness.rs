@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use taffrail_object::json::{Kind, Value};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, ObjectKey, Projection};
-use taffrail_status::Presence;
+use taffrail_status::{ClusterState as _, Presence};
 
 use super::{Plan, Read, Target, body_of, list};
 use crate::delivery::Declarations;
 use crate::kinds::KindCatalog;
-use crate::objects::Objects;
 use crate::snapshot::Listed;
 
 /// The label of the workloads of Flux and Argo CD.

@@ -44,7 +44,7 @@ impl Snapshot {
             }
             aside.unread.extend(self.unread.remove_entry(key));
         }
-        self.pointers.take();
+        self.indexes = super::state::Indexes::default();
         aside
     }
 
@@ -62,7 +62,7 @@ impl Snapshot {
             }
             self.unread.extend(unread.remove_entry(key));
         }
-        self.pointers.take();
+        self.indexes = super::state::Indexes::default();
         !back.is_empty()
     }
 }

@@ -41,7 +41,7 @@ impl Snapshot {
         let Some(metadata) = stored.metadata() else { return };
         self.size = self.size.saturating_sub(stored.size()) + metadata.size();
         *stored = metadata;
-        self.pointers.take();
+        self.indexes = super::state::Indexes::default();
     }
 }
 

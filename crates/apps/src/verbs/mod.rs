@@ -331,7 +331,7 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     ];
     let mut found = Vec::new();
     for (group, kind, delivery) in kinds {
-        for observed in objects.of_kind(group, kind) {
+        for observed in objects.of_kind(group, kind, None) {
             let ObjectKey { namespace, name, .. } = observed.key;
             let key = AppKey::of(delivery, namespace, name, Some(&observed.object));
             if names.is_empty() || names.iter().any(|query| query.means(&key, delivery, namespace, name)) {

@@ -107,7 +107,7 @@ impl EventList {
             let cluster = member.objects.name();
             let mut seen = HashSet::new();
             for (group, about) in [("", "involvedObject"), ("events.k8s.io", "regarding")] {
-                for observed in member.objects.of_kind(group, "Event") {
+                for observed in member.objects.of_kind(group, "Event", None) {
                     // The same event is served in both groups.
                     let event = &observed.object;
                     if event.text(&["type"]) != "Warning"

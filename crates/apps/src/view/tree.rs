@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::plural;
-use taffrail_status::assess::{Evidence, assess_dependent};
+use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
 use crate::apps::{self, App, Resource};
-use crate::evidence::ClusterEvidence;
 use crate::fleet::Fleet;
 use crate::objects::{Objects, suffices};
 use crate::owners::dependents;
@@ -253,7 +252,7 @@ pub(super) struct Forest<'a> {
 /// One cluster.
 struct Ground<'a> {
     objects: &'a dyn Objects,
-    evidence: ClusterEvidence<'a>,
+    costs: Costs,
 }
 
 impl<'a> Forest<'a> {
@@ -264,7 +263,7 @@ impl<'a> Forest<'a> {
         now: Timestamp,
         shape: TreeShape,
     ) -> Forest<'a> {
-        let ground = |objects: &'a dyn Objects| Ground { objects, evidence: ClusterEvidence::new(objects) };
+        let ground = |objects: &'a dyn Objects| Ground { objects, costs: Costs::default() };
         let members = Fleet::new(clusters).members;
         let declaring =
             list.apps.iter().filter_map(|app| Some(((&*app.app.home, app.declaring.as_ref()?), app)));
@@ -440,8 +439,7 @@ impl<'a> Below<'_, 'a> {
     fn owned(&self, observed: &Observed<'_>) -> TreeNode {
         let (status, message, since) = if suffices(observed) {
             let Forest { rules, now, .. } = *self.forest;
-            let evidence = &self.ground.evidence;
-            let evidence = Evidence::from(evidence).at_cost(evidence.costs());
+            let evidence = Evidence::of(self.ground.objects).at_cost(&self.ground.costs);
             let assessment = assess_dependent(&observed.object, evidence, rules, now);
             (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {

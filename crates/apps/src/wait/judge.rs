@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
-use taffrail_status::{ActiveRules, Observed, Presence, Status};
+use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status};
 
 use super::expression::{Answer, Question};
 use super::field::{Field, WantedField};
@@ -83,7 +83,7 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
                 .as_ref()
                 .is_none_or(|labels| labels.matches_labels(observed.object.at(&["metadata", "labels"])))
     };
-    let all = snapshot.of_kind(&kind.group, &kind.kind).filter(is_chosen);
+    let all = snapshot.of_kind(&kind.group, &kind.kind, None).filter(is_chosen);
     all.map(|observed| observed.key.clone()).collect()
 }
 

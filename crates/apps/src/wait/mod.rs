@@ -23,7 +23,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
-use taffrail_status::{ActiveRules, Presence, Status};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
 use crate::apps::apps_by;
 use crate::delivery::AppLabels;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ActiveRules, Presence, Status};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
 use super::dump::NOW;
 use super::reads::{kustomization, object};
@@ -247,23 +247,23 @@ fn what_metadata_says_last_takes_nothing_from_what_was_read_whole() {
         let mut live = Snapshot::live("cluster", NOW);
         live.set_kinds(server.catalog());
         live.answer(&metadata, server.answer(&metadata));
-        assert!(!live.is_observed(&kind, team));
+        assert!(!live.is_observed(&kind.group, &kind.kind, team));
         live.answer(&whole, server.answer(&whole));
-        assert!(live.is_observed(&kind, team));
+        assert!(live.is_observed(&kind.group, &kind.kind, team));
         live.answer(&metadata, server.answer(&metadata));
-        assert!(live.is_observed(&kind, team));
+        assert!(live.is_observed(&kind.group, &kind.kind, team));
         live.answer(&metadata, failed());
-        assert!(live.is_observed(&kind, team));
+        assert!(live.is_observed(&kind.group, &kind.kind, team));
         live.answer(&whole, failed());
-        assert!(!live.is_observed(&kind, team));
+        assert!(!live.is_observed(&kind.group, &kind.kind, team));
         // That the other list is there again does not make it well that this one is not.
         live.retract_read(&metadata);
         live.answer(&metadata, server.answer(&metadata));
-        assert!(!live.is_observed(&kind, team));
+        assert!(!live.is_observed(&kind.group, &kind.kind, team));
         assert_eq!(live.errors().len(), 1, "{:?}", live.errors());
         live.retract_read(&whole);
         live.answer(&whole, server.answer(&whole));
-        assert!(live.is_observed(&kind, team) && live.errors().is_empty());
+        assert!(live.is_observed(&kind.group, &kind.kind, team) && live.errors().is_empty());
     }
 }
 

@@ -7,18 +7,51 @@ use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
-use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_status::{ActiveRules, Observed, Presence, Status};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::assess::Event;
+use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence, Status};
 
 use super::dump::{NOW, apps_of, base64, holding};
-
-type All<'a> = Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
 /// A cluster that counts how often one of its objects is looked up.
 struct Counted {
     inner: Snapshot,
     key: ObjectKey,
     gets: AtomicUsize,
+}
+
+impl ClusterState for Counted {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        self.gets.fetch_add(usize::from(key == self.key.as_ref()), Ordering::Relaxed);
+        self.inner.get(key)
+    }
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.inner.of_kind(group, kind, namespace)
+    }
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.inner.owned(uid, namespace)
+    }
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.inner.dependents(uid, namespace)
+    }
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.inner.users(namespace, claim)
+    }
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.inner.in_namespace(namespace)
+    }
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
+        self.inner.definition(group, kind)
+    }
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        self.inner.events(about)
+    }
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.inner.is_observed(group, kind, namespace)
+    }
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.inner.tells_absence(group, kind, namespace)
+    }
 }
 
 impl Objects for Counted {
@@ -37,33 +70,11 @@ impl Objects for Counted {
     fn freshness(&self) -> Freshness {
         self.inner.freshness()
     }
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        self.gets.fetch_add(usize::from(key == self.key.as_ref()), Ordering::Relaxed);
-        self.inner.get(key)
-    }
-    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> All<'a> {
-        self.inner.of_kind(group, kind)
-    }
-    fn of_kind_in<'a>(&'a self, group: &str, kind: &str, namespace: &str) -> All<'a> {
-        self.inner.of_kind_in(group, kind, namespace)
-    }
-    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool {
-        self.inner.is_observed(kind, namespace)
-    }
-    fn all<'a>(&'a self) -> All<'a> {
+    fn all(&self) -> Listing<'_> {
         self.inner.all()
-    }
-    fn controlled<'a>(&'a self, uid: &str, namespace: Option<&str>) -> All<'a> {
-        self.inner.controlled(uid, namespace)
-    }
-    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> All<'a> {
-        self.inner.held(uid, namespace)
     }
     fn is_dump(&self) -> bool {
         self.inner.is_dump()
-    }
-    fn events_about<'a>(&'a self, kind: &str, namespace: &str, name: &str) -> All<'a> {
-        self.inner.events_about(kind, namespace, name)
     }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.inner.is_namespaced(group, kind)

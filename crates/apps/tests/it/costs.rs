@@ -8,8 +8,9 @@ use taffrail_apps::{
     App, AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, apps, changes_of_each, declared_each,
     filter::Filter,
 };
-use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_status::{ActiveRules, Observed, Presence};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::assess::Event;
+use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
 use super::dump::{NOW, base64, holding, release};
 
@@ -20,8 +21,6 @@ struct Counting {
     /// How often an object was looked up by its name.
     gets: AtomicUsize,
 }
-
-type Listing<'a> = Box<dyn Iterator<Item = Observed<'a>> + 'a>;
 
 impl Counting {
     fn of(objects: &[Value]) -> Counting {
@@ -41,6 +40,42 @@ impl Counting {
     }
 }
 
+impl ClusterState for Counting {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.all.get(key)
+    }
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.count(self.all.of_kind(group, kind, namespace))
+    }
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.count(self.all.owned(uid, namespace))
+    }
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.count(self.all.dependents(uid, namespace))
+    }
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.count(self.all.users(namespace, claim))
+    }
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.count(self.all.in_namespace(namespace))
+    }
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
+        self.all.definition(group, kind)
+    }
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        let events = self.all.events(about);
+        self.yielded.fetch_add(events.len(), Ordering::Relaxed);
+        events
+    }
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.all.is_observed(group, kind, namespace)
+    }
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.all.tells_absence(group, kind, namespace)
+    }
+}
+
 impl Objects for Counting {
     fn name(&self) -> &str {
         self.all.name()
@@ -57,33 +92,11 @@ impl Objects for Counting {
     fn freshness(&self) -> Freshness {
         self.all.freshness()
     }
-    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        self.gets.fetch_add(1, Ordering::Relaxed);
-        self.all.get(key)
-    }
-    fn of_kind<'a>(&'a self, group: &str, kind: &str) -> Listing<'a> {
-        self.count(self.all.of_kind(group, kind))
-    }
-    fn of_kind_in<'a>(&'a self, group: &str, kind: &str, namespace: &str) -> Listing<'a> {
-        self.count(self.all.of_kind_in(group, kind, namespace))
-    }
-    fn is_observed(&self, kind: &GroupKind, namespace: Option<&str>) -> bool {
-        self.all.is_observed(kind, namespace)
-    }
-    fn all<'a>(&'a self) -> Listing<'a> {
+    fn all(&self) -> Listing<'_> {
         self.count(self.all.all())
-    }
-    fn controlled<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Listing<'a> {
-        self.count(self.all.controlled(uid, namespace))
-    }
-    fn held<'a>(&'a self, uid: &str, namespace: Option<&str>) -> Listing<'a> {
-        self.count(self.all.held(uid, namespace))
     }
     fn is_dump(&self) -> bool {
         self.all.is_dump()
-    }
-    fn events_about<'a>(&'a self, kind: &str, namespace: &str, name: &str) -> Listing<'a> {
-        self.count(self.all.events_about(kind, namespace, name))
     }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.all.is_namespaced(group, kind)

@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Objects, Read, ReadMode,
-    Snapshot, Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
+    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Read, ReadMode, Snapshot,
+    Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ActiveRules, Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status, Taffrail};
 
 use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;

@@ -10,7 +10,7 @@ use taffrail_apps::{
     ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ActiveRules, Presence};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 
 use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};

@@ -3,7 +3,7 @@
 use serde_json::json;
 use taffrail_apps::{Answer, FreshnessState, KindCatalog, Objects, Read, ServedKind, Snapshot, Target, apps};
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ActiveRules, Presence, Status};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
 use super::dump::{NOW, apps_of, document, holding, insert};
 

@@ -44,11 +44,16 @@ impl<'e, S: ClusterState> From<&'e S> for Evidence<'e> {
 
 impl<'e> From<&'e (dyn ClusterState + 'e)> for Evidence<'e> {
     fn from(state: &'e (dyn ClusterState + 'e)) -> Evidence<'e> {
-        Evidence { state, costs: None }
+        Evidence::of(state)
     }
 }
 
 impl<'e> Evidence<'e> {
+    /// Takes the state of a cluster as evidence.
+    pub fn of(state: &'e dyn ClusterState) -> Evidence<'e> {
+        Evidence { state, costs: None }
+    }
+
     /// Bounds what looking at it may cost by what it has cost so far.
     pub fn at_cost(self, costs: &'e Costs) -> Evidence<'e> {
         Evidence { costs: Some(costs), ..self }

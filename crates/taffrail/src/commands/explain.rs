@@ -19,7 +19,7 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
 use taffrail_status::assess::Change;
-use taffrail_status::{Presence, Status};
+use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};

@@ -14,7 +14,7 @@ use taffrail_apps::{
 };
 use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{Object, Projection};
-use taffrail_status::ActiveRules;
+use taffrail_status::{ActiveRules, ClusterState as _};
 
 use super::ending::Ending;
 use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};

@@ -21,8 +21,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 use taffrail_apps::{App, AppLabels, AppList, Asked, Objects, Snapshot, apps_by, declared};
 use taffrail_object::ObjectKey;
-use taffrail_status::Status;
 use taffrail_status::assess::Budgets;
+use taffrail_status::{ClusterState as _, Status};
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
@@ -159,7 +159,7 @@ fn doubt_absence(app: &mut App, dump: &Snapshot) {
     let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);
     for resource in missing {
         let ObjectKey { group, kind, .. } = &resource.key;
-        if dump.of_kind(group, kind).next().is_some() {
+        if dump.of_kind(group, kind, None).next().is_some() {
             continue;
         }
         if worst.as_ref() == Some(&resource.key) && *message == resource.message {

@@ -25,7 +25,7 @@ impl Definitions {
     ) -> &[ObjectKey] {
         let read = || {
             let mut known = ByRelease::new();
-            for found in objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+            for found in objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
                 let label = |key| found.object.text(&["metadata", "labels", key]);
                 let name = label(labels::HELM_RELEASE);
                 if !name.is_empty() {

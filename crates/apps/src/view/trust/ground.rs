@@ -227,7 +227,7 @@ impl<'a> Ground<'a> {
         }
         let definitions = self.definitions.get_or_init(|| {
             let mut definitions = HashMap::new();
-            for definition in self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+            for definition in self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
                 definitions.entry(assess::defined(&definition.object)).or_insert(definition.object);
             }
             definitions
@@ -257,7 +257,7 @@ impl<'a> Ground<'a> {
 
     /// Whether Pods of a namespace were read.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
-        self.objects.of_kind_in("", "Pod", namespace).any(|pod| pod.projection == Projection::Full)
+        self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
     /// The Pods that a workload controls, where it can be told which these are.
@@ -276,7 +276,7 @@ impl<'a> Ground<'a> {
             below(workload).filter(is_a("", "Pod")).collect()
         };
         let kind = GroupKind::new("", "Pod");
-        let known = self.objects.is_observed(&kind, Some(&workload.key.namespace))
+        let known = self.objects.is_observed(&kind.group, &kind.kind, Some(&workload.key.namespace))
             && pods.iter().all(|pod| pod.projection == Projection::Full)
             && !workload.object.text(&["metadata", "uid"]).is_empty();
         known.then_some(pods)
@@ -290,7 +290,11 @@ impl<'a> Ground<'a> {
             apps: apps.len(),
             green: apps.iter().filter(|app| is_green(app)).count(),
             objects: apps.iter().map(|app| app.counts.total()).sum(),
-            pods: self.objects.of_kind("", "Pod").filter(|pod| pod.projection == Projection::Full).count(),
+            pods: self
+                .objects
+                .of_kind("", "Pod", None)
+                .filter(|pod| pod.projection == Projection::Full)
+                .count(),
             leases: self.leases().count(),
             as_of: time(self.now),
         }
@@ -298,7 +302,7 @@ impl<'a> Ground<'a> {
 
     /// The leases that were read whole.
     pub(super) fn leases(&self) -> impl Iterator<Item = Observed<'a>> + use<'a> {
-        let leases = self.objects.of_kind("coordination.k8s.io", "Lease");
+        let leases = self.objects.of_kind("coordination.k8s.io", "Lease", None);
         leases.filter(|lease| lease.projection == Projection::Full)
     }
 }

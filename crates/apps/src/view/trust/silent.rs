@@ -82,7 +82,7 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
     }
     let mut ready: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for pod in ground.objects.of_kind("", "Pod") {
+    for pod in ground.objects.of_kind("", "Pod", None) {
         let node = pod.object.text(&["spec", "nodeName"]);
         let Some((&node, _)) = lost.get_key_value(&*node) else { continue };
         let is_ready = pod

@@ -11,7 +11,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
-use taffrail_status::{Presence, Trust};
+use taffrail_status::{ClusterState as _, Presence, Trust};
 
 use super::OfCluster;
 use super::arguments::{WhichArguments, Word};
@@ -321,7 +321,7 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
         })
     };
     let maps =
-        snapshot.of_kind("", "ConfigMap").filter(|it| it.key.name == CONFIG_MAP && has_any(&it.object));
+        snapshot.of_kind("", "ConfigMap", None).filter(|it| it.key.name == CONFIG_MAP && has_any(&it.object));
     maps.map(|it| it.key.namespace.clone()).collect()
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{ClusterEvidence, KindCatalog, Objects, Scope, Snapshot};
+use taffrail_apps::{KindCatalog, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::assess::{Budgets, Evidence};
-use taffrail_status::{Presence, Status, Verdict};
+use taffrail_status::assess::{Budgets, Costs, Evidence};
+use taffrail_status::{ClusterState as _, Presence, Status, Verdict};
 
 use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
@@ -195,7 +195,7 @@ pub(super) fn keys(
     resource: &ApiResource,
     namespace: Option<&String>,
 ) -> Vec<ObjectKey> {
-    let all = snapshot.of_kind(&resource.group, &resource.kind).map(|observed| observed.key);
+    let all = snapshot.of_kind(&resource.group, &resource.kind, None).map(|observed| observed.key);
     all.filter(|key| namespace.is_none_or(|place| *place == key.namespace)).cloned().collect()
 }
 
@@ -251,7 +251,7 @@ fn print(
     for error in snapshot.errors() {
         complain(printer, &error.reason, &error.message);
     }
-    let evidence = ClusterEvidence::new(snapshot);
+    let costs = Costs::default();
     for meant in meant {
         let (resource, keys) = match meant {
             Meant::NoKind(kind) => {
@@ -267,7 +267,7 @@ fn print(
             Meant::All(resource, namespace) => (resource, keys(snapshot, resource, namespace.as_ref())),
         };
         for key in keys {
-            if !printer.print(of_key(judge, snapshot, &evidence, resource, &key))? {
+            if !printer.print(of_key(judge, snapshot, &costs, resource, &key))? {
                 return Ok(false);
             }
         }
@@ -279,7 +279,7 @@ fn print(
 pub(super) fn of_key(
     judge: &Judge,
     snapshot: &Snapshot,
-    evidence: &ClusterEvidence<'_>,
+    costs: &Costs,
     resource: &ApiResource,
     key: &ObjectKey,
 ) -> Answers {
@@ -294,10 +294,11 @@ pub(super) fn of_key(
     };
     match snapshot.get(key.as_ref()) {
         Presence::Present(observed) => {
-            judge.object(snapshot.name(), observed.object, Evidence::from(evidence).at_cost(evidence.costs()))
+            judge.object(snapshot.name(), observed.object, Evidence::from(snapshot).at_cost(costs))
         }
         Presence::Absent => {
-            let lacks_kind = snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind).next().is_none();
+            let lacks_kind =
+                snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind, None).next().is_none();
             let doubt = if lacks_kind { source::LEFT_OUT } else { "" };
             let message = format!("Resource not found{doubt}");
             judge.absent(absent(Status::NotFound, message, "reader"))
@@ -472,7 +473,7 @@ fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
 
 /// Returns a kind as the objects of a dump have it.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
-    let version = snapshot.of_kind(&kind.group, &kind.kind).next();
+    let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {
         group: kind.group.clone(),
         version: version.map_or_else(String::new, |observed| observed.object.version().to_owned()),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use taffrail_apps::{ClusterEvidence, FreshnessState, Objects, Scope, Snapshot};
+use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
 use super::clusters::{Asked, Meant, keys, of_key, plan};
@@ -113,10 +114,10 @@ fn show(
     if !is_live || (meant.is_empty() && own.is_some()) {
         complain(printer, own.map_or("", |error| &error.reason), silence);
     }
-    let evidence = ClusterEvidence::new(snapshot);
+    let costs = Costs::default();
     let print = |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), Complaint> {
         let answers = match is_live {
-            true => of_key(judge, snapshot, &evidence, resource, key),
+            true => of_key(judge, snapshot, &costs, resource, key),
             false => judge.absent(Row {
                 cluster: name.to_owned(),
                 group: resource.group.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use taffrail_apps::{Objects, Snapshot};
 use taffrail_object::GroupKind;
 use taffrail_object::kinds::{listable, names_kind};
+use taffrail_status::ClusterState as _;
 
 use crate::complaint::Complaint;
 
@@ -21,7 +22,7 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
             .into_iter()
             .flat_map(|catalog| catalog.iter().map(|served| GroupKind::new(&*served.group, &*served.kind))),
     );
-    let definitions = snapshot.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
+    let definitions = snapshot.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
     kinds.extend(definitions.map(|observed| {
         let field = |path: &[&str]| observed.object.text(path).into_owned();
         GroupKind::new(field(&["spec", "group"]), field(&["spec", "names", "kind"]))

@@ -25,12 +25,11 @@ pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, o
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use taffrail_apps::{Objects as _, Target};
+    use taffrail_apps::Target;
     use taffrail_cluster::Memory;
-    use taffrail_object::GroupKind;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::Status;
-    use taffrail_status::{Observed, Presence};
+    use taffrail_status::{ClusterState as _, Observed, Presence};
     use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::super::Follow;
@@ -153,7 +152,7 @@ mod tests {
         says(&mut follow, "");
         let key = ObjectKey::new("", "Pod", "shop", "web-1-a");
         until(&mut follow, |it| found(&it.fleet.snapshots[0], &key).is_none());
-        assert!(follow.fleet.snapshots[0].is_observed(&GroupKind::new("", "Pod"), Some("shop")));
+        assert!(follow.fleet.snapshots[0].is_observed("", "Pod", Some("shop")));
         drop(fleet);
     }
 

@@ -90,8 +90,8 @@ pub(super) mod tests {
     use taffrail_apps::{Asked, Objects};
     use taffrail_cluster::Memory;
     use taffrail_sim::{Cluster, Fleet};
-    use taffrail_status::Status;
     use taffrail_status::assess::Budgets;
+    use taffrail_status::{ClusterState as _, Status};
     use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::*;

@@ -143,9 +143,9 @@ fn lists_of<'k>(keys: impl Iterator<Item = &'k ObjectKey>) -> impl FnMut(&Read) 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use taffrail_apps::Objects as _;
     use taffrail_cluster::Memory;
     use taffrail_sim::{Cluster, Fleet};
+    use taffrail_status::ClusterState as _;
     use taffrail_testkit::objects::{applications, namespace};
 
     use super::super::share::tests::{follow, until};
