@@ -63,7 +63,7 @@ impl Resource {
     fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
         let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
         let link = Link {
-            object: name(key),
+            object: key.clone(),
             status,
             reason: reason.to_owned(),
             message: message.clone(),
@@ -590,8 +590,4 @@ impl Judge<'_, '_> {
             unconfirmed: false,
         }
     }
-}
-
-fn name(key: &ObjectKey) -> taffrail_object::ObjectKey {
-    taffrail_object::ObjectKey::new(&key.group, &key.kind, &key.namespace, &key.name)
 }

@@ -10,7 +10,7 @@
 //! ```
 //! use taffrail_apps::{Snapshot, apps};
 //! use taffrail_object::{Projection, json::OwnedDocument};
-//! use taffrail_status::{Status, Taffrail};
+//! use taffrail_status::{ActiveRules, Status};
 //!
 //! let now = "2026-03-01T12:00:00Z".parse()?;
 //! let mut cluster = Snapshot::dump("prod", now);
@@ -18,7 +18,7 @@
 //!     "labels": {"app.kubernetes.io/instance": "shop"}}, "status": {"replicas": 0}}"#;
 //! cluster.insert(OwnedDocument::parse(web.as_slice())?, Projection::Full)?;
 //!
-//! let list = apps(&[&cluster], &Taffrail, now);
+//! let list = apps(&[&cluster], &ActiveRules::default(), now);
 //! assert_eq!(list.apps[0].app.to_string(), "label shop/shop");
 //! assert_eq!(list.apps[0].health, Status::InProgress);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

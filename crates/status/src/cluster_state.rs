@@ -107,7 +107,7 @@ pub trait ClusterState {
     /// All objects in a namespace, of whatever kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
 
-    /// The events about an object, each once; see [`Event::read`] and [`Regarding::is`].
+    /// The events about an object, each once; see [`Event::read`] and [`Regarding::is`](crate::assess::Regarding::is).
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
 
     /// Whether all objects of a kind in a namespace (or in all) were read.

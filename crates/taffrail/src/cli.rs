@@ -249,7 +249,7 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Who judges.
     pub(crate) fn rules(&self) -> RulesWithOptions {
-        self.rules.with_options(self.pdb.into(), &self.source)
+        self.rules.with_options(self.pdb.into(), self.source.timeout, &self.source.trust)
     }
 }
 

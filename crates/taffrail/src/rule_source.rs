@@ -17,7 +17,6 @@ use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Interpreter;
-use crate::cli::SourceArguments;
 use crate::complaint::chain;
 use crate::input::{self, Chunk, Shape};
 
@@ -72,12 +71,11 @@ impl RuleSource {
         self.is_kstatus
     }
 
-    /// Adds the meaning of a PodDisruptionBudget, and what `arguments` say: the time for the objects of each cluster, and the
-    /// user's trust.
-    pub(crate) fn with_options(&self, pdb: Budgets, arguments: &SourceArguments) -> RulesWithOptions {
-        let patience = Some(patience("--timeout", arguments.timeout));
+    /// Adds the meaning of a PodDisruptionBudget, the time for the objects of each cluster, and the user's trust.
+    pub(crate) fn with_options(&self, pdb: Budgets, timeout: Duration, trust: &Trust) -> RulesWithOptions {
+        let patience = Some(patience("--timeout", timeout));
         // kstatus knows of no tool, so no trust in one changes what it says.
-        let trust = if self.is_kstatus { Trust::default() } else { arguments.trust.clone() };
+        let trust = if self.is_kstatus { Trust::default() } else { trust.clone() };
         let options = Options { pdb, patience, trust };
         RulesWithOptions { source: self.clone(), kstatus: Kstatus::default(), options }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
 use taffrail_apps::{
@@ -10,9 +11,13 @@ use taffrail_apps::{
 };
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;
-use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
+use taffrail_status::{
+    ActiveRules, ClusterState, ComputeError, Listing, ObjectContext, Observed, Presence, Rules, Taffrail,
+    Verdict,
+};
 
 use super::dump::{NOW, base64, holding, release};
+use super::reads::object;
 
 /// A cluster that counts how many objects its listings yield.
 struct Counting {
@@ -430,3 +435,35 @@ fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
         },
     );
 }
+
+/// Counts what is judged.
+struct Judged(AtomicUsize);
+
+impl Rules for Judged {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Rules::judge(&Taffrail, object, context, now)
+    }
+}
+
+#[test]
+fn what_many_apps_declare_is_judged_once() {
+    let mut unwell = object("v1", "PersistentVolumeClaim", "shop", "data");
+    unwell["status"] = json!({"phase": "Pending"});
+    let count = |apps_of_it: usize| {
+        let secret = |at: usize| release("shop", &format!("app{at}"), 1, "deployed", CLAIM);
+        let objects: Vec<_> = (0..apps_of_it).map(secret).chain([unwell.clone()]).collect();
+        let judged = Judged(0.into());
+        let rows = apps(&[&holding("cluster", &objects)], &ActiveRules::new(&judged), NOW);
+        assert_eq!(rows.apps.len(), apps_of_it);
+        judged.0.into_inner()
+    };
+    assert_eq!(count(20), count(1));
+}
+
+const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";

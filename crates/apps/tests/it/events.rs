@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_apps::view::{EventList, EventRow};
-use taffrail_apps::{App, Objects, Snapshot, apps};
+use taffrail_apps::{App, Snapshot, apps};
 use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, holding};

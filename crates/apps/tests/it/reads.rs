@@ -10,7 +10,7 @@ use taffrail_apps::{
     Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status, Taffrail};
+use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
 use super::dump::{self, NOW, cluster, documents};
 use super::golden::cases;
@@ -769,35 +769,3 @@ fn the_workload_of_a_custom_resource_without_rules_is_read() {
         (Status::Failed, "back-off")
     );
 }
-
-/// Counts what is judged.
-struct Counted(std::sync::atomic::AtomicUsize);
-
-impl taffrail_status::Rules for Counted {
-    fn judge(
-        &self,
-        object: &taffrail_object::Object<'_>,
-        context: &taffrail_status::ObjectContext<'_>,
-        now: jiff::Timestamp,
-    ) -> Result<taffrail_status::Verdict, taffrail_status::ComputeError> {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        taffrail_status::Rules::judge(&Taffrail, object, context, now)
-    }
-}
-
-#[test]
-fn what_many_apps_declare_is_judged_once() {
-    let mut unwell = object("v1", "PersistentVolumeClaim", "shop", "data");
-    unwell["status"] = json!({"phase": "Pending"});
-    let count = |apps_of_it: usize| {
-        let secret = |at: usize| dump::release("shop", &format!("app{at}"), 1, "deployed", CLAIM);
-        let objects: Vec<_> = (0..apps_of_it).map(secret).chain([unwell.clone()]).collect();
-        let counted = Counted(0.into());
-        let rows = apps(&[&dump::holding("cluster", &objects)], &ActiveRules::new(&counted), NOW);
-        assert_eq!(rows.apps.len(), apps_of_it);
-        counted.0.into_inner()
-    };
-    assert_eq!(count(20), count(1));
-}
-
-const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";

@@ -28,16 +28,19 @@ pub struct IndexEvidence<'s> {
     documents: Documents,
 }
 
+/// An object that was made of what is kept, and its key.
+type Made = (ObjectKey, OwnedDocument);
+
 /// Documents that stay where they are while others are added.
 #[derive(Debug, Default)]
 struct Documents {
     /// The first has one place, each next twice as many.
-    blocks: [OnceCell<Box<[OnceCell<(ObjectKey, OwnedDocument)>]>>; 32],
+    blocks: [OnceCell<Box<[OnceCell<Made>]>>; 32],
     len: Cell<u32>,
 }
 
 impl Documents {
-    fn place(&self, at: u32) -> Option<&OnceCell<(ObjectKey, OwnedDocument)>> {
+    fn place(&self, at: u32) -> Option<&OnceCell<Made>> {
         let block = (at + 1).ilog2();
         let places = self.blocks.get(block as usize)?;
         places
@@ -45,14 +48,14 @@ impl Documents {
             .get((at + 1 - (1 << block)) as usize)
     }
 
-    fn add(&self, document: (ObjectKey, OwnedDocument)) -> Option<u32> {
+    fn add(&self, document: Made) -> Option<u32> {
         let at = self.len.get();
         self.place(at)?.set(document).ok()?;
         self.len.set(at + 1);
         Some(at)
     }
 
-    fn get(&self, at: u32) -> Option<&(ObjectKey, OwnedDocument)> {
+    fn get(&self, at: u32) -> Option<&Made> {
         self.place(at)?.get()
     }
 }

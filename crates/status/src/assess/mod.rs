@@ -1,6 +1,6 @@
 //! How is this object, when one looks at what stands behind it?
 //!
-//! [`Rules`] judge an object alone. [`assess`] starts there and looks at evidence: objects that the object
+//! [`Rules`](crate::Rules) judge an object alone. [`assess`] starts there and looks at evidence: objects that the object
 //! owns (by controller owner reference), objects that it names (see [`EDGES`]), recent Warning events. What
 //! evidence may change is a closed list:
 //!

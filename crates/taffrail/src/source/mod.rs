@@ -187,7 +187,7 @@ pub(crate) fn asked(
 
 /// Reads the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments);
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
     dumps_for(arguments, &Asked::default(), &rules)
 }
 
@@ -197,7 +197,11 @@ pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
 ) -> Result<Fleet, Complaint> {
-    dumps_by(arguments, asked, &RuleSource::default().with_options(Budgets::default(), arguments))
+    dumps_by(
+        arguments,
+        asked,
+        &RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust),
+    )
 }
 
 /// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.

@@ -233,7 +233,12 @@ fn held(file: &PrivateFile, trust: &Trust) -> Result<Held, Complaint> {
     let source = SourceArguments { trust: trust.clone(), ..source };
     let members = members(&source)?.members;
     let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(members, PATIENCE, asked, RuleSource::default().with_options(Budgets::default(), &source)))
+    Ok(Held::new(
+        members,
+        PATIENCE,
+        asked,
+        RuleSource::default().with_options(Budgets::default(), source.timeout, &source.trust),
+    ))
 }
 
 /// Where it is shown.

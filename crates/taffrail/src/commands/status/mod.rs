@@ -83,7 +83,8 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
         KstatusFork::Flux => Fork::Flux,
         KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
     };
-    arguments.rules.with_options(Budgets::default(), &arguments.source).with_fork(fork)
+    let source = &arguments.source;
+    arguments.rules.with_options(Budgets::default(), source.timeout, &source.trust).with_fork(fork)
 }
 
 /// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.

@@ -47,7 +47,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         ..Asked::default()
     };
     let timeout = arguments.source.timeout;
-    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), &arguments.source);
+    let source = &arguments.source;
+    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source.timeout, &source.trust);
     let rules = rules.with_patience("--request-timeout", timeout);
     let mut follow = Follow::with_rules(&arguments.source, rules, &asked)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);

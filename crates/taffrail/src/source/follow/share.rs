@@ -138,8 +138,11 @@ pub(super) mod tests {
             );
             member.context = context.map(|context| Box::new(context.with_memory(memory)));
         }
-        let rules = RuleSource::default()
-            .with_options(Budgets::default(), &SourceArguments::of_kubeconfig("".into(), PATIENCE));
+        let rules = RuleSource::default().with_options(
+            Budgets::default(),
+            PATIENCE,
+            &taffrail_status::Trust::default(),
+        );
         Follow::of(members, PATIENCE, rules, &Asked::default()).unwrap_or_else(|_| panic!("cannot follow"))
     }
 
