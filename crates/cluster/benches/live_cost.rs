@@ -19,9 +19,7 @@ use taffrail_cluster::index::{Contents, Handle, IndexSettings, Notice, ObjectRef
 use taffrail_cluster::{Cluster, Deadline, KindSettings, Kubeconfig, Live, LiveSettings, Purpose};
 use taffrail_status::Status;
 
-/// The allocator of programs that follow clusters for long. The command line has mimalloc, which needs more here: of 20,000
-/// objects in 4 clusters 29 to 45 MB after the first sync, and 15 to 33 MB ten seconds later, in place of 20 and 12 MB, for the
-/// same CPU time.
+/// The allocator that ships.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

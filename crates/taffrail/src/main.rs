@@ -33,7 +33,7 @@ use crate::output::answer;
 
 /// Views of thousands of objects are made of small strings: with the allocator of glibc they take half as long again.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     if completion::answer(program::command) {
