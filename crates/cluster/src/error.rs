@@ -297,6 +297,10 @@ impl Fault {
                     | io::ErrorKind::ConnectionAborted
                     | io::ErrorKind::BrokenPipe
                     | io::ErrorKind::UnexpectedEof => Fault::Lost,
+                    // The HTTP/2 library keeps only the text of an error that ends several streams.
+                    io::ErrorKind::InvalidData if refuses_client(&io.to_string()) => {
+                        Fault::ClientCertificateRefused
+                    }
                     _ => fault,
                 };
             } else if let Some(http) = cause.downcast_ref::<hyper::Error>() {
@@ -316,6 +320,21 @@ impl Fault {
     }
 }
 
+/// The alerts by which a server refuses a client's certificate, or the lack of one.
+const CLIENT_REFUSED: [AlertDescription; 6] = [
+    AlertDescription::CertificateRequired,
+    AlertDescription::BadCertificate,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+];
+
+/// Returns true for the text of an alert that refuses the client.
+fn refuses_client(text: &str) -> bool {
+    CLIENT_REFUSED.into_iter().any(|alert| text == rustls::Error::AlertReceived(alert).to_string())
+}
+
 fn of_tls(error: &rustls::Error) -> Fault {
     match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
@@ -329,14 +348,9 @@ fn of_tls(error: &rustls::Error) -> Fault {
             }
             _ => Fault::CertificateInvalid,
         },
-        rustls::Error::AlertReceived(
-            AlertDescription::CertificateRequired
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied,
-        ) => Fault::ClientCertificateRefused,
+        rustls::Error::AlertReceived(alert) if CLIENT_REFUSED.contains(alert) => {
+            Fault::ClientCertificateRefused
+        }
         rustls::Error::InvalidMessage(_) => Fault::NotTls,
         _ => Fault::TlsFailed,
     }
@@ -597,6 +611,15 @@ mod tests {
         let words: std::collections::BTreeSet<&str> = Reason::ALL.iter().map(|it| it.as_str()).collect();
         assert_eq!(words.len(), Reason::ALL.len());
         assert!(Reason::ALL.iter().all(|it| it.hint().len() > 10));
+    }
+
+    #[test]
+    fn an_alert_of_which_only_the_text_is_left_refuses_the_client() {
+        let alert = rustls::Error::AlertReceived(AlertDescription::CertificateRequired);
+        let error = io::Error::new(io::ErrorKind::InvalidData, alert.to_string());
+        assert_eq!(Fault::of(&error), Fault::ClientCertificateRefused);
+        let other = io::Error::new(io::ErrorKind::InvalidData, "received fatal alert: HandshakeFailure");
+        assert_eq!(Fault::of(&other), Fault::Other);
     }
 
     #[test]
