@@ -38,13 +38,18 @@ pub trait ClusterRules: Send + Sync {
 
     /// Lists, as sentences, what `object` itself requires of its dependencies before it goes on (`readyExpr` of Flux) and does
     /// not find. `look` bounds and records what that costs; before each dependency, `goes_on` tells if there is time for it.
+    ///
+    /// By default, nothing is required.
     fn unmet_dependency(
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
         look: &Look,
         goes_on: &dyn Fn() -> bool,
-    ) -> Vec<String>;
+    ) -> Vec<String> {
+        let _ = (object, dependencies, look, goes_on);
+        Vec::new()
+    }
 }
 
 /// The rules in force, with the choices of the user: all that an assessment needs beside the objects.

@@ -1,4 +1,4 @@
-//! What a snapshot tells of its objects.
+//! The state of a cluster, as a snapshot holds it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -146,27 +146,16 @@ impl Snapshot {
     }
 
     /// Returns the events about objects of this kind and name in a namespace, or in none, each once.
-    pub fn events_about<'a>(
-        &'a self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Box<dyn Iterator<Item = Observed<'a>> + 'a> {
-        let about = self.pointers().events(kind, namespace, name);
-        Box::new(about.filter_map(|key| self.objects.get(key)?.observed(key)))
+    pub fn events_about(&self, kind: &str, namespace: &str, name: &str) -> Listing<'_> {
+        self.each(self.pointers().events(kind, namespace, name))
     }
 }
 
 impl ClusterState for Snapshot {
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
-        match self
-            .objects
-            .get_key_value(&key as &dyn AsObjectKey)
-            .and_then(|(key, stored)| stored.observed(key))
-        {
-            Some(observed) => Presence::Present(observed),
-            None => self.missing(key),
-        }
+        let found = self.objects.get_key_value(&key as &dyn AsObjectKey);
+        let observed = found.and_then(|(key, stored)| stored.observed(key));
+        observed.map_or_else(|| self.missing(key), Presence::Present)
     }
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {

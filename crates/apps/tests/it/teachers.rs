@@ -39,16 +39,6 @@ impl ClusterRules for Listening {
         self.heard.lock().unwrap().extend(heard);
         None
     }
-
-    fn unmet_dependency(
-        &self,
-        _: &Object<'_>,
-        _: &[Object<'_>],
-        _: &Look,
-        _: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// The rules of this project, and those of clusters as `cluster_rules` read them.
@@ -343,16 +333,6 @@ impl ClusterRules for Obeying {
         };
         teachers.iter().find_map(says).map(|taught| Box::new(taught) as Box<dyn Rules>)
     }
-
-    fn unmet_dependency(
-        &self,
-        _: &Object<'_>,
-        _: &[Object<'_>],
-        _: &Look,
-        _: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 impl Rules for Taught {
@@ -482,16 +462,6 @@ impl ClusterRules for Counting {
         let payer = format!("{:?} {}", settings.payer, settings.claimant);
         self.payers.lock().unwrap().insert(payer);
         Some(Box::new(Counted(self)))
-    }
-
-    fn unmet_dependency(
-        &self,
-        _: &Object<'_>,
-        _: &[Object<'_>],
-        _: &Look,
-        _: &dyn Fn() -> bool,
-    ) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which part of the state of a cluster is evidence; and a cluster in memory.
+//! The part of the state of a cluster that is evidence; and a cluster in memory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -38,7 +38,7 @@ pub struct Evidence<'e> {
 
 impl<'e, S: ClusterState> From<&'e S> for Evidence<'e> {
     fn from(state: &'e S) -> Evidence<'e> {
-        Evidence { state, costs: None }
+        Evidence::of(state)
     }
 }
 
