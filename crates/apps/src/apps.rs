@@ -311,7 +311,7 @@ struct Judge<'f, 'a> {
     large: LargeMarks,
 }
 
-/// What a verdict holds for: the cluster of the objects, the scripts of an Argo CD, if some are heard, and the namespace that pays
+/// The reach of a verdict: the cluster of the objects, the scripts of an Argo CD, if some are heard, and the namespace that pays
 /// for it because its author lists the objects without their agreement, if one does.
 type Case = (usize, Option<Lesson>, Option<String>);
 
@@ -536,7 +536,7 @@ impl Judge<'_, '_> {
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// As [`Judge::judge`], once for each [`Case`].
+    /// Judges as [`Judge::judge`] does, once for each [`Case`].
     fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));

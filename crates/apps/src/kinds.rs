@@ -1,4 +1,4 @@
-//! What is known of kinds: whose status needs no body, which are served.
+//! Facts about kinds: those whose status needs no body, and those that are served.
 
 use std::collections::BTreeMap;
 

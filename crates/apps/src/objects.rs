@@ -67,7 +67,7 @@ pub struct ScopeError {
     pub message: String,
 }
 
-/// What only a cluster as a whole tells, beside the state of its objects.
+/// The facts about a cluster as a whole, beside the state of its objects.
 pub trait Objects: ClusterState + Send + Sync {
     /// The name by which people asked for the cluster: a context, a file's name.
     fn name(&self) -> &str;

@@ -45,7 +45,7 @@ pub struct ListRequest<'a> {
     pub resource: &'a ApiResource,
     /// Their namespace; none for all of them, or for objects that have none.
     pub namespace: Option<&'a str>,
-    /// How much of each. Secrets are listed as [`Projection::Metadata`] whatever stands here: their values come
+    /// The part of each that is read. Secrets are listed as [`Projection::Metadata`] whatever stands here: their values come
     /// in only one at a time and by name. The copy that `kubectl apply` leaves among their annotations is
     /// left out.
     pub projection: Projection,

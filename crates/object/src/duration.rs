@@ -10,7 +10,7 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     parse_units(text, false)
 }
 
-/// As [`parse`], with `d` for days of 24 hours.
+/// Parses a span of time as [`parse`] does, with `d` for days of 24 hours.
 pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     parse_units(text, true)
 }

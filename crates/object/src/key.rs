@@ -227,7 +227,7 @@ impl Hash for dyn AsObjectKey + '_ {
     }
 }
 
-/// How much of an object is read, held or sent.
+/// The part of an object that is read, held or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Projection {
     /// All of it.

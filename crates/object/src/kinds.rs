@@ -25,7 +25,7 @@ pub struct BuiltInKind {
     pub kind: &'static str,
     /// True if its objects live in namespaces.
     pub namespaced: bool,
-    /// What can be done with it.
+    /// The operations that the server allows: `get`, `list`, …
     pub verbs: Vec<&'static str>,
     /// Short names: `deploy`.
     pub short_names: Vec<&'static str>,

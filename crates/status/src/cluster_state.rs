@@ -1,4 +1,4 @@
-//! What is known of one cluster: its objects, and those that were not looked at.
+//! The state of one cluster: its objects as far as they were read, and what was not.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Observed<'a> {
     pub key: &'a ObjectKey,
     /// The part of it that was read.
     pub object: Object<'a>,
-    /// How much that is.
+    /// The size of that part.
     pub projection: Projection,
 }
 
@@ -51,39 +51,39 @@ pub trait ClusterState {
     /// Looks one object up.
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
 
-    /// The objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
+    /// Lists the objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
     /// the namespace without a name.
     ///
-    /// Who may write in any namespace can name any owner there, so what is elsewhere must cost nothing.
+    /// The author of an object can name any owner in it, so objects elsewhere must cost nothing.
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// As [`owned`](ClusterState::owned), those that have this UID in any of their owner references, its controller's or another's.
+    /// Lists, as [`owned`](ClusterState::owned) does, the objects with this UID in any owner reference, the controller's or another's.
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// The objects of a kind in one namespace, or in all.
+    /// Lists the objects of a kind in one namespace, or in all.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// The Pods whose volumes a claim (namespace and name) is; see [`claims`](crate::assess::claims).
+    /// Lists the Pods that use a claim (namespace and name) as a volume; see [`claims`](crate::assess::claims).
     ///
-    /// Asked for every claim that waits, so an answer that looks at every Pod costs the square of their number.
+    /// `assess` calls it for every claim that waits: an implementation that reads every Pod costs the square of their number.
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
 
-    /// Whether [`users`](ClusterState::users) knows all Pods of a namespace: that a claim has none may make it well.
+    /// Returns true if [`users`](ClusterState::users) knows all Pods of a namespace: a claim without any may be well by that.
     fn knows_users(&self, namespace: &str) -> bool {
         self.is_observed("", "Pod", Some(namespace))
     }
 
-    /// The PodDisruptionBudgets of a namespace that may choose Pods with these labels: at least those that do.
+    /// Lists the PodDisruptionBudgets of a namespace that may select Pods with these labels: at least those that do.
     ///
-    /// Asked for every Deployment that is not well, so an answer with all budgets costs their number each time.
+    /// `assess` calls it for every Deployment that is not well: listing all budgets costs their number each time.
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
         let _ = labels;
         self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
     }
 
-    /// The Pods on a node that are being deleted, or at least those.
+    /// Lists the Pods on a node that are being deleted, or at least those.
     ///
-    /// Asked for a Pod that waits until others have made room for it, which is rare.
+    /// `assess` calls it for a Pod that waits until others have made room for it, which is rare.
     fn terminating_on(&self, node: &str) -> Listing<'_> {
         let node = node.to_owned();
         let pods = self.of_kind("", "Pod", None);
@@ -94,7 +94,7 @@ pub trait ClusterState {
         }))
     }
 
-    /// The CustomResourceDefinition of a kind, as far as definitions were read.
+    /// Returns the CustomResourceDefinition of a kind, as far as definitions were read.
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>>;
 
     /// Returns true if objects of a kind have in this version a status that is written apart from the rest; `None` where the
@@ -104,17 +104,16 @@ pub trait ClusterState {
         None
     }
 
-    /// All objects in a namespace, of whatever kind.
+    /// Lists all objects in a namespace, of any kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
 
-    /// The events about an object, each once; see [`Event::read`] and [`Regarding::is`](crate::assess::Regarding::is).
+    /// Lists the events about an object, each once; see [`Event::read`] and [`Regarding::is`](crate::assess::Regarding::is).
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
 
-    /// Whether all objects of a kind in a namespace (or in all) were read.
+    /// Returns true if all objects of a kind in a namespace (or in all) were read.
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
 
-    /// Whether an object that is [`Absent`](Presence::Absent) in a namespace (empty: in none) does not exist, as
-    /// far as others refer to it. Of a kind of which a dump holds nothing there, whoever wrote it may have left
-    /// all out.
+    /// Returns true if an object that is [`Absent`](Presence::Absent) in a namespace (empty: in none) does not exist for the objects
+    /// that refer to it. A dump without any object of a kind there may have left the whole kind out.
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }

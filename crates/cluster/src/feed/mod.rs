@@ -47,7 +47,7 @@ pub struct Scope {
     pub resource: ApiResource,
     /// Their namespace; none for all of them, or for objects that have none.
     pub namespace: Option<String>,
-    /// How much of each. Secrets are followed as [`Projection::Metadata`] whatever stands here.
+    /// The part of each that is followed. Secrets are followed as [`Projection::Metadata`] whatever stands here.
     pub projection: Projection,
     /// A label selector, as the API takes it.
     pub labels: Option<String>,

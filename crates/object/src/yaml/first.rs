@@ -7,7 +7,7 @@ use serde_saphyr::Options;
 
 use super::YamlError;
 
-/// How many lines may be moved so that a text can be read.
+/// Maximum number of lines that are indented further so that a text can be read.
 const MOVED: usize = 256;
 
 /// Reads the first document. Where the text in quotes begins too far left on some line, that line is moved to the right.

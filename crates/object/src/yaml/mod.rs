@@ -137,10 +137,10 @@ fn cut(tree: &mut Value, levels: usize) {
     }
 }
 
-/// How much aliases may make of a text.
+/// Maximum number of parser events that aliases may repeat in a text.
 const MOST_REPLAYED: usize = 1_000_000;
 
-/// How much they make of what people write.
+/// Maximum number of such events in what people write.
 const FEW_REPLAYED: usize = 1_000;
 
 /// Returns the options for a text of this size as Go reads it, with the bounds of what it can honestly hold; only aliases can make

@@ -11,21 +11,21 @@ use crate::verdict::cut;
 /// An event, from either of the two API groups that serve them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Whether its type is `Warning`.
+    /// True if its type is `Warning`.
     pub warning: bool,
     /// One word in CamelCase.
     pub reason: Cow<'a, str>,
     /// For people.
     pub message: Cow<'a, str>,
-    /// How often it happened, at least 1.
+    /// The number of times that it happened, at least 1.
     pub count: i64,
-    /// When it happened first.
+    /// The time of its first occurrence.
     pub first: Option<Timestamp>,
-    /// When it happened last.
+    /// The time of its last occurrence.
     pub last: Option<Timestamp>,
 }
 
-/// Which object an event is about.
+/// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regarding<'a> {
     /// Kind.
@@ -39,7 +39,7 @@ pub struct Regarding<'a> {
 }
 
 impl Regarding<'_> {
-    /// Whether that is `object`: an event about an earlier object of the same name is not about this one.
+    /// Returns true if that is `object`: an event about an earlier object of the same name is not about this one.
     pub fn is(&self, object: &Object<'_>) -> bool {
         // The kubelet writes the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);
@@ -53,7 +53,7 @@ impl Regarding<'_> {
             && same_uid
     }
 
-    /// Whether an event that gives this namespace to its object may be about one of the cluster. The API keeps these
+    /// Returns true if an event that gives this namespace to its object may be about one of the cluster. The API keeps these
     /// events where only administrators write.
     pub fn is_of_cluster(namespace: &str) -> bool {
         Regarding::OF_CLUSTER.contains(&namespace)
