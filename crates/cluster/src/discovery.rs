@@ -6,6 +6,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use taffrail_object::ApiResource;
 
 use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
@@ -27,39 +28,6 @@ const BROKEN: usize = 1_000;
 /// The longest name that Kubernetes has, and how many other names or verbs a kind may have.
 const NAME: usize = 253;
 const WORDS: usize = 32;
-
-/// A resource of one version: what a list or a get is addressed to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ApiResource {
-    /// The API group; empty for the core group.
-    pub group: String,
-    /// The version, such as `v1`.
-    pub version: String,
-    /// The kind, such as `Deployment`.
-    pub kind: String,
-    /// The name in paths, such as `deployments`.
-    pub plural: String,
-    /// Whether its objects live in namespaces.
-    pub namespaced: bool,
-}
-
-impl ApiResource {
-    /// The `apiVersion` of its objects: `v1`, `apps/v1`.
-    pub fn api_version(&self) -> String {
-        match self.group.as_str() {
-            "" => self.version.clone(),
-            group => format!("{group}/{}", self.version),
-        }
-    }
-
-    /// The resource as people write it: `pods`, `deployments.apps`.
-    pub fn full_name(&self) -> String {
-        match self.group.as_str() {
-            "" => self.plural.clone(),
-            group => format!("{}.{group}", self.plural),
-        }
-    }
-}
 
 /// A resource that the server has, in all versions.
 #[derive(Debug, Clone, PartialEq, Eq)]

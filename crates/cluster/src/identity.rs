@@ -1,10 +1,9 @@
 //! Which cluster this is.
 
 use serde::Deserialize;
-use taffrail_object::Projection;
+use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
-use crate::discovery::ApiResource;
 use crate::error::ReadError;
 use crate::request::{Ask, JSON};
 

@@ -5,11 +5,10 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
-use taffrail_object::Projection;
 use taffrail_object::json::Parser;
+use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
-use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, ObjectBytes, Owner, is_secret, path_of};
 use crate::request::{Ask, JSON, refused, retry_after};

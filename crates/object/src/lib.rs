@@ -29,10 +29,12 @@ mod key;
 pub mod kinds;
 mod object;
 pub mod protobuf;
+mod resource;
 pub mod selector;
 pub mod yaml;
 
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{ItemKind, Object, ObjectError};
+pub use resource::ApiResource;
 pub use selector::LabelSelector;

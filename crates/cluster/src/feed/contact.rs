@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use taffrail_object::Projection;
+use taffrail_object::{ApiResource, Projection};
 use tokio::time::Instant;
 
 use super::decode::went_back;
@@ -12,7 +12,6 @@ use super::pace::{Pause, Purpose};
 use super::{Connection, Delivery, Message, Shared};
 use crate::connect::Cluster;
 use crate::deadline::Deadline;
-use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
 use crate::read::ListRequest;
 

@@ -26,13 +26,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taffrail_object::Projection;
+use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::connect::Cluster;
-use crate::discovery::ApiResource;
 use crate::kubeconfig::Context;
 
 pub use contact::Contact;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
-use taffrail_object::Projection;
 use taffrail_object::json::{Parser, Part};
 use taffrail_object::protobuf::schema::of_kind;
+use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -19,7 +19,6 @@ use super::decode::{Travelling, frame_length, last_frame_ends, split, went_back}
 use super::pace::{Pause, Purpose};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
-use crate::discovery::ApiResource;
 use crate::error::{ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use taffrail_cluster::index::{IndexSettings, ScopeState};
 use taffrail_cluster::{
     Cluster, Deadline, FeedSettings, KindSettings, Kubeconfig, ListRequest, Lists, Live, LiveSettings,
 };
+use taffrail_index::{IndexSettings, ScopeState};
 
 use crate::harness::{CLUSTER, plane};
 

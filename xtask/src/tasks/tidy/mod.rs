@@ -29,11 +29,17 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 8] = [
+const BORDERS: [Border; 9] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
         name: "taffrail-rules",
+        uses: &["taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
+    Border {
+        name: "taffrail-index",
         uses: &["taffrail-object", "taffrail-status"],
         never: &RUNTIMES,
         pure: true,
@@ -46,7 +52,7 @@ const BORDERS: [Border; 8] = [
     },
     Border {
         name: "taffrail-cluster",
-        uses: &["taffrail-object", "taffrail-status"],
+        uses: &["taffrail-index", "taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
         pure: false,
     },

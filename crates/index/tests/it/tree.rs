@@ -1,12 +1,12 @@
 //! Owners: whatever order they come in, and where no owner reference says who they are.
 
 use serde_json::{Value, json};
-use taffrail_cluster::index::{Index, IndexSettings, Relation, save};
+use taffrail_index::{Index, IndexSettings, Relation, save};
 use taffrail_object::Projection;
 use taffrail_status::ClusterState as _;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::index::{World, names, object, uid};
+use crate::world::{World, names, object, uid};
 
 /// Names of the tree under `group/Kind/namespace/name`, each with its depth.
 fn tree(world: &World, root: &str) -> Vec<String> {

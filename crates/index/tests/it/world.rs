@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_cluster::ApiResource;
-use taffrail_cluster::index::{
-    Applied, Aspects, Contents, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal,
-};
+use taffrail_index::{Applied, Aspects, Contents, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal};
+use taffrail_object::ApiResource;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
 use taffrail_status::Status;

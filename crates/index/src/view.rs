@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{ApiResource, ObjectKey, Projection};
 use taffrail_status::{Status, Verdict};
 
 use super::KindId;
 use super::contents::Contents;
 use super::record::{Handle, Record, Relation, Transition, Uid, at_millis, flag};
 use super::scope::Scope;
-use crate::ApiResource;
 
 /// An object, as far as it is kept.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use taffrail_cluster::index::{IndexEvidence, IndexSettings};
+use taffrail_index::{IndexEvidence, IndexSettings};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{Assessment, Dump, Event, assess_dependent, assess_named};
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence, Rules};
 
-use crate::index::World;
+use crate::world::World;
 
 struct Case {
     file: String,
@@ -279,7 +279,7 @@ fn rules_that_are_not_ours_are_asked_once_and_of_whole_objects() {
         }
     }
     let mut world = World::new(IndexSettings { rules: std::sync::Arc::new(Own), ..IndexSettings::default() });
-    let mut map = crate::index::object("ConfigMap", "shop", "web", 1, None);
+    let mut map = crate::world::object("ConfigMap", "shop", "web", 1, None);
     map["data"] = serde_json::json!({"status": "on fire"});
     world.apply(&map);
     let snapshot = world.index.publish(world.now);

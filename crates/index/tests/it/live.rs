@@ -1,11 +1,11 @@
 //! What follows from a change follows at once, and what follows from time in time.
 
 use serde_json::{Value, json};
-use taffrail_cluster::index::{IndexSettings, Notice, ScopeState};
+use taffrail_index::{IndexSettings, Notice, ScopeState};
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Status;
 
-use crate::index::{World, object, uid};
+use crate::world::{World, object, uid};
 
 fn status(world: &World, name: &str) -> Status {
     let parts: Vec<_> = name.split('/').collect();
@@ -112,7 +112,7 @@ fn a_node_that_is_lost_fails_the_pods_on_it_that_are_not_well() {
 fn the_scheduler_has_fifteen_seconds() {
     let mut world = World::new(IndexSettings::default());
     let mut pod = object("Pod", "shop", "web-a-1", 3, Some(2));
-    pod["metadata"]["creationTimestamp"] = json!(crate::index::NOW);
+    pod["metadata"]["creationTimestamp"] = json!(crate::world::NOW);
     pod["status"] = json!({"phase": "Pending", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
     world.apply(&pod);
@@ -137,7 +137,7 @@ fn a_clock_that_is_set_forward_and_back_leaves_no_trace() {
     let mut world = World::new(IndexSettings::default());
     let start = world.now;
     let mut pod = object("Pod", "shop", "web-a-1", 3, Some(2));
-    pod["metadata"]["creationTimestamp"] = json!(crate::index::NOW);
+    pod["metadata"]["creationTimestamp"] = json!(crate::world::NOW);
     pod["status"] = json!({"phase": "Pending", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
     world.apply(&pod);
@@ -195,7 +195,7 @@ fn what_events_say_counts_as_long_as_it_is_recent() {
         changes += 1;
         assert!(changes < 10);
     }
-    let start: jiff::Timestamp = crate::index::NOW.parse().unwrap();
+    let start: jiff::Timestamp = crate::world::NOW.parse().unwrap();
     assert!((world.now.duration_since(start).as_millis() - 600_000).abs() <= 2);
 }
 

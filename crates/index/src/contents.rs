@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taffrail_object::ApiResource;
 use taffrail_status::rollup::Counts;
 use taffrail_status::{Status, Verdict};
 
@@ -17,7 +18,6 @@ use super::table::{Seed, Table};
 use super::tree::{Family, Node, Tree};
 use super::view::ObjectRef;
 use super::{IndexSettings, KindId};
-use crate::ApiResource;
 
 /// What an index holds, to be read.
 ///

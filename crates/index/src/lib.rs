@@ -47,11 +47,9 @@ use cells::CellVacant;
 use chunked::Vacant;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
-use taffrail_object::Object;
+use taffrail_object::{ApiResource, Object};
 use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{Rules, Taffrail};
-
-use crate::ApiResource;
 
 pub use contents::{Contents, Snapshot};
 use events::EventsOwner;
@@ -122,7 +120,7 @@ impl fmt::Debug for IndexSettings {
 
 /// A kind that an index was told of: a group and the name of a kind, whatever its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KindId(pub(in crate::index) u32);
+pub struct KindId(pub(crate) u32);
 
 impl KindId {
     /// A small number, which no other kind has.

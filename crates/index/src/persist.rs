@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
+use taffrail_object::{ApiResource, ObjectKey};
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,7 +19,6 @@ use super::scope::{Scope, ScopeState};
 use super::table::Seed;
 use super::wire::{Damaged, Reader, Writer};
 use super::{Index, IndexSettings, KindId};
-use crate::ApiResource;
 
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";

@@ -236,7 +236,7 @@ impl Contents {
     }
 
     /// Returns the rules in force, where `rules` judge.
-    pub(in crate::index) fn active<'r>(&'r self, rules: &'r RecordedRules<'_>) -> ActiveRules<'r> {
+    pub(crate) fn active<'r>(&'r self, rules: &'r RecordedRules<'_>) -> ActiveRules<'r> {
         ActiveRules { options: &self.settings.options, ..ActiveRules::new(rules) }
     }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_cluster::index::{
+use taffrail_index::{
     Aspects, Batch, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT, IndexSettings, Notice, ScopeState, Snapshot,
     Subscription,
 };
 use taffrail_object::ObjectKeyRef;
 use taffrail_status::{ClusterState, Presence, Status};
 
-use crate::index::{World, names, object, uid};
+use crate::world::{World, names, object, uid};
 
 #[test]
 fn a_list_made_again_forgets_what_it_does_not_name() {
@@ -173,7 +173,7 @@ impl Mirror {
 }
 
 fn contents(snapshot: &Snapshot) -> BTreeMap<String, (Status, u64)> {
-    let key = |it: &taffrail_cluster::index::ObjectRef<'_>| format!("{}/{}", it.namespace(), it.name());
+    let key = |it: &taffrail_index::ObjectRef<'_>| format!("{}/{}", it.namespace(), it.name());
     snapshot.all().map(|object| (key(&object), (object.status(), object.digest()))).collect()
 }
 
@@ -259,7 +259,7 @@ fn four_statuses_are_remembered_with_their_times() {
         world.index.publish(world.now);
         world.pass(10);
     }
-    let start: Timestamp = crate::index::NOW.parse().unwrap();
+    let start: Timestamp = crate::world::NOW.parse().unwrap();
     let at = |step: i64| start + SignedDuration::from_secs(10 * step);
     let object = world.index.contents().get(handle.unwrap()).unwrap();
     // Succeeded, Running and Failed are all Current to an owner.

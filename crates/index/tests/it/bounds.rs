@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_cluster::index::{IndexSettings, Snapshot};
+use taffrail_index::{IndexSettings, Snapshot};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{ClusterState, ComputeError, MAX_MESSAGE, ObjectContext, Rules, Status, Verdict};
 
-use crate::index::{World, uid};
+use crate::world::{World, uid};
 
 /// Objects of a namespace that are not well, each of which names all of them.
 fn knots(namespace: &str, first: u64, count: u64) -> Vec<Value> {

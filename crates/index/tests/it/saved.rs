@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::json;
-use taffrail_cluster::index::{Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
+use taffrail_index::{Index, IndexSettings, Notice, ReopenError, ScopeState, Snapshot, save};
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::Status;
 
-use crate::index::{NOW, World, object, uid};
+use crate::world::{NOW, World, object, uid};
 
 fn settings() -> IndexSettings {
     IndexSettings {

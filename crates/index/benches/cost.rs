@@ -1,6 +1,6 @@
 //! What the index of a cluster of 100,000 objects costs: bytes an object, time to take one, to walk a tree, to publish.
 //!
-//! `cargo bench -p taffrail-cluster --bench index_cost -- [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects
+//! `cargo bench -p taffrail-index --bench cost -- [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects
 //! and one round of updates are the default.
 //! The objects are shaped as those of a real cluster: of each namespace 5 apps with 8 Deployments, 10 ReplicaSets and 40 Pods
 //! (95 % ready, 2 % crashing, 3 % pending), 5 Services with their EndpointSlices, 15 ConfigMaps, 10 Secrets and others.
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_cluster::ApiResource;
-use taffrail_cluster::index::{Handle, Index, IndexSettings, KindId};
+use taffrail_index::{Handle, Index, IndexSettings, KindId};
+use taffrail_object::ApiResource;
 use taffrail_object::json::Parser;
 use taffrail_object::{Object, Projection};
 use taffrail_status::Status;
@@ -366,7 +366,7 @@ fn main() {
     }
 }
 
-fn walk(snapshot: &taffrail_cluster::index::Snapshot) {
+fn walk(snapshot: &taffrail_index::Snapshot) {
     let deployments = snapshot.find_kind("apps", "Deployment").expect("Deployments");
     let roots: Vec<Handle> = snapshot.of_kind(deployments, None).map(|object| object.handle()).collect();
     let (mut nodes, rounds) = (0, 20);
