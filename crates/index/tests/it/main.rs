@@ -1,6 +1,7 @@
 //! The index: what goes in comes out by every way of asking, and leaves nothing behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
 
 #[macro_use]
 #[path = "../../../../tests/cases.rs"]
