@@ -6,6 +6,7 @@
 //! (95 % ready, 2 % crashing, 3 % pending), 5 Services with their EndpointSlices, 15 ConfigMaps, 10 Secrets and others.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
+#![allow(clippy::disallowed_methods, reason = "a measurement reads clocks and files")]
 #![allow(clippy::expect_used, reason = "a measurement that fails is none")]
 
 use std::fmt::Write as _;
