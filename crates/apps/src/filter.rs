@@ -64,7 +64,8 @@ impl<T: FromStr + Ord> Words<T> {
 
 /// States of a sync that are wanted: `Failed,OutOfSync`, or all but some: `!Synced,Syncing`.
 ///
-/// It is about apps that a tool delivers: one that is made of labels has no sync that could be another one.
+/// It is about apps that a tool delivers: one that is made of labels has no sync that could be another one. The state of an app
+/// whose home is not live is `Unknown`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncFilter {
     /// The states that are named without a `!`; all where there are none.
@@ -83,7 +84,7 @@ impl FromStr for SyncFilter {
 
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
-        let state = app.sync.state;
+        let state = app.effective_sync();
         let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
         app.app.delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
     }

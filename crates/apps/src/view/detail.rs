@@ -85,6 +85,17 @@ pub struct ReconciliationDetails {
     pub delivery: Vec<ReconciledRow>,
 }
 
+impl ReconciliationDetails {
+    /// Returns the same, where nothing is Ready that a home says no longer.
+    fn known_now(mut self, app: &App) -> ReconciliationDetails {
+        if !app.home_freshness.is_live() {
+            let rows = self.sources.iter_mut().chain(&mut self.delivery);
+            rows.filter_map(|row| row.ready.as_mut()).for_each(|ready| "Unknown".clone_into(ready));
+        }
+        self
+    }
+}
+
 /// A source or a delivery: does it do its work?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -140,7 +151,8 @@ impl AppDetailList {
                     last_success: app.sync.last_success.map(time),
                     sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
                     delivery: [delivery(app, home), carried].concat(),
-                },
+                }
+                .known_now(app),
                 unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
                 deployment: forest.tree(app).children,
             }

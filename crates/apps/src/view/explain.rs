@@ -283,10 +283,11 @@ impl ExplanationList {
     }
 }
 
-/// The state of a sync of which the tool complains while the objects are well.
+/// The state of a sync of which the tool complains, or which its home does not tell now, while the objects are well.
 fn trouble(app: &App) -> Option<SyncState> {
-    match app.sync.state {
+    match app.effective_sync() {
         _ if app.health != Status::Current => None,
+        SyncState::Unknown if app.sync.state != SyncState::Unknown => Some(SyncState::Unknown),
         SyncState::Failed => Some(SyncState::Failed),
         SyncState::Unknown if !app.said.is_empty() => Some(SyncState::Unknown),
         _ => None,

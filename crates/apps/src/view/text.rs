@@ -53,6 +53,15 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
+/// Returns the sync of an app when it was last observed, and what is known of it now: `Synced`, `Unknown (was Synced)`.
+pub fn sync(app: &App) -> Cow<'static, str> {
+    let (last, now) = (app.sync.state.as_str(), app.effective_sync().as_str());
+    match app.home_freshness.observed_at {
+        Some(_) if now != last => Cow::Owned(format!("{now} (was {last})")),
+        _ => Cow::Borrowed(now),
+    }
+}
+
 /// Returns the status of an object with what its delivery tool says of its sync: `Ready, OutOfSync`.
 ///
 /// An object that is not there cannot be in sync: that is not said of it.

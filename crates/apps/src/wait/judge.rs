@@ -332,9 +332,12 @@ impl Bench<'_> {
             return self.said(subject, None, Opinion::unobserved(why));
         }
         let opinion = match self.until {
+            // A live target alone says that objects are not well; all else is the word of the home.
+            Until::Current => of_health(app).or_else(|| of_dark_home(app)).unwrap_or_else(|| of_sync(app)),
+            Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
+            _ if let Some(dark) = of_dark_home(app) => dark,
             Until::Exists => Opinion::met("it is there"),
             Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
-            Until::Current => of_health(app).unwrap_or_else(|| of_sync(app)),
             Until::Revision(wanted) => match &app.sync.applied {
                 Some(applied) if wanted.is(applied) => {
                     of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
@@ -357,9 +360,8 @@ impl Bench<'_> {
                     }
                 }
             },
-            Until::Failed => match (app.health, app.sync.state) {
-                (Status::Failed, _) => Opinion::met(app.message.clone()),
-                (_, SyncState::Failed) => Opinion::met(&*app.said),
+            Until::Failed => match app.sync.state {
+                SyncState::Failed => Opinion::met(&*app.said),
                 _ => Opinion::waiting("it has not failed so far"),
             },
             Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_) => match &app.declaring {
@@ -407,6 +409,15 @@ fn of_health(app: &App) -> Option<Opinion> {
         }
         _ => Opinion::waiting(app.message.clone()),
     })
+}
+
+/// Returns the opinion on an app whose home is not live: what the home declared may have changed since.
+fn of_dark_home(app: &App) -> Option<Opinion> {
+    if app.home_freshness.is_live() {
+        return None;
+    }
+    let problem = app.problems.iter().find(|problem| problem.axis == Axis::Freshness)?;
+    Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
 /// What keeps an app whose objects are well from being at the revision that its source wants, if anything does.

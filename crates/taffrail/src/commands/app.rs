@@ -54,7 +54,9 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     // The problem is said beside the health already, and of labels nobody keeps revisions.
     let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {
-        SyncState::Unknown | SyncState::Suspended => String::new(),
+        SyncState::Unknown => String::new(),
+        _ if !app.home_freshness.is_live() => format!(", sync {}", text::sync(app)),
+        SyncState::Suspended => String::new(),
         _ if is_said => String::new(),
         state => format!(", {}", if state == SyncState::Failed { "sync failed" } else { state.as_str() }),
     };

@@ -533,7 +533,7 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
             "SYNC",
             match app.app.delivery {
                 Delivery::Label => Cell::new("-"),
-                _ => Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state)),
+                _ => Cell::styled(text::sync(app), sync_style(app)),
             },
         ),
         ("APPLIED", revision(&app.sync.applied)),

@@ -57,9 +57,10 @@ pub(crate) fn object_style(status: Status, sync: Option<&str>) -> Style {
     }
 }
 
-/// Returns the colour of the state of a sync.
-pub(crate) fn sync_style(state: SyncState) -> Style {
-    match state {
+/// Returns the colour of the sync of an app.
+pub(crate) fn sync_style(app: &App) -> Style {
+    match app.effective_sync() {
+        _ if !app.home_freshness.is_live() => style(Status::Unknown),
         SyncState::Synced => style(Status::Current),
         SyncState::Failed => style(Status::Failed),
         SyncState::OutOfSync | SyncState::Syncing | SyncState::Suspended => style(Status::InProgress),

@@ -344,7 +344,7 @@ fn message(app: &App) -> String {
     let revisions = |applied: &str, desired: &str| {
         format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
     };
-    let message = match (app.health, app.sync.state, &app.sync.applied, &app.sync.desired) {
+    let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
             if applied != desired =>
         {

@@ -9,9 +9,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
 use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
-use taffrail_apps::{
-    App, AppList, AppRef, Delivery, FreshnessState, Objects, Snapshot, SyncState, full_name,
-};
+use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{GroupKind, Object, ObjectKey};
@@ -597,7 +595,7 @@ impl<'a> Doing<'a> {
             return Ok(());
         }
         let app = list.apps.iter().find(|app| app.app == task.app);
-        let is_observed = app.is_some_and(|app| app.freshness.state == FreshnessState::Live);
+        let is_observed = app.is_some_and(|app| app.freshness.is_live() && app.home_freshness.is_live());
         self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
         let why = why.unwrap_or_else(|| "it is not known why".to_owned());
         self.end(at, "Timeout", &why, Some(begun));
