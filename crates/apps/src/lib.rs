@@ -73,7 +73,7 @@ pub use reads::{
     Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
-pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
+pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};
 pub use words::Words;

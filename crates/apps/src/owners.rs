@@ -1,7 +1,9 @@
 //! What points at an object without being named by it: those that it controls, and the events about it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
@@ -21,25 +23,42 @@ pub(crate) struct Pointers {
     events: HashMap<(String, String, String), Vec<ObjectKey>>,
 }
 
+/// By what an object is found without being named.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Pointing<'a> {
+    /// The UID of the object that it names as its controller.
+    pub(crate) controller: Option<Cow<'a, str>>,
+    /// The UIDs of its other owners.
+    pub(crate) others: Vec<Cow<'a, str>>,
+    /// Kind, namespace and name of what it is about, if it is an event.
+    pub(crate) about: Option<(String, String, String)>,
+}
+
+impl<'a> Pointing<'a> {
+    pub(crate) fn of(object: &Object<'a>) -> Pointing<'a> {
+        let about = |(_, regarding): (Event<'_>, Regarding<'_>)| {
+            (regarding.kind.into_owned(), regarding.namespace.into_owned(), regarding.name.into_owned())
+        };
+        Pointing {
+            controller: controller(object),
+            others: other_owners(object).collect(),
+            about: Event::read(object).map(about),
+        }
+    }
+}
+
 impl Pointers {
     pub(crate) fn of<'a>(objects: impl Iterator<Item = Observed<'a>>) -> Pointers {
         let mut pointers = Pointers::default();
-        let mut events = HashSet::new();
         for Observed { key, object, .. } in objects {
-            // One event is served by two API groups.
-            if key.kind == "Event"
-                && let Some((_, regarding)) = Event::read(&object)
-                && events.insert((&*key.namespace, &*key.name))
-            {
-                let [kind, namespace, name] =
-                    [regarding.kind, regarding.namespace, regarding.name].map(|text| text.into_owned());
-                let about = (kind, namespace, name);
+            let Pointing { controller, others, about } = Pointing::of(&object);
+            if let Some(about) = about {
                 pointers.events.entry(about).or_default().push(key.clone());
             }
-            for uid in other_owners(&object) {
+            for uid in others {
                 pointers.held.entry(uid.into_owned()).or_default().push(key.clone());
             }
-            if let Some(uid) = controller(&object) {
+            if let Some(uid) = controller {
                 match pointers.controlled.get_mut(&*uid) {
                     Some(dependents) => dependents.push(key.clone()),
                     None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.clone()])),
@@ -47,9 +66,31 @@ impl Pointers {
             }
         }
         for dependents in pointers.controlled.values_mut().chain(pointers.held.values_mut()) {
-            dependents.sort_by(|one, other| one.namespace.cmp(&other.namespace));
+            dependents.sort_by(in_namespaces);
         }
         pointers
+    }
+
+    /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
+    pub(crate) fn replace(&mut self, key: &ObjectKey, old: Option<&Object<'_>>, new: Option<&Object<'_>>) {
+        let [old, new] = [old, new].map(|object| object.map(Pointing::of));
+        if old == new {
+            return;
+        }
+        if let Some(Pointing { controller, others, about }) = old {
+            remove(&mut self.events, about, key, Ord::cmp);
+            for uid in others {
+                remove(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            }
+            remove(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+        }
+        if let Some(Pointing { controller, others, about }) = new {
+            insert(&mut self.events, about, key, Ord::cmp);
+            for uid in others {
+                insert(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            }
+            insert(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+        }
     }
 
     /// Returns the objects in a namespace (`None`: in all) whose controller has this UID.
@@ -62,7 +103,8 @@ impl Pointers {
         within(self.held.get(uid), namespace)
     }
 
-    /// Returns the events that give this kind, namespace and name to what they are about.
+    /// Returns the events that give this kind, namespace and name to what they are about; one that two API groups serve stands there
+    /// twice.
     pub(crate) fn events(
         &self,
         kind: &str,
@@ -75,6 +117,41 @@ impl Pointers {
             |namespace: &&str| self.events.get(&(kind.to_owned(), (*namespace).to_owned(), name.to_owned()));
         let found: Vec<&Vec<ObjectKey>> = namespaces.iter().filter_map(find).collect();
         found.into_iter().flatten()
+    }
+}
+
+/// The order of keys by their namespaces first.
+fn in_namespaces(one: &ObjectKey, other: &ObjectKey) -> Ordering {
+    one.namespace.cmp(&other.namespace).then_with(|| one.cmp(other))
+}
+
+/// Adds a key to those of a place, in an order.
+fn insert<K: Hash + Eq>(
+    places: &mut HashMap<K, Vec<ObjectKey>>,
+    place: Option<K>,
+    key: &ObjectKey,
+    order: impl Fn(&ObjectKey, &ObjectKey) -> Ordering,
+) {
+    let Some(place) = place else { return };
+    let keys = places.entry(place).or_default();
+    let at = keys.partition_point(|own| order(own, key) != Ordering::Greater);
+    keys.insert(at, key.clone());
+}
+
+/// Removes a key from those of a place, once.
+fn remove<K: Hash + Eq>(
+    places: &mut HashMap<K, Vec<ObjectKey>>,
+    place: Option<K>,
+    key: &ObjectKey,
+    order: impl Fn(&ObjectKey, &ObjectKey) -> Ordering,
+) {
+    let Some(place) = place else { return };
+    let Some(keys) = places.get_mut(&place) else { return };
+    if let Ok(at) = keys.binary_search_by(|own| order(own, key)) {
+        keys.remove(at);
+    }
+    if keys.is_empty() {
+        places.remove(&place);
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
             let created = || time(autoscaler.at(&["metadata", "creationTimestamp"]));
             (time(condition.get("lastTransitionTime")).or_else(created), condition)
         })
-        .filter(|(since, _)| since.is_none_or(|since| case.now.duration_since(since) >= GRACE))
+        .filter(|(since, _)| since.is_none_or(|since| case.elapsed(since, GRACE) >= GRACE))
         .collect();
     failing.sort_by_key(|(since, _)| *since);
     let Some((since, condition)) = failing.into_iter().next() else { return };

@@ -132,7 +132,7 @@ fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {
     // The groups of custom resources have a dot.
     has_no_status
         && object.group().contains('.')
-        && case.age(object).is_some_and(|age| age < FIRST_STATUS)
+        && case.age(object, FIRST_STATUS).is_some_and(|age| age < FIRST_STATUS)
         && case
             .evidence
             .definition(object.group(), object.kind())

@@ -229,7 +229,7 @@ fn crash_loop(
     if is_ready || restarts < CRASHES || run >= BACK_OFF_RESET {
         return None;
     }
-    let is_recent = latest.at.is_some_and(|at| case.now.duration_since(at) <= CRASHED_RECENTLY);
+    let is_recent = latest.at.is_some_and(|at| case.elapsed(at, CRASHED_RECENTLY) <= CRASHED_RECENTLY);
     let backs_off = || {
         let says_so = |event: &Event<'_>| {
             event.reason == "BackOff"
@@ -290,7 +290,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
 fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
     let said = pod.condition("PodScheduled").map(|condition| text(condition, "message")).unwrap_or_default();
     finding.say("Unschedulable", said);
-    let is_due = case.age(pod).is_none_or(|age| age >= SCHEDULING);
+    let is_due = case.age(pod, SCHEDULING).is_none_or(|age| age >= SCHEDULING);
     if is_due || finding.status() == Status::Failed {
         match coming(case, pod, since) {
             Some((reason, said)) => {
@@ -331,7 +331,7 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
     }
     let is_leaving = |other: &Object<'_>| {
         let end = grace_ends(other);
-        end.is_some_and(|end| case.now <= end)
+        end.is_some_and(|end| case.elapsed(end, SignedDuration::ZERO) <= SignedDuration::ZERO)
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value};
 
 use super::{ComputeError, Subject, fields};
+use crate::assess::elapsed;
 use crate::verdict::Verdict;
 
 /// How long a Pod may wait for the scheduler before that is a failure.
@@ -60,7 +61,7 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
             if !scheduled.is_some_and(|condition| condition.has_reason("Unschedulable")) {
                 return Ok(Verdict::in_progress("PodPending", "Pod is in the Pending phase", RULE));
             }
-            let age = subject.now.duration_since(created(subject));
+            let age = elapsed(created(subject), SCHEDULE_WINDOW, subject.now, subject.costs);
             Ok(if age < SCHEDULE_WINDOW {
                 Verdict::in_progress("PodNotScheduled", "Pod has not been scheduled", RULE)
             } else {

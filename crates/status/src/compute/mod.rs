@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Kind;
 
+use crate::assess::Costs;
 use crate::verdict::Verdict;
 
 /// Which of the two lines of kstatus to follow where they differ.
@@ -97,6 +98,8 @@ struct Subject<'o, 'a> {
     object: &'o Object<'a>,
     conditions: Vec<ObjectCondition<'a>>,
     now: Timestamp,
+    /// Takes in when time alone changes the answer.
+    costs: Option<&'o Costs>,
     fork: Fork,
 }
 
@@ -165,7 +168,12 @@ fn always_ready(rule: &'static str) -> Verdict {
 }
 
 /// The status of `object` as kstatus computes it.
-pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result<Verdict, ComputeError> {
+pub(crate) fn compute(
+    object: &Object<'_>,
+    now: Timestamp,
+    costs: Option<&Costs>,
+    fork: Fork,
+) -> Result<Verdict, ComputeError> {
     let metadata = Metadata::of(object)?;
     if metadata.is_deleted()? {
         return Ok(terminating());
@@ -189,7 +197,7 @@ pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result
         }
     }
     if let Some(rule) = rule_for(object) {
-        return rule(&Subject { object, conditions, now, fork });
+        return rule(&Subject { object, conditions, now, costs, fork });
     }
     for condition in conditions.iter().filter(|condition| condition.is_type("Ready")) {
         if condition.has_status("True") {
