@@ -1,4 +1,4 @@
-//! The form: what each key means, and how mistakes are told.
+//! Rules in YAML: the meaning of each key, and the messages about mistakes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use taffrail_status::{ConditionType, ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
-/// Rules for a Widget, and nobody else's.
+/// Returns a set with these rules for a Widget and the built-in ones.
 fn widget(rules: &str) -> RuleSet {
     let text =
         format!("group: example.com\nsource: https://example.com\nkinds:\n  Widget:\n{}", indented(rules));
@@ -24,7 +24,7 @@ fn layer(origin: Origin, text: &str) -> Layer {
     Layer::read(origin, [("rules.yaml", text)]).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-/// Judges an object as text and as a tree: both must say the same.
+/// Judges an object as text and as a tree, which must give the same verdict.
 fn judge(rules: &RuleSet, object: &Value) -> Verdict {
     let of_tree = rules.judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), NOW).unwrap();
     let text = object.to_string();
@@ -41,7 +41,7 @@ fn object(spec: Value, status: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec, "status": status})
 }
 
-/// Whether a branch with these tests decides.
+/// Returns true if a branch with these tests decides.
 fn holds(tests: &str, spec: &Value, status: &Value) -> bool {
     let rules = widget(&format!("observed: none\nunseen: none\nrules:\n- {{status: Unknown, {tests}}}"));
     judge(&rules, &object(spec.clone(), status.clone())).status == Status::Unknown
@@ -249,7 +249,7 @@ fn deletion_generation_and_a_missing_status_come_first() {
     assert_eq!(judge(&never, &object(json!({}), json!({"observedGeneration": 1}))).status, Status::Failed);
 }
 
-/// Whether a kind without rules has a status subresource is known only to who asked the cluster.
+/// Only a caller that asked the cluster knows if a kind without rules has a status subresource.
 #[test]
 fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
     let rules = RuleSet::bare();
@@ -312,7 +312,7 @@ fn the_most_particular_rules_of_the_first_origin_are_asked_first() {
     assert_eq!(rules.all().len(), 9);
 }
 
-/// What rules of an origin do not decide goes on to the next, and at last to what is built in.
+/// If the rules of one origin do not decide, the next are consulted, and at last the built-in ones.
 #[test]
 fn rules_for_a_built_in_kind_go_before_it_and_leave_it_the_rest() {
     let text = "group: batch\nsource: https://example.com\nkinds:\n  CronJob:\n    unseen: none\n    rules:\n    - {status: Current, suspended: true, field: spec.suspend, is: true}\n";
@@ -397,7 +397,7 @@ fn mistakes_are_told_with_their_place_and_what_to_do() {
     assert_eq!(errors.to_string(), "two.yaml: C: it has rules twice, also in one.yaml");
 }
 
-/// Rules come from outside: nothing in them, or in an object, may break anything.
+/// Rules come from outside: nothing in them, or in an object, may crash the reader.
 #[test]
 fn nested_tests_have_an_end() {
     let nested = |depth: usize| {

@@ -1,4 +1,4 @@
-//! The library, tried by its cases; and a small one of our own, so that the trial itself is tried.
+//! The shipped library, tested with its cases; and a small faulty one that tests the checks themselves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ fn folders(root: &str) -> Vec<Folder> {
     folders
 }
 
-/// All that is wrong, a line each.
+/// Lists all errors and failures, a line each.
 fn wrong(trial: &Trial) -> Vec<String> {
     let failed = trial.failed.iter().map(|it| format!("{}: {} {}: {}", it.file, it.kind, it.name, it.why));
     let errors = trial.errors.iter().map(|error| {
@@ -41,7 +41,7 @@ fn every_case_of_the_library_holds_and_every_branch_has_one() {
     let trial = try_rules(&folders);
     let wrong = wrong(&trial);
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), trial.passed, wrong.join("\n"));
-    // What is built in is what stands there.
+    // The compiled-in library has a group for each folder.
     let set = RuleSet::shipped();
     let built_in: BTreeSet<&str> = set.all().iter().map(|found| found.group).collect();
     for folder in &folders {
@@ -82,7 +82,7 @@ fn a_trial_tells_what_is_wrong() {
     );
 }
 
-/// Nothing of the library is read before it is asked for, and what is shown of rules is what stands there.
+/// The library is not parsed before it is used, and the shown rules are the lines of the file.
 #[test]
 fn rules_are_shown_as_they_stand_in_their_file() {
     let folders = folders("tests/library");

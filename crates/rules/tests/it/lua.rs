@@ -1,4 +1,4 @@
-//! Argo CD's Lua.
+//! Argo CD's Lua scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
-/// The files of a folder: paths in it, and texts.
+/// Returns the files of a folder: paths in it, and texts.
 fn files(folder: &Path) -> Vec<(String, String)> {
     let mut folders = vec![folder.to_owned()];
     let mut files: Vec<PathBuf> = Vec::new();
@@ -39,7 +39,7 @@ fn of_folder(files: &[(String, String)]) -> Customizations {
     Customizations::of_folder(Origin::User, files.iter().map(|(path, text)| (&**path, &**text)))
 }
 
-/// Scripts of which the one for Things is this.
+/// Returns scripts in which this is the health script of Things.
 fn thing(script: &str) -> Customizations {
     Customizations::of_folder(Origin::User, [("example.com/Thing/health.lua", script)])
 }
@@ -65,7 +65,7 @@ fn judge(scripts: Customizations, object: &Value) -> Verdict {
         .unwrap()
 }
 
-/// What a script returns as its message.
+/// Runs a script and returns the message.
 fn says(script: &str) -> String {
     says_of(script, &object("Thing", json!({})))
 }
@@ -77,7 +77,7 @@ fn says_of(script: &str, object: &Value) -> String {
     }
 }
 
-/// A script that says what an expression is.
+/// Returns a script whose message is the value of an expression.
 fn evaluated(expression: &str) -> String {
     says(&format!("return {{status = 'Healthy', message = tostring({expression})}}"))
 }
@@ -143,11 +143,11 @@ fn argo_cds_words_are_ours_and_stay_visible() {
         (invalid.status, &*invalid.message),
         (Status::Unknown, "Lua returned an invalid health status")
     );
-    // What says nothing of health leaves it to others.
+    // A script that returns no health leaves the decision to other rules.
     for nothing in ["", "return nil", "return {}", "return {'Healthy'}", "return {status = 5}"] {
         assert_eq!(judge(thing(nothing), &object("Thing", json!({}))).rule, "fallback", "{nothing}");
     }
-    // Go does not look at the case of keys, and Argo CD takes the last of several values.
+    // Go ignores the case of keys, and Argo CD takes the last of several values.
     let folded = judge(thing("return 1, {Status = 'Degraded', message = nil}"), &object("Thing", json!({})));
     assert_eq!((folded.status, &*folded.message), (Status::Failed, ""));
 }
@@ -285,7 +285,7 @@ fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so()
         let told =
             found.iter().map(|action| format!("{}{}", action.name, if action.disabled { "-" } else { "+" }));
         assert_eq!(told.collect::<Vec<_>>().join(" "), expected);
-        // Whether it is shown or not, a built-in action can be run.
+        // A built-in action can be run even if it is not listed.
         for (action, field) in [("burn", json!({"burnt": true})), ("open", json!({"open": true}))] {
             let changes = scripts.run(action, &door, &BTreeMap::new(), NOW).unwrap();
             assert_eq!((changes.len(), &changes[0].object["spec"]), (1, &field));
@@ -322,7 +322,7 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
         (copy.operation, &copy.object["metadata"]),
         (Operation::Create, &json!({"name": "a-2", "namespace": "b"}))
     );
-    // An empty object stays one wherever it is put: a server takes no list in its place.
+    // An empty object stays one wherever it is moved: a server does not accept a list in its place.
     assert_eq!(
         copy.object["spec"],
         json!({"map": {}, "list": [], "nested": [{"map": {}}], "number": 3, "half": 0.5})
@@ -467,7 +467,7 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
             "for i = 1, 2 do for j = 1, 2 do if j == 1 then goto continue end out = out .. i .. j ::continue:: end ::continue:: end",
             "1222",
         ),
-        // Words in texts and comments are none of the language.
+        // Words in texts and comments are not part of the language.
         (
             "for i = 1, 2 do --[[ goto x end ]] local a = [==[ goto ]] ::y:: ]==] local b = 'goto \\' z' -- goto w\nif i == 1 then goto c end out = out .. i .. #a ::c:: end",
             "215",
@@ -489,7 +489,7 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
         let said = told(body);
         assert!(said.starts_with(&format!("example.com/Thing/health.lua:{line}: 'goto ")), "{body}: {said}");
     }
-    // What comes behind stays on its line.
+    // The text behind stays on its line.
     let said = told("for i = 1, 1 do\nif i == 2 then goto\n  c\nend\n\n::c::\nend\nlocal a = out.b.c");
     assert!(said.starts_with("example.com/Thing/health.lua:9: "), "{said}");
 }
@@ -530,7 +530,7 @@ fn who_asks_says_what_a_script_may_use() {
     );
 }
 
-/// Argo CD's own scripts and cases, where they are given: each must hold.
+/// Runs Argo CD's own scripts and cases, if their folder is given: each must pass.
 #[test]
 fn argo_cds_own_cases_hold() {
     #[expect(clippy::disallowed_methods, reason = "they are no part of this repository")]

@@ -1,4 +1,4 @@
-//! What is known around an object: its children, and what its cluster says of health.
+//! The context of an object: its children, and the health rules that its cluster states.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn judge(rules: &dyn Rules, object: &Value, context: &ObjectContext<'_>, now: &s
     rules.judge(&object, context, now.parse::<Timestamp>().unwrap()).unwrap()
 }
 
-/// One that is heard in full in its own cluster.
+/// Returns a teacher with a full voice in its own cluster.
 fn of(teacher: &Value) -> Teacher<'_> {
     Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap())
 }
@@ -70,7 +70,7 @@ kinds:
             assert_eq!(verdict.message, message);
         }
     }
-    // Where nobody knows the children, nothing is said of them.
+    // Rules that read the children do not decide if the children are unknown.
     let verdict = judge(&rules, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!(verdict.rule, "fallback");
 }
@@ -165,13 +165,13 @@ fn what_delivers_an_object_says_what_its_health_means() {
         other["kind"] = json!("Other");
         assert_eq!(judge(&*taught, &other, &nobody, CREATED).rule, "fallback");
     }
-    // What cannot be read, and what says nothing, teaches nothing.
+    // An object that cannot be parsed, or states nothing, has no effect.
     for silent in [kustomization("1 +"), json!({"apiVersion": "v1", "kind": "ConfigMap"})] {
         let taught = rules.with_cluster_rules(&[of(&silent)], &look);
         let verdict = taught.map(|taught| judge(&*taught, &pool(), &nobody, CREATED));
         assert!(verdict.is_none_or(|verdict| verdict.status == Status::Failed));
     }
-    // The user is asked first.
+    // The user's rules come first.
     let user = kustomization("status.phase == 'Other'");
     let user = HealthChecks::of_object(Origin::User, &user, &read).unwrap().unwrap();
     let rules = rules.with_script(Box::new(user));
@@ -214,7 +214,7 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
     );
     let wrong = asks("object.a", &infra).unwrap();
     assert!(wrong.contains("it knows nothing called 'object'"), "{wrong}");
-    // It has no say about others.
+    // It does not apply to other dependencies.
     for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
         assert_eq!(asks("false", &other), None);
     }
@@ -222,7 +222,7 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
 
 const ENDLESS: &str = "while true do end";
 
-/// What is said of a pool in a namespace, by a teacher who is heard so.
+/// Judges a pool in a namespace by the rules of a teacher with this voice.
 fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
     let mut pool = pool();
     pool["metadata"]["namespace"] = json!(namespace);
@@ -242,7 +242,7 @@ fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
         assert!(verdict.message.contains("stopped after 50 ms"), "{}", verdict.message);
         assert_eq!(verdict.message.contains(again), number >= 2, "{}", verdict.message);
     }
-    // What another cluster says is another script, though it is the same text.
+    // Another cluster's script is a different script, even with the same text.
     let elsewhere = Teacher { home: "other", ..of(&teacher) };
     assert!(!taught(&rules, elsewhere, "shop").message.contains(again));
     let mut namespace = teacher.clone();
@@ -271,7 +271,7 @@ fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
         assert_eq!(verdict.message.contains("is not run again"), number >= 2, "{}", verdict.message);
     }
     assert_eq!(status(&costs, "shop").status, Status::Current);
-    // Another look at the same cluster knows it still; another cluster does not.
+    // Another look at the same cluster remembers it; another cluster does not.
     costs.begin();
     assert!(status(&costs, "tenant").message.contains("is not run again"));
     assert!(!status(&Costs::default(), "tenant").message.contains("is not run again"));
@@ -293,7 +293,7 @@ fn one_namespace_s_objects_stop_no_script_for_others() {
 #[test]
 fn time_for_scripts_is_bounded_in_each_look() {
     let rules = RuleSet::bare().teachable(reading);
-    // Some milliseconds each, so none is stopped.
+    // Each takes some milliseconds, so none is stopped.
     let script =
         "local b = os.time() local x = 0 for i = 1, 60000 do x = x + i end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
@@ -318,7 +318,7 @@ fn time_for_scripts_is_bounded_in_each_look() {
     assert_eq!(status("shop").status, Status::Current, "another namespace has time of its own");
 }
 
-/// Whoever lists the objects of others ran the scripts at their cost.
+/// The time of the scripts is charged to the app that lists the objects of others.
 #[test]
 fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
     let rules = RuleSet::bare().teachable(reading);
@@ -334,7 +334,7 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
         let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
         judge(&*taught, &pool, &ObjectContext::default(), CREATED)
     };
-    // What is stopped is not run again for those who listed it, and is for others.
+    // A stopped script is not run again for the app that listed the objects, but it is for others.
     for _ in 0..5 {
         assert_eq!(status(of_others("aaa"), "slow").status, Status::Unknown);
     }
@@ -374,7 +374,7 @@ fn who_is_heard_for_the_worse_only_makes_nothing_better() {
     }
     let failed = (Status::Failed, "cluster/lua/example.com/Pool#Degraded".to_owned());
     assert_eq!(said(&rules(), "Degraded"), failed);
-    // What the user says counts before.
+    // The user's verdict is not changed.
     let user =
         "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: Current}]}}}";
     let user = rules().with(Layer::read(Origin::User, [("rules.yaml", user)]).unwrap());

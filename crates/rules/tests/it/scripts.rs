@@ -10,7 +10,7 @@ use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
-/// The interpreter, on the thread of the test: what is asked here is small.
+/// Evaluates on the thread of the test: the expressions here are small.
 #[derive(Debug)]
 struct Here(String, Program);
 
@@ -179,7 +179,7 @@ fn kapp_looks_for_failure_before_success() {
     }
 }
 
-/// The user's are asked before the library's, whatever their form; of one origin the other forms before ours.
+/// The user's rules come before the library's in any language; within one origin, foreign languages come before YAML.
 #[test]
 fn scripts_have_the_place_of_their_origin() {
     let form = |origin| {
