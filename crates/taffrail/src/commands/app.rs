@@ -51,7 +51,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
     let colour = app_style(app);
     let health = text::health(app, now);
-    // The problem is said beside the health already, and of labels nobody keeps revisions.
+    // `text::health` already states the problem, and apps known by labels have no revision.
     let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {
         SyncState::Unknown => String::new(),
@@ -175,7 +175,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
             (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
         };
         let status: Status = line.status.parse().unwrap_or(Status::Unknown);
-        // What is well needs no words; neither does a line for several, whose like are above it.
+        // Ready objects need no message; a line that stands for several objects has theirs above it.
         let message = match status {
             Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
             _ => &line.message,

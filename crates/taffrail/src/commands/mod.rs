@@ -1,4 +1,4 @@
-//! The commands, a file each.
+//! The subcommands, one module each.
 
 #[cfg(feature = "lua")]
 pub(crate) mod actions;

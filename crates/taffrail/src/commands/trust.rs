@@ -1,4 +1,4 @@
-//! `taffrail trust`: every place where green may be wrong.
+//! `taffrail trust`: lists the reasons to doubt a green status.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = Asked {
         namespace: which.namespace.clone(),
-        // Who counts Pods must have seen them, whatever their workloads say.
+        // Counting Pods needs all of them, whatever their workloads report.
         dependents: Dependents::All,
         liveness: which.namespace.is_none(),
         ..Asked::default()
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         wanted(doubt.place.first())
             && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
     });
-    // Who compares with an earlier run wants each line to stay what it is.
+    // Comparing with an earlier run needs one line per finding and cluster.
     if !arguments.per_cluster && arguments.output != TrustOutput::Name {
         report = report.together();
     }
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         TrustOutput::Wide => table(arguments, &report.items, fleet),
         TrustOutput::Table => people(arguments, &report, fleet),
     })?;
-    // What could not be read is among the findings.
+    // Unreadable scopes are findings here.
     let mut exit = get::tell(fleet, &errors, false);
     let is_doubtful = |doubt: &Doubt| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
@@ -92,14 +92,14 @@ fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
     Some(text::ago(since, now))
 }
 
-/// What a finding is about, as people call it.
+/// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
 fn subject(doubt: &Doubt) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
             format!("{} {}", only.key.kind, only.key.path())
         }
         _ => match doubt.scope.split_once('/') {
-            // A kind of the core group has nothing before its slash.
+            // A kind of the core group has an empty group.
             Some(("", kind)) if !kind.contains('/') => kind.to_owned(),
             Some((group, kind)) if !kind.contains('/') && !group.contains(' ') => format!("{kind}.{group}"),
             _ => doubt.scope.clone(),
@@ -162,7 +162,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
     out.flush()
 }
 
-/// Where lines of a finding begin.
+/// Indentation of the lines of a finding.
 const INDENT: &str = "    ";
 
 fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
@@ -196,7 +196,7 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     for line in lines {
         indented(out, INDENT, &line)?;
     }
-    // Who copies a command wants it in one piece.
+    // Commands stay on one line so that they can be copied.
     doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
     match doubt.next_of_first {
         true => {
@@ -206,12 +206,12 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     }
 }
 
-/// How many of a number are in each of the clusters that have the same.
+/// Divides a total evenly over the clusters that share a finding.
 fn each(doubt: &Doubt, number: usize) -> usize {
     number / doubt.place.count().max(1)
 }
 
-/// The apps that a finding concerns.
+/// Returns the line with the apps that a finding concerns; `None` if it concerns none.
 fn hanging(doubt: &Doubt) -> Option<String> {
     if doubt.app_count == 0 {
         return None;
@@ -224,7 +224,7 @@ fn hanging(doubt: &Doubt) -> Option<String> {
     let names = match (doubt.place.are_several(), doubt.apps_differ) {
         (false, _) => listed(names, doubt.app_count),
         (true, false) => format!("{} in each", listed(names, each(doubt, doubt.app_count))),
-        // Which of them are in which cluster is told of each.
+        // --per-cluster lists the apps of each cluster.
         (true, true) => {
             let more = if names.len() > NAMED { ", …" } else { "" };
             let names = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -240,7 +240,7 @@ fn hanging(doubt: &Doubt) -> Option<String> {
     })
 }
 
-/// How many names a line holds.
+/// Maximum number of names on a line.
 const NAMED: usize = 5;
 
 fn listed(mut names: Vec<String>, all: usize) -> String {
@@ -252,7 +252,7 @@ fn listed(mut names: Vec<String>, all: usize) -> String {
     names.join(", ")
 }
 
-/// How many clusters are told of one by one.
+/// Maximum number of clusters summarised one by one.
 const CLUSTERS: usize = 10;
 
 fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {

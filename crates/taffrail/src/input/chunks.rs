@@ -1,19 +1,18 @@
-//! A stream cut into pieces that can be judged on their own.
+//! Cuts a stream into chunks that can be judged independently.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// How much is read at once, and about how large a piece is.
+/// Number of bytes per read, and approximate size of a chunk.
 const PIECE: usize = 64 << 10;
 
-/// The longest line or YAML document that is read; one that is longer is no Kubernetes object.
+/// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
 const LONGEST: usize = 256 << 20;
 
-/// What a text consists of.
+/// The format of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A JSON object on each line. `exact`: each line gets exactly one answer, also an empty one or a
-    /// list.
+    /// A JSON object on each line. With `exact`, each line gets exactly one answer, even an empty one or a list.
     Lines { exact: bool },
     /// JSON values one after the other.
     Json,
@@ -21,10 +20,10 @@ pub(crate) enum Shape {
     Yaml,
 }
 
-/// A piece of a stream: whole lines, whole documents, or all of it.
+/// A part of a stream: whole lines, whole documents, or all of it.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// Where it comes from, for messages.
+    /// Name of the source, for messages.
     pub(crate) source: Arc<str>,
     /// The number of its first line, from 1.
     pub(crate) line: u64,
@@ -38,18 +37,18 @@ pub(crate) struct Chunks {
     source: Arc<str>,
     shape: Option<Shape>,
     line: u64,
-    /// Read, but not handed out yet.
+    /// Bytes read but not yet returned.
     rest: Vec<u8>,
     ended: bool,
 }
 
 impl Chunks {
-    /// Reads `reader`; without a `shape` its first bytes tell.
+    /// Creates the chunks of `reader`; without a `shape` the first bytes decide.
     pub(crate) fn new(reader: Box<dyn Read + Send>, source: &str, shape: Option<Shape>) -> Chunks {
         Chunks { reader, source: source.into(), shape, line: 1, rest: Vec::new(), ended: false }
     }
 
-    /// The next chunk, `None` at the end.
+    /// Returns the next chunk, or `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {
@@ -78,7 +77,7 @@ impl Chunks {
                     format!("the {what} at line {} is longer than {} MiB", self.line, LONGEST >> 20);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
-            // A separator may lie across the border of two reads.
+            // A separator may span two reads.
             searched = self.rest.len().saturating_sub(8);
         }
     }
@@ -104,22 +103,22 @@ impl Chunks {
     }
 }
 
-/// The number of line ends in `text`.
+/// Counts the line ends in `text`.
 pub(super) fn count_lines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// The position after the last line end at or after `from`.
+/// Returns the position after the last line end at or after `from`.
 fn last_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memrchr(b'\n', &text[from..]).map(|at| from + at + 1)
 }
 
-/// The position of the last line at or after `from` that starts a YAML document.
+/// Returns the position of the last line at or after `from` that starts a YAML document.
 fn last_document(text: &[u8], from: usize) -> Option<usize> {
     let tail = &text[from..];
     let mut end = tail.len();
     while let Some(at) = tail[..end].iter().rposition(|&byte| byte == b'\n') {
-        // What may still become a separator is left for the next read.
+        // An incomplete separator waits for the next read.
         if tail[at + 1..].starts_with(b"---") && tail.len() > at + 4 {
             return Some(from + at + 1);
         }
@@ -128,10 +127,10 @@ fn last_document(text: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Tells from its first bytes what a stream consists of; `None` asks for more of it.
+/// Guesses the shape of a stream from its first bytes; `None` if more are needed.
 ///
-/// YAML unless it starts with a brace or bracket. A first line that is one whole JSON value means
-/// lines; anything else JSON.
+/// It is YAML unless it starts with a brace or bracket. If the first line is a complete JSON value it is JSON lines,
+/// otherwise JSON.
 fn guess(text: &[u8], ended: bool) -> Option<Shape> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace());

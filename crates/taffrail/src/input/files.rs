@@ -1,4 +1,4 @@
-//! Which files a command line means.
+//! Finds the input files that the command line names.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::complaint::Complaint;
 
-/// What files in a folder must be called to be read.
+/// Extensions of the files that are read from a folder.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonl"];
 
 /// A file, or stdin.
@@ -17,7 +17,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The name for messages.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Source::Stdin => "stdin".to_owned(),
@@ -40,9 +40,9 @@ fn cannot_read(path: &Path, error: &io::Error) -> Complaint {
     Complaint::unreadable(format!("cannot read {}", path.display())).because(error)
 }
 
-/// The files that `paths` mean: folders stand for the manifests in them, in order of their names.
+/// Lists the files in `paths`; a folder stands for the manifests in it, sorted by name.
 ///
-/// What cannot be read is complained of beside the rest.
+/// Also returns an error for each path that cannot be read.
 pub(crate) fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<Source>, Vec<Complaint>) {
     let mut found = Vec::new();
     let mut complaints = Vec::new();

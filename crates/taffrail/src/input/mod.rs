@@ -1,4 +1,4 @@
-//! Objects from files and stdin, in pieces of bounded size.
+//! Reads objects from files and stdin in chunks of bounded size.
 
 mod chunks;
 mod files;
@@ -11,7 +11,7 @@ pub(crate) use parse::{Parsed, each};
 use crate::commands::status::InputFormat;
 
 impl InputFormat {
-    /// The shape this stands for, or `None` where the input itself must tell.
+    /// Returns the shape of this format, or `None` if the input decides.
     pub(crate) fn shape(self) -> Option<Shape> {
         match self {
             InputFormat::Auto => None,

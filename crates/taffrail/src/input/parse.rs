@@ -1,4 +1,4 @@
-//! The objects of a chunk.
+//! Parses the objects of a chunk.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use taffrail_object::{Object, ObjectError, yaml};
 
 use super::chunks::{Chunk, Shape, count_lines};
 
-/// Why a piece of input is no object.
+/// The reason why a part of the input is not an object.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Json(json::Error),
     Object(ObjectError),
     Yaml(String),
-    /// A list that says what no list says: text of an item, or of another list, that was taken for its own.
+    /// A list with a field that lists do not have: text of an item, or of another list, was taken for the list's own.
     Torn(String),
-    /// A list without its end.
+    /// A list whose end is missing.
     CutList,
-    /// Not text at all; the offset of the first byte that tells.
+    /// Binary input; holds the offset of the first byte that is not text.
     Binary(usize),
 }
 
-/// What a member that lists do not have means.
+/// The explanation of a field that lists do not have.
 const TORN: &str =
     "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
 
@@ -42,16 +42,16 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A piece of input: the line it starts on, and the object or what is wrong with it.
+/// A part of the input: its first line, and its object or the error.
 pub(crate) struct Parsed<'a> {
     pub(crate) line: u64,
     pub(crate) object: Result<Object<'a>, Fault>,
-    /// Whether it is an item of a list of which the end was read.
+    /// True for an item of a list whose end was read.
     pub(crate) is_item: bool,
 }
 
 impl<'a> Parsed<'a> {
-    /// What stands for itself.
+    /// Creates a result that is not an item of a list.
     pub(crate) fn single(line: u64, object: Result<Object<'a>, Fault>) -> Parsed<'a> {
         Parsed { line, object, is_item: false }
     }
@@ -61,7 +61,7 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Calls `consume` with each object of a chunk, in order; lists stand for their items.
+/// Calls `consume` with each object of a chunk in order, and with the items in place of a list.
 pub(crate) fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
     match chunk.shape {
         Shape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
@@ -86,7 +86,7 @@ fn lines(chunk: &Chunk, exact: bool, parser: &mut Parser, consume: &mut impl FnM
     }
 }
 
-/// The lines of a text; a line end at its end begins no line.
+/// Splits a text into lines; a final line end begins no further line.
 fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -114,7 +114,7 @@ fn values(chunk: &Chunk, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_
                 rest = after;
             }
             Err(error) => {
-                // Where the next value starts cannot be known.
+                // The start of the next value is unknown.
                 let line = line + count_lines(&rest[..error.offset.min(rest.len())]);
                 return consume(Parsed::single(line, Err(Fault::Json(error))));
             }
@@ -133,7 +133,7 @@ fn documents(chunk: &Chunk, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// Where the document after the one at `start` begins: the next line that starts with `---`.
+/// Returns the start of the document after the one at `start`: the next line that begins with `---`.
 fn next_document(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(end) = text[at..].iter().position(|&byte| byte == b'\n') {
@@ -159,7 +159,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     };
     let is_blank = |row: &str| {
         let row = row.trim_start_matches('\u{feff}').trim();
-        // Directives stand before the line that begins their document, which is the next one here.
+        // Directives precede the line that begins their document, which is the next document here.
         row.is_empty() || row.starts_with(['#', '%']) || row == "---" || row == "..."
     };
     let Some(blank) = text.lines().position(|row| !is_blank(row)) else { return };
@@ -184,7 +184,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             }
             consume(Parsed::single(first, Err(Fault::CutList)));
             if !has_last && more == 0 {
-                // That it is cut says what is wrong with the last.
+                // The cut explains the error in the last item.
                 faulty.pop();
             }
         }
@@ -203,7 +203,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// What a list has that none has, or has twice.
+/// Returns the first field of a list that is repeated or that lists do not have.
 fn torn(read: &yaml::Document) -> Option<String> {
     let is_list = Object::new(Value::from(&read.tree)).is_ok_and(|object| object.items().is_some());
     let members = read.tree.as_object().filter(|_| is_list)?;
@@ -212,17 +212,17 @@ fn torn(read: &yaml::Document) -> Option<String> {
     Some(found.chars().take(LONGEST).collect())
 }
 
-/// The longest key that is told.
+/// Maximum length of a key in a message, in characters.
 const LONGEST: usize = 100;
 
-/// Whether this is the beginning of a list: kubectl prints the fields in the order of the alphabet.
+/// Returns true for the beginning of a list: kubectl prints the fields in alphabetical order, with `kind` last.
 fn is_cut_list(tree: &serde_json::Value) -> bool {
     tree.get("apiVersion").is_some_and(serde_json::Value::is_string)
         && tree.get("items").is_some_and(serde_json::Value::is_array)
         && tree.get("kind").is_none()
 }
 
-/// An object, the items of a list, or the items of an array.
+/// Consumes an object, or the items of a list or array.
 fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     if let Some(items) = root.items() {
         for item in items {

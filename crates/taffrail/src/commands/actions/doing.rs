@@ -1,4 +1,4 @@
-//! `taffrail action`: what an action changes, shown and written.
+//! `taffrail action`: plans, shows and writes the changes of an action.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
@@ -28,7 +28,7 @@ use crate::output::{answer, printable};
 use crate::source;
 use crate::{emit, phrase, say};
 
-/// How often an object is read again that somebody else has changed meanwhile.
+/// Maximum number of attempts when another client changes the object at the same time.
 const TRIES: usize = 5;
 
 #[derive(Serialize)]
@@ -42,16 +42,16 @@ struct Document {
     items: Vec<Row>,
 }
 
-/// What was done with an object in a cluster.
+/// The result of an action for one object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     cluster: String,
     object: ObjectKey,
-    /// Whose action it is.
+    /// The origin of the action's script: `user`, `cluster` or `shipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
-    /// The object of the cluster that has the script, where one has.
+    /// The object in the cluster that contains the script, for a script of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     script_of: Option<String>,
     /// `Done`, `Unchanged`, `Refused`, `Error`; of dry runs `Planned` and `Accepted`.
@@ -72,10 +72,10 @@ struct ChangeRow {
     written: bool,
 }
 
-/// One thing to write.
+/// A single write.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
-    /// To the object itself.
+    /// A patch of the object itself.
     Patch(Patch),
     Create {
         key: ObjectKey,
@@ -83,7 +83,7 @@ enum Step {
     },
 }
 
-/// What is done in one cluster.
+/// The action on one object.
 struct Task<'s> {
     site: &'s Site,
     key: ObjectKey,
@@ -92,12 +92,12 @@ struct Task<'s> {
     row: Row,
 }
 
-/// Whose action it is, and which one of theirs.
+/// The script and the name of the chosen action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chosen {
     origin: Origin,
     place: usize,
-    /// The name that the script has for it.
+    /// The name by which the script knows it.
     name: String,
     parameters: BTreeMap<String, String>,
 }
@@ -196,12 +196,12 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     Ok(exit)
 }
 
-/// Whether there is a person to be asked.
+/// Returns true if there is a terminal to ask at.
 fn may_ask(arguments: &ActionArguments) -> bool {
     arguments.output == ActionOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks whether what was shown is meant.
+/// Asks for confirmation of the changes shown.
 fn is_meant(arguments: &ActionArguments) -> Result<bool, Complaint> {
     answer::tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&arguments.action)));
     let mut said = String::new();
@@ -224,7 +224,7 @@ fn row(site: &Site, key: &ObjectKey, chosen: Option<&Chosen>) -> Row {
     }
 }
 
-/// Whose action is meant, and what it would write.
+/// Chooses the action and computes its writes.
 fn plan(
     site: &Site,
     scripts: &Scripts,
@@ -238,7 +238,7 @@ fn plan(
     Ok((chosen, steps))
 }
 
-/// Whose action of this name counts, and what it is told.
+/// Finds the action of the given name and its parameters.
 fn chosen(
     site: &Site,
     object: &Object<'_>,
@@ -250,7 +250,7 @@ fn chosen(
     let key = ObjectKey::of(object);
     let (name, place) = (&arguments.action, format!("{} {} in {}", key.kind, key.path(), site.cluster));
     let Some(offer) = offers.iter().find(|offer| offer.called() == *name) else {
-        // Nobody knows what a script would have offered that fails.
+        // The failed script may have offered this action.
         let is_of_cluster = name.starts_with(OF_CLUSTER);
         let mut errors = errors.iter();
         if let Some((_, error)) = errors.find(|(origin, _)| (*origin == Origin::Cluster) == is_of_cluster) {
@@ -282,14 +282,14 @@ fn chosen(
     Ok(Chosen { origin: offer.origin, place: offer.place, name: offer.action.name.clone(), parameters })
 }
 
-/// What an action is told: what was given, and its own defaults.
+/// Merges the given parameters with the action's defaults. Returns an error for one that the action does not declare.
 fn told(action: &Action, given: &[(String, String)]) -> Result<BTreeMap<String, String>, Complaint> {
     let mut told: BTreeMap<String, String> = (action.params.iter())
         .filter(|parameter| !parameter.default.is_empty())
         .map(|parameter| (parameter.name.clone(), parameter.default.clone()))
         .collect();
     for (name, value) in given {
-        // Scripts may listen to more than they say, where they say nothing.
+        // A script that declares no parameters may take any.
         if !action.params.is_empty() && !action.params.iter().any(|parameter| parameter.name == *name) {
             let names: Vec<&str> = action.params.iter().map(|parameter| parameter.name.as_str()).collect();
             let complaint = Complaint::usage(format!("'{}' knows no parameter '{name}'", action.name));
@@ -300,7 +300,7 @@ fn told(action: &Action, given: &[(String, String)]) -> Result<BTreeMap<String, 
     Ok(told)
 }
 
-/// What the action that was chosen would write.
+/// Runs the chosen action and returns its writes.
 fn steps(
     site: &Site,
     object: &Object<'_>,
@@ -358,7 +358,7 @@ fn steps(
     Ok(steps)
 }
 
-/// Whether a script of the cluster may make an object.
+/// Checks that a script of the cluster may create this object.
 fn allow(
     action: &str,
     key: &ObjectKey,
@@ -390,7 +390,7 @@ impl Site {
 }
 
 impl Task<'_> {
-    /// Shows what would be written.
+    /// Prints the changes, and records them for the document.
     fn show(&mut self, arguments: &ActionArguments) -> Result<(), Complaint> {
         let own = self.key.clone();
         self.row.changes = (self.steps.iter())
@@ -452,7 +452,7 @@ impl Task<'_> {
         written(out.flush())
     }
 
-    /// Writes all steps, one after the other, when the server would take all of them.
+    /// Sends all steps in order. With several steps, or a script of the cluster, a dry run of all of them comes first.
     async fn write(
         &mut self,
         scripts: &Scripts,
@@ -461,7 +461,7 @@ impl Task<'_> {
     ) -> Result<&'static str, Complaint> {
         let Some(reach) = &self.site.live else { return Ok("Planned") };
         let dry_run = arguments.dry_run == DryRun::Server;
-        // Of one step the server says by itself whether it takes it.
+        // A single step needs no dry run: the write itself is refused or done.
         let tries_first = self.steps.len() > 1 || self.chosen.origin == Origin::Cluster;
         let rounds: &[bool] = if dry_run {
             &[true]
@@ -494,7 +494,7 @@ impl Task<'_> {
         Ok(if dry_run { "Accepted" } else { "Done" })
     }
 
-    /// Changes the object itself. When somebody else wrote meanwhile, the action is asked again.
+    /// Patches the object itself. On a conflict it reads the object again and reruns the action, up to [`TRIES`] times.
     async fn patch(
         &self,
         patch: Patch,
@@ -555,7 +555,7 @@ impl Task<'_> {
         OwnedDocument::parse(text).map_err(|error| Complaint::unreadable(&name).because(&error))
     }
 
-    /// What was written, in words.
+    /// Describes the writes that were made.
     fn written(&self) -> Vec<String> {
         let written = self.row.changes.iter().filter(|change| change.written);
         let told = written.map(|change| match change.operation {
@@ -569,7 +569,7 @@ impl Task<'_> {
         told.collect()
     }
 
-    /// Says what was written before something failed.
+    /// Prints the writes made before a failure.
     fn say_written(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
         let done = self.written();
         if arguments.output != ActionOutput::Text || done.is_empty() {
@@ -579,7 +579,7 @@ impl Task<'_> {
         written(say!(answer::people(), "{}", printable(&text)))
     }
 
-    /// Says what has become of it.
+    /// Prints the result.
     fn say(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
         if arguments.output != ActionOutput::Text {
             return Ok(());

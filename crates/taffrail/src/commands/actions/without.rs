@@ -1,4 +1,4 @@
-//! `taffrail actions` and `taffrail action` of a program without Lua: they say so.
+//! `taffrail actions` and `taffrail action` in a build without Lua: both return an error.
 
 #[expect(dead_code, reason = "the words stay, so that one who says them is told why nothing is done")]
 mod arguments;

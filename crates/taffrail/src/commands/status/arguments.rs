@@ -1,4 +1,4 @@
-//! The words of `taffrail status`.
+//! Arguments of `taffrail status`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -81,12 +81,12 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Tell which rules were asked, in place of the statuses.
+    /// Prints the rules that were evaluated instead of the statuses.
     #[arg(skip)]
     pub(crate) why: Option<Why>,
 }
 
-/// How it is told which rules were asked.
+/// The output form of `rules why`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     Text,

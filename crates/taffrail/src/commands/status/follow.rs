@@ -1,4 +1,4 @@
-//! `status -w`: objects of clusters, as they change.
+//! `status -w`: the statuses of objects in clusters, updated as they change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::source::{Follow, NOTHING_MORE, Source, Wanted};
 
-/// Objects that were seen, in which version of their kind; programs that read lines are told of each that it is gone.
+/// The objects seen so far, with the version of their kind, so that JSON lines can report their deletion.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// The statuses now.
+/// Prints the current statuses.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
@@ -58,7 +58,7 @@ pub(super) fn look(
             follow.want(at, Wanted { objects, selections, kinds: false });
         }
         follow.settle(NOTHING_MORE);
-        // What stands behind those that a list brought is known only when they are.
+        // Evidence for listed objects can be requested only once the list has arrived.
         for (at, meant) in meant.iter().enumerate() {
             let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
             let listed = meant.iter().flat_map(|meant| match meant {
@@ -82,7 +82,7 @@ pub(super) fn look(
     printer.finish(false)
 }
 
-/// Waits until each cluster has said which kinds it has, or that it does not answer.
+/// Waits until discovery of each cluster has succeeded or failed.
 fn connect(follow: &mut Follow, members: usize, patience: Duration) {
     let until = Instant::now() + patience;
     loop {

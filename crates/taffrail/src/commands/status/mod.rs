@@ -1,8 +1,7 @@
-//! `taffrail status`: objects' statuses from manifests and clusters.
+//! `taffrail status`: the statuses of objects in manifests and clusters.
 //!
-//! Manifests stream: the input is cut into chunks that are judged on their own, by as many threads as there are jobs;
-//! the answers come in the order of the input. However long the input is, only a few chunks are in
-//! memory at a time.
+//! Manifests are streamed: the input is cut into chunks, `--jobs` threads judge them independently, and the answers are
+//! printed in the order of the input. Only a few chunks are in memory at a time, however long the input is.
 
 mod alone;
 mod arguments;
@@ -87,7 +86,8 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
     arguments.rules.with_options(Budgets::default(), source.timeout, &source.trust).with_fork(fork)
 }
 
-/// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.
+/// Calls `consume` with each chunk of the sources, or with an error for a source that cannot be read, until `consume`
+/// returns [`Enough`].
 fn chunks(
     arguments: &StatusArguments,
     sources: &[Source],
@@ -116,7 +116,7 @@ fn chunks(
     Ok(())
 }
 
-/// Nobody wants more: the reader of the answer is gone, or writing failed.
+/// The signal to stop: stdout is closed, or writing failed.
 struct Enough;
 
 fn in_turn(
@@ -147,7 +147,7 @@ fn in_turn(
     result
 }
 
-/// Chunk `n` goes to thread `n % jobs`, and the answers are taken in the same turn.
+/// Judges chunks in parallel. Chunk `n` goes to thread `n % jobs`, and answers are taken in the same order.
 fn side_by_side(
     arguments: &StatusArguments,
     sources: &[Source],
@@ -192,17 +192,17 @@ fn side_by_side(
                     }
                 }
                 Ok(Err(complaint)) => printer.complain(complaint),
-                // This thread got no chunk in its turn: there are no more.
+                // This thread got no chunk in its turn, so there are no more.
                 Err(_) => break,
             }
         }
-        // Threads that wait to hand over what nobody wants any more end here.
+        // Ends the threads that wait to send an answer.
         drop(outputs);
         Ok(())
     })
 }
 
-/// The time objects are judged at.
+/// Returns the time at which objects are judged.
 fn now(fixed: Option<Timestamp>) -> Timestamp {
     fixed.unwrap_or_else(Timestamp::now)
 }

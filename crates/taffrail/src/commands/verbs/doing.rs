@@ -1,4 +1,4 @@
-//! What is done with each app, step by step: write, wait until the tool has handled it, wait until the app is ready.
+//! Runs a verb on each app step by step: write, wait until the tool has handled it, wait until the app is ready.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -23,37 +23,37 @@ use crate::program;
 use crate::source::{Fleet, Follow, More};
 use crate::{emit, phrase, say};
 
-/// How often an object is read again that somebody else has changed meanwhile.
+/// Maximum number of attempts when another client changes the object at the same time.
 const TRIES: usize = 5;
 
-/// How long Argo CD may take from seeing a difference to beginning the sync that is its own.
+/// Time that Argo CD may take from seeing a difference to starting an automatic sync.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether time is up.
+/// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How many apps a question names, and of how many it shows the changes.
+/// Maximum number of apps that a question names, and of apps whose changes it previews.
 const MAX_NAMED: usize = 5;
 const MAX_PREVIEWED: usize = 10;
 
-/// What is done with one app.
+/// The run of a verb on one app.
 struct Task {
     app: AppRef,
     plan: Plan,
-    /// The step that it is at.
+    /// Index of the current step.
     at: usize,
-    /// Whether the step's other patch is the one that the server knows.
+    /// True if the step's alternative patch is used, because the server does not know the first one's field.
     otherwise: bool,
     shown: bool,
-    /// Whether its changes stood above a question.
+    /// True if the changes were printed before a question.
     is_previewed: bool,
-    /// Whether a line has said that it is waited for.
+    /// True if a line has said that the command waits for it.
     awaited: bool,
     tries: usize,
     state: State,
-    /// What was shown so far.
+    /// The changes shown so far.
     patches: Vec<PatchRow>,
-    /// What came of it: a word, why, how to go on, and after how long where it was waited for.
+    /// The result, once it is known.
     outcome: Option<Outcome>,
 }
 
@@ -65,13 +65,13 @@ struct Outcome {
 }
 
 enum State {
-    /// The step is to be written.
+    /// The step has to be written.
     Writing,
-    /// Somebody else wrote at the same time.
+    /// Another client wrote at the same time.
     Conflicted(String),
-    /// The step was written; the version that came of it.
+    /// The step was written; holds the resulting resourceVersion.
     Handling(String),
-    /// All is handled, since then.
+    /// All steps are handled, since this moment.
     Settling(Instant),
     Ended,
 }
@@ -102,7 +102,7 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Says once that it is waited for, where no line can stand on the terminal.
+    /// Prints once that the command waits for this app, for output without a progress line.
     fn tell_awaited(&mut self) {
         if !std::mem::replace(&mut self.awaited, true) {
             let AppRef { home, namespace, name, .. } = &self.app;
@@ -111,7 +111,7 @@ impl Task {
         }
     }
 
-    /// On to the next step; where there is none, `last`.
+    /// Moves to the next step, or to the state `last` after the last one.
     fn advance(&mut self, last: State) {
         self.at += 1;
         (self.otherwise, self.shown, self.tries) = (false, false, 0);
@@ -119,16 +119,16 @@ impl Task {
     }
 }
 
-/// What is done with all apps that are meant.
+/// The run of a verb on all selected apps.
 pub(super) struct Doing<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
     tasks: Vec<Task>,
     refusals: Vec<(ActionRow, Complaint)>,
-    /// Rows of those that were refused.
+    /// The rows of the refused apps.
     refused: Vec<ActionRow>,
     exit: Exit,
-    /// Whether the changes stood above a question.
+    /// True if the changes were printed before a question.
     is_previewed: bool,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// Plans what is to be done with an app. What cannot be done with one of several is told later.
+    /// Plans the verb for an app. A refusal is kept and reported when the run begins.
     pub(super) fn add(&mut self, app: &App, fleet: &Fleet, list: &AppList) {
         let is_known = |task: &Task| {
             let AppRef { home, delivery, namespace, name, .. } = &task.app;
@@ -187,13 +187,13 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// The clusters that are written to.
+    /// Returns the clusters that are written to.
     pub(super) fn clusters(&self) -> Vec<String> {
         let homes: BTreeSet<&String> = self.tasks.iter().map(|task| &task.app.home).collect();
         homes.into_iter().cloned().collect()
     }
 
-    /// Names the apps that something is done with.
+    /// Returns the names of the planned apps, for a question.
     pub(super) fn called(&self) -> String {
         let names: BTreeSet<String> = self.tasks.iter().map(|task| full_name(&task.app)).collect();
         let count = names.len();
@@ -207,7 +207,7 @@ impl<'a> Doing<'a> {
         format!("{count} apps ({})", named.join(", "))
     }
 
-    /// Shows at the terminal what would be written, before a question about it.
+    /// Prints the planned changes to the terminal before a question.
     pub(super) fn preview(&mut self) {
         if std::mem::replace(&mut self.is_previewed, true) {
             return;
@@ -215,7 +215,7 @@ impl<'a> Doing<'a> {
         let mut out = Vec::new();
         for task in self.tasks.iter().take(MAX_PREVIEWED) {
             for step in &task.plan.steps {
-                // A buffer takes all.
+                // Writing to a buffer cannot fail.
                 let _ = print(&mut out, task, step, &step.patch);
             }
         }
@@ -224,13 +224,13 @@ impl<'a> Doing<'a> {
             let _ = say!(out, "… and {} more apps", more);
         }
         answer::retell(&String::from_utf8_lossy(&out));
-        // What stands in a file or in a document has it once more.
+        // If stdout is a file or a document is asked for, the changes are printed there again.
         let is_seen = self.is_text() && io::stdout().is_terminal();
         let tasks = self.tasks.iter_mut().take(MAX_PREVIEWED).filter(|_| is_seen);
         tasks.for_each(|task| task.is_previewed = true);
     }
 
-    /// The sources that are written to in other namespaces than that of the app that names them.
+    /// Returns the sources in other namespaces than the app that names them, as texts.
     pub(super) fn elsewhere(&self) -> Vec<String> {
         let named = self.tasks.iter().flat_map(|task| {
             let sources = task.plan.sources_elsewhere(&task.app);
@@ -239,12 +239,12 @@ impl<'a> Doing<'a> {
         named.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The apps that something is done with.
+    /// Returns the planned apps.
     pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
         list.apps.iter().filter(|app| self.tasks.iter().any(|task| task.app == app.app)).collect()
     }
 
-    /// Tells what is refused, and where there is nothing to do; an error where nothing else remains.
+    /// Prints the refusals and the apps with nothing to do. Returns an error if no app is left.
     fn begin(&mut self) -> Result<(), Complaint> {
         let mut refusals = std::mem::take(&mut self.refusals);
         if self.tasks.is_empty() {
@@ -273,7 +273,7 @@ impl<'a> Doing<'a> {
         Ok(())
     }
 
-    /// Shows what would be written.
+    /// Prints the planned changes without sending them.
     pub(super) fn show(mut self) -> Result<Exit, Complaint> {
         self.begin()?;
         for at in 0..self.tasks.len() {
@@ -295,7 +295,7 @@ impl<'a> Doing<'a> {
         self.arguments.output == ActingOutput::Text
     }
 
-    /// Tells programs what came of all.
+    /// Prints the document for programs, and returns the exit code.
     fn finish(self) -> Result<Exit, Complaint> {
         if !self.is_text() {
             let rows = self.tasks.iter().map(Task::row).chain(self.refused).collect();
@@ -307,7 +307,7 @@ impl<'a> Doing<'a> {
         Ok(self.exit)
     }
 
-    /// Notes what came of an app, after that time where it was waited for.
+    /// Records the result of an app; with `begun`, also the time it took.
     fn end(&mut self, at: usize, result: &'static str, message: &str, begun: Option<Instant>) {
         let seconds = begun.map(|begun| (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
         let task = &mut self.tasks[at];
@@ -315,7 +315,7 @@ impl<'a> Doing<'a> {
         task.outcome = Some(Outcome { result, message: message.to_owned(), hint: None, seconds });
     }
 
-    /// Shows what a step changes.
+    /// Prints the changes of a step, and records them for the document.
     fn print(&mut self, at: usize, step: &Step, patch: &Patch) -> Result<(), Complaint> {
         let task = &mut self.tasks[at];
         task.patches.push(PatchRow::new(&step.object, patch));
@@ -326,7 +326,7 @@ impl<'a> Doing<'a> {
         written(print(&mut out, &self.tasks[at], step, patch).and_then(|()| out.flush()))
     }
 
-    /// Writes, and follows what comes of it.
+    /// Writes all steps and waits for the result.
     pub(super) fn run(mut self, follow: &mut Follow, more: More<'_>) -> Result<Exit, Complaint> {
         self.begin()?;
         let begun = Instant::now();
@@ -340,7 +340,7 @@ impl<'a> Doing<'a> {
                 return self.finish();
             }
             if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
-                // What the other one wrote is on its way.
+                // The other client's write will arrive on the watch.
                 follow.next(TICK);
             }
             follow.settle(more);
@@ -363,7 +363,7 @@ impl<'a> Doing<'a> {
             }
             let Some(why) = first.filter(|_| !is_late) else { continue };
             if waiting.as_ref().is_none_or(|(told, _)| *told != why) {
-                // The old line goes before the new one comes.
+                // The old progress line must be cleared before the new one appears.
                 drop(waiting.take());
                 let line = Progress::start("waiting:".to_owned(), vec![why.clone()]);
                 waiting = Some((why, line));
@@ -375,7 +375,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// Writes the step at which each app is that waits for it, all at once.
+    /// Sends the current step of each app that waits to be written, all at the same time.
     fn write_all(&mut self, follow: &mut Follow) -> Result<(), Complaint> {
         let dry_run = self.arguments.dry_run == DryRun::Server;
         let mut under_way = Vec::new();
@@ -404,7 +404,7 @@ impl<'a> Doing<'a> {
         Ok(())
     }
 
-    /// Takes in what came of a write.
+    /// Processes the result of a write.
     fn take(
         &mut self,
         at: usize,
@@ -469,7 +469,7 @@ impl<'a> Doing<'a> {
         Ok(())
     }
 
-    /// The server does not know the field: the step is done in its other way.
+    /// Switches to the step's alternative patch, because the server does not know the field.
     fn go_otherwise(&mut self, at: usize) -> Result<(), Complaint> {
         let task = &mut self.tasks[at];
         (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
@@ -487,7 +487,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// Looks how far an app is; for what it waits, if it does.
+    /// Checks the progress of an app. Returns what it still waits for, if it does.
     fn look(
         &mut self,
         at: usize,
@@ -558,7 +558,7 @@ impl<'a> Doing<'a> {
                     self.say(&self.tasks[at], "suspended", Style::new())?;
                     return Ok(None);
                 }
-                // How it is now shows at once.
+                // It may be ready already.
                 self.look(at, fleet, list, begun)
             }
             Reached::Done => {
@@ -584,7 +584,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// Time is up.
+    /// Ends an app at the deadline.
     fn give_up(&mut self, at: usize, fleet: &Fleet, list: &AppList, begun: Instant) -> Result<(), Complaint> {
         if !self.tasks[at].is_pending() {
             return Ok(());
@@ -610,7 +610,7 @@ impl<'a> Doing<'a> {
         advise(&format!("'{} explain {name}' tells more", program::name()));
     }
 
-    /// Says what has become of an app.
+    /// Prints the result of an app.
     fn say(&self, task: &Task, text: &str, style: Style) -> Result<(), Complaint> {
         if !self.is_text() {
             return Ok(());
@@ -628,12 +628,12 @@ impl<'a> Doing<'a> {
     }
 }
 
-/// Whether Argo CD may be about to begin a sync by itself.
+/// Returns true if Argo CD may be about to start an automatic sync.
 fn is_about_to_sync(app: &App) -> bool {
     app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
 }
 
-/// Prints what a step changes.
+/// Prints the changes of a step.
 fn print(out: &mut impl Write, task: &Task, step: &Step, patch: &Patch) -> io::Result<()> {
     let bold = Style::new().bold();
     let ObjectKey { kind, .. } = &step.object;
@@ -655,7 +655,7 @@ fn print(out: &mut impl Write, task: &Task, step: &Step, patch: &Patch) -> io::R
     lines(out, &patch.lines())
 }
 
-/// Prints lines of changes, marked as a diff marks them.
+/// Prints the lines of a diff.
 pub(crate) fn lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     for line in lines {
         let (sign, style, text) = match line {
@@ -710,7 +710,7 @@ fn seconds(begun: Instant) -> String {
     span(begun.elapsed())
 }
 
-/// A span of time as people say it.
+/// Formats a duration, such as `4.2 s` or `3 min 5 s`.
 fn span(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     match seconds {

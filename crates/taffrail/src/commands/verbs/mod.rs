@@ -1,7 +1,7 @@
-//! `taffrail reconcile`, `suspend` and `resume`: what an app's own tool is told to do.
+//! `taffrail reconcile`, `suspend` and `resume`: requests to an app's delivery tool.
 //!
-//! The only commands that write to clusters. What to write is said by [`taffrail_apps::verbs`]; here the apps are found,
-//! and what happens is told.
+//! With `action`, the only commands that write to clusters. [`taffrail_apps::verbs`] plans the writes; this module
+//! finds the apps, sends the writes and reports the progress.
 
 mod arguments;
 mod doing;
@@ -71,19 +71,19 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     Ok(exit)
 }
 
-/// The names that were given, with the namespace that was.
+/// Returns the given names, each within the given namespace.
 fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if a failure may hide an app of this name that can be written to.
+/// Returns true if an error may hide a writable app of this name.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     let deliveries = [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
     deliveries.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
-/// What is to be done with the apps that are meant.
+/// Plans the verb for the selected apps, and asks before it affects more than the user named.
 fn chosen<'a>(
     verb: Verb,
     arguments: &'a ActingArguments,
@@ -137,7 +137,7 @@ fn chosen<'a>(
     Ok(doing)
 }
 
-/// Asks before apps that were named are written to in several clusters.
+/// Asks before named apps are written to in several clusters.
 fn confirm_clusters(doing: &mut Doing<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
     let what = format!("{} {} in", verb.as_str(), doing.called());
     let clusters = doing.clusters();
@@ -146,7 +146,7 @@ fn confirm_clusters(doing: &mut Doing<'_>, verb: Verb, arguments: &ActingArgumen
     confirm_elsewhere(doing, verb, arguments)
 }
 
-/// Asks before sources are written to that others may live on.
+/// Asks before writing to sources that other apps may use.
 fn confirm_elsewhere(
     doing: &mut Doing<'_>,
     verb: Verb,

@@ -1,4 +1,4 @@
-//! What the words of the command line stand for in each cluster.
+//! Parses the targets of the command line, and resolves them in each cluster.
 
 use taffrail_apps::wait::{Selection, Target, Until};
 use taffrail_apps::{AppQuery, InvalidAppQuery};
@@ -11,7 +11,7 @@ use super::arguments::WaitArguments;
 use crate::complaint::Complaint;
 use crate::input::{self, Chunks};
 
-/// What was asked for.
+/// The parsed targets.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) apps: Vec<AppQuery>,
@@ -28,14 +28,14 @@ enum Word {
         cluster: Option<String>,
         key: ObjectKey,
     },
-    /// A kind as people write it, and a name.
+    /// A kind in any form that kubectl takes, and a name.
     Named {
         kind: String,
         name: String,
     },
-    /// All of a kind.
+    /// All objects of a kind.
     Kind(String),
-    /// Of a file, which may leave the namespace to whoever applies it.
+    /// An object of a manifest, whose namespace may be left to the client that applies it.
     Manifest(ObjectKey),
     Inventory {
         kind: Option<String>,
@@ -44,7 +44,7 @@ enum Word {
 }
 
 impl Asked {
-    /// Only apps, by their names.
+    /// Selects these apps and nothing else.
     pub(super) fn of_apps(apps: Vec<AppQuery>) -> Asked {
         Asked { apps, ..Asked::default() }
     }
@@ -115,7 +115,7 @@ impl Asked {
         Ok(())
     }
 
-    /// `KIND NAME …`, or `KIND,…` without a name.
+    /// Parses `KIND NAME …`, or `KIND,…` without a name.
     fn kind_and_names(&mut self, words: &[String]) -> Result<(), Complaint> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
@@ -157,7 +157,7 @@ impl Asked {
                 });
             }
         }
-        // Who waits for half of a file believes that all of it is there.
+        // Half a file would look like all of it.
         if let Some(complaint) = complaints.into_iter().next() {
             return Err(complaint);
         }
@@ -167,7 +167,7 @@ impl Asked {
         }
     }
 
-    /// A word that stands alone and is no kind that Kubernetes has: the name of an app, more likely than a kind.
+    /// Returns a single word that is not a built-in kind, and so more likely the name of an app.
     pub(super) fn likely_app(&self) -> Option<&str> {
         match self.words.as_slice() {
             [Word::Kind(kind)] if self.labels.is_none() && !kind.contains('.') && !is_known_kind(kind) => {
@@ -177,7 +177,7 @@ impl Asked {
         }
     }
 
-    /// Whether only apps are waited for.
+    /// Returns true if all targets are apps.
     pub(super) fn is_of_apps(&self) -> bool {
         self.words.is_empty()
     }
@@ -186,7 +186,7 @@ impl Asked {
         self.words.iter().any(|word| matches!(word, Word::Inventory { .. }))
     }
 
-    /// Returns the names of clusters that words begin with.
+    /// Returns the cluster names that targets begin with.
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
@@ -196,7 +196,7 @@ impl Asked {
         of_apps.chain(of_objects).map(str::to_owned).collect()
     }
 
-    /// What is waited for in `cluster`, whose context has this namespace.
+    /// Returns the targets in `cluster`; `namespace` is that of its context.
     pub(super) fn targets(
         &self,
         cluster: &str,
@@ -268,7 +268,7 @@ impl Asked {
     }
 }
 
-/// Kinds of the delivery tools, which are waited for as often as those that are built in.
+/// Kinds of the delivery tools, accepted without a server like the built-in kinds.
 const DELIVERY_KINDS: [&str; 8] = [
     "Kustomization",
     "HelmRelease",
