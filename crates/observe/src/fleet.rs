@@ -7,11 +7,14 @@ mod ending;
 mod follow;
 #[cfg(feature = "demo")]
 mod held;
+#[path = "look.rs"]
 mod live;
 mod reading;
 pub(crate) mod recording;
+#[path = "../../taffrail/src/source/requests.rs"]
 mod requests;
 mod sameness;
+#[path = "../../taffrail/src/source/stopwatch.rs"]
 mod stopwatch;
 mod timing;
 

@@ -1,0 +1,1 @@
+//! Reads and follows Kubernetes clusters, and dumps of clusters.
