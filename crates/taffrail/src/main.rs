@@ -8,14 +8,12 @@ mod completion;
 mod config;
 #[cfg(test)]
 mod docs;
-#[path = "../../observe/src/input/mod.rs"]
-mod input;
 mod interrupt;
 mod output;
 mod program;
 mod reasons;
 mod rule_source;
-#[path = "../../observe/src/fleet.rs"]
+mod runtime;
 mod source;
 
 use std::path::PathBuf;

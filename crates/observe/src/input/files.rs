@@ -4,71 +4,74 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::complaint::Complaint;
+use crate::error::ObserveError;
 
 /// What files in a folder must be called to be read.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonl"];
 
 /// A file, or stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum InputSource {
+    /// The standard input.
     Stdin,
+    /// A file.
     File(PathBuf),
 }
 
-impl Source {
-    /// The name for messages.
-    pub(crate) fn name(&self) -> String {
+impl InputSource {
+    /// Returns the name for messages.
+    pub fn name(&self) -> String {
         match self {
-            Source::Stdin => "stdin".to_owned(),
-            Source::File(path) => path.display().to_string(),
+            InputSource::Stdin => "stdin".to_owned(),
+            InputSource::File(path) => path.display().to_string(),
         }
     }
 
-    pub(crate) fn open(&self) -> Result<Box<dyn Read + Send>, Complaint> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be opened.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, ObserveError> {
         match self {
-            Source::Stdin => Ok(Box::new(io::stdin())),
-            Source::File(path) => match File::open(path) {
+            InputSource::Stdin => Ok(Box::new(io::stdin())),
+            InputSource::File(path) => match File::open(path) {
                 Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(cannot_read(path, &error)),
+                Err(error) => Err(cannot_read(path, error)),
             },
         }
     }
 }
 
-fn cannot_read(path: &Path, error: &io::Error) -> Complaint {
-    Complaint::unreadable(format!("cannot read {}", path.display())).because(error)
+fn cannot_read(path: &Path, source: io::Error) -> ObserveError {
+    ObserveError::File { path: path.to_owned(), source }
 }
 
-/// The files that `paths` mean: folders stand for the manifests in them, in order of their names.
+/// Returns the files that `paths` mean: folders stand for the manifests in them, in order of their names.
 ///
-/// What cannot be read is complained of beside the rest.
-pub(crate) fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<Source>, Vec<Complaint>) {
+/// Folders that cannot be read are returned beside the rest.
+pub fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<InputSource>, Vec<ObserveError>) {
     let mut found = Vec::new();
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            found.push(Source::Stdin);
+            found.push(InputSource::Stdin);
         } else if path.is_dir() {
             let before = found.len();
-            folder(path, recursive, &mut found, &mut complaints);
-            if found.len() == before && complaints.is_empty() {
-                let complaint = Complaint::unreadable(format!("no manifests in {}", path.display()));
-                let hint =
-                    "files ending in .yaml, .yml, .json or .jsonl are read; -R reads folders inside it too";
-                complaints.push(complaint.hint(hint));
+            folder(path, recursive, &mut found, &mut problems);
+            if found.len() == before && problems.is_empty() {
+                problems.push(ObserveError::NoManifests(path.clone()));
             }
         } else {
-            found.push(Source::File(path.clone()));
+            found.push(InputSource::File(path.clone()));
         }
     }
-    (found, complaints)
+    (found, problems)
 }
 
-fn folder(path: &Path, recursive: bool, found: &mut Vec<Source>, complaints: &mut Vec<Complaint>) {
+fn folder(path: &Path, recursive: bool, found: &mut Vec<InputSource>, problems: &mut Vec<ObserveError>) {
     let entries = match std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Ok(entries) => entries,
-        Err(error) => return complaints.push(cannot_read(path, &error)),
+        Err(error) => return problems.push(cannot_read(path, error)),
     };
     let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     paths.sort();
@@ -76,11 +79,11 @@ fn folder(path: &Path, recursive: bool, found: &mut Vec<Source>, complaints: &mu
         // A link to a folder may lead back here.
         if path.is_dir() {
             if recursive && !path.is_symlink() {
-                folder(&path, recursive, found, complaints);
+                folder(&path, recursive, found, problems);
             }
         } else if path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
         {
-            found.push(Source::File(path));
+            found.push(InputSource::File(path));
         }
     }
 }

@@ -18,6 +18,7 @@ use taffrail_apps::{
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_observe::FleetSnapshot;
 use taffrail_status::assess::Change;
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +29,7 @@ use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
-use crate::source::{Fleet, Source, asked};
+use crate::source::{Source, asked};
 use crate::{phrase, say};
 
 mod doubts;
@@ -126,7 +127,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         }
         exit = exit.max(complaint.exit);
     }
-    for complaint in fleet.complaints.iter().chain(&missing).chain(&undoubted) {
+    let problems: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
+    for complaint in problems.iter().chain(&missing).chain(&undoubted) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -259,7 +261,7 @@ impl<'l> Subject<'l> {
 
 /// What is to be explained: what was asked for, or what is not ready; and what was not found.
 fn choose<'l>(
-    fleet: &'l Fleet,
+    fleet: &'l FleetSnapshot,
     list: &'l AppList,
     names: &[Name<'_>],
     arguments: &ExplainArguments,
@@ -312,7 +314,12 @@ fn choose<'l>(
 }
 
 /// That there is neither an app nor an object of that name.
-fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&FindError>) -> Complaint {
+fn not_found(
+    fleet: &FleetSnapshot,
+    list: &AppList,
+    name: &Name<'_>,
+    refusal: Option<&FindError>,
+) -> Complaint {
     let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
@@ -339,7 +346,7 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
 }
 
 /// Whether a word names a kind of which anything is known.
-fn is_known(fleet: &Fleet, kind: &str) -> bool {
+fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
     fleet.snapshots.iter().any(|snapshot| {
         let served = snapshot.kinds().is_some_and(|catalog| {
             catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
@@ -357,7 +364,7 @@ struct Grounds<'l> {
 
 /// The objects of that name, each as an app of its own, with whose it is.
 fn objects<'l>(
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     list: &'l AppList,
     grounds: &Grounds<'l>,
     name: &Name<'_>,
@@ -430,7 +437,7 @@ fn unread(found: &str, lost: &[&str]) -> String {
 fn people(
     subjects: &[&Subject<'_>],
     explanations: &[Explanation],
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     lost: &[&str],
     is_hidden: bool,
     is_all: bool,

@@ -11,6 +11,7 @@ use taffrail_apps::view::{self, quoted, text};
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 use taffrail_status::Status;
 
 use super::named;
@@ -22,7 +23,7 @@ use crate::output::{answer, app_style, object_style, printable, screen, style, s
 use crate::phrase;
 use crate::program;
 use crate::reasons;
-use crate::source::{Fleet, NOTHING_MORE, Source, asked};
+use crate::source::{self, Source, asked};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let mut filter = filter(&arguments.filters);
@@ -90,7 +91,7 @@ fn elsewhere(
     if arguments.view.source.from.is_empty() {
         // Of clusters only what is declared in that namespace was read.
         let asked = asked(None, &arguments.declared, &arguments.grouping);
-        list = Fleet::read(&arguments.view, &asked)?.apps(&arguments.declared);
+        list = source::read(&arguments.view, &asked)?.apps(&arguments.declared);
     }
     let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
     filter.apps(&mut list, &[]);
@@ -113,9 +114,9 @@ fn elsewhere(
 }
 
 /// Tells of what could not be read; answers for programs hold the errors of clusters themselves.
-pub(super) fn tell(fleet: &Fleet, errors: &[AppError], for_people: bool) -> Exit {
+pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
     let mut exit = Exit::Yes;
-    for complaint in &fleet.complaints {
+    for complaint in fleet.problems.iter().map(Complaint::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -175,7 +176,7 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
 }
 
 /// The names of clusters that were asked for must be names of clusters.
-pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
+pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
     let names = filter::cluster_names(&fleet.clusters());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
@@ -253,7 +254,7 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
 /// What is shown, and how.
 struct Shown<'s> {
     arguments: &'s GetArguments,
-    fleet: &'s Fleet,
+    fleet: &'s FleetSnapshot,
     filter: &'s Filter,
     list: &'s AppList,
 }

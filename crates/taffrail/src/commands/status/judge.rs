@@ -13,8 +13,8 @@ use super::arguments::{StatusArguments, StatusOutput, Why};
 use super::line::write_line;
 use super::now;
 use crate::commands::rules::why;
-use crate::input::{self, Chunk, Parsed, Shape};
 use crate::rule_source::RulesWithOptions;
+use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 
 /// What the answers to a chunk consist of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Judge {
         }
         let now = now(self.now);
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
-        let exact = matches!(chunk.shape, Shape::Lines { .. });
+        let exact = matches!(chunk.shape, InputShape::Lines { .. });
         answers.told = exact && self.form == Form::Lines;
         input::each(chunk, parser, |parsed| self.one(parsed, now, exact, alone(), &mut answers));
         answers

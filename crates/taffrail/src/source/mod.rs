@@ -1,0 +1,234 @@
+//! The command line's way to [`taffrail_observe`]: arguments in, and what it needs to be told on the terminal.
+
+mod requests;
+mod stopwatch;
+
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use taffrail_apps::{AppLabels, Asked, Snapshot};
+use taffrail_cluster::Lists;
+use taffrail_object::ObjectKey;
+use taffrail_observe::{
+    ClusterConnector, ClusterSelection, DumpRequest, FleetMembers, FleetSnapshot, Follow, FollowRequest,
+    LookRequest, Member, More, NOTHING_MORE,
+};
+use taffrail_status::assess::Budgets;
+
+use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
+use crate::complaint::Complaint;
+use crate::output::progress::Progress;
+use crate::rule_source::{RuleSource, RulesWithOptions};
+use crate::runtime::block_on;
+
+pub(crate) use requests::print_requests;
+
+use stopwatch::Stopwatch;
+
+/// Where a view reads: once, or what is followed, as often as it changes.
+pub(crate) trait Source {
+    /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
+    fn read(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<&FleetSnapshot, Complaint>;
+
+    /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
+    fn shows_all(&self) -> bool {
+        false
+    }
+
+    /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
+    /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
+    fn followed(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+    ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
+        let _ = (arguments, asked);
+        Ok(None)
+    }
+}
+
+/// Reads once.
+#[derive(Default)]
+pub(crate) struct Once(Option<TimedFleet>);
+
+impl Source for Once {
+    fn read(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<&FleetSnapshot, Complaint> {
+        Ok(self.0.insert(read_with(arguments, asked, more)?))
+    }
+}
+
+/// A fleet that was read, and the time since.
+pub(crate) struct TimedFleet {
+    /// Ended first, so that it does not count how long it takes to forget the rest.
+    _answering: Option<Stopwatch>,
+    fleet: FleetSnapshot,
+}
+
+impl TimedFleet {
+    fn new(fleet: FleetSnapshot, verbose: u8) -> TimedFleet {
+        TimedFleet { _answering: Stopwatch::start(verbose), fleet }
+    }
+}
+
+impl Deref for TimedFleet {
+    type Target = FleetSnapshot;
+
+    fn deref(&self) -> &FleetSnapshot {
+        &self.fleet
+    }
+}
+
+/// Reads what `asked` needs from where `arguments` say.
+pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<TimedFleet, Complaint> {
+    read_with(arguments, asked, NOTHING_MORE)
+}
+
+/// Reads as [`read`]; of live clusters then also what `more` wants when it sees what there is.
+fn read_with(arguments: &ViewArguments, asked: &Asked, more: More<'_>) -> Result<TimedFleet, Complaint> {
+    let rules = arguments.rules();
+    let arguments = &arguments.source;
+    if !arguments.from.is_empty() {
+        return dumps_by(arguments, &|_| asked.clone(), rules, asked.app_labels.clone());
+    }
+    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    let members = members(arguments)?;
+    let progress = waiting(&members.members);
+    let answered = Arc::new(move |name: &str| progress.done(name));
+    let request = LookRequest {
+        members,
+        timeout: arguments.timeout,
+        asked: asked.clone(),
+        now,
+        rules: Arc::new(rules),
+        answered,
+    };
+    let (fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    print_requests(arguments.verbose, clusters.iter());
+    Ok(TimedFleet::new(fleet, arguments.verbose))
+}
+
+/// Begins to follow what `asked` needs of the clusters that `source` names, judged by `rules`; nothing is known yet.
+pub(crate) fn follow(
+    source: &SourceArguments,
+    rules: RulesWithOptions,
+    asked: &Asked,
+    lists: Lists,
+) -> Result<Follow, Complaint> {
+    let request = FollowRequest {
+        members: members(source)?,
+        timeout: source.timeout,
+        asked: asked.clone(),
+        rules: Arc::new(rules),
+        lists,
+    };
+    block_on(Follow::start(request))
+}
+
+/// Returns what is to be read for the apps, or for the objects that are declared on the command line.
+pub(crate) fn asked(
+    namespace: Option<&String>,
+    objects: &[ObjectKey],
+    grouping: &GroupingArguments,
+) -> Asked {
+    if objects.is_empty() {
+        Asked { namespace: namespace.cloned(), app_labels: grouping.labels(), ..Asked::default() }
+    } else {
+        Asked { declarations: false, objects: objects.to_vec(), ..Asked::default() }
+    }
+}
+
+/// Reads the dumps that the arguments name.
+pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, Complaint> {
+    dumps_of(arguments, &|_| Asked::default())
+}
+
+/// Reads the dumps that the arguments name, of each what `asked` says when it sees what there is: what could not be read when
+/// it was written is told where that is wanted.
+pub(crate) fn dumps_of(
+    arguments: &SourceArguments,
+    asked: &dyn Fn(&Snapshot) -> Asked,
+) -> Result<TimedFleet, Complaint> {
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
+    dumps_by(arguments, asked, rules, AppLabels::default())
+}
+
+fn dumps_by(
+    arguments: &SourceArguments,
+    asked: &dyn Fn(&Snapshot) -> Asked,
+    rules: RulesWithOptions,
+    labels: AppLabels,
+) -> Result<TimedFleet, Complaint> {
+    let started = Instant::now();
+    let (paths, now) = (&*arguments.from, arguments.now);
+    let request = DumpRequest { paths, now, rules: Arc::new(rules), labels };
+    let fleet = taffrail_observe::read_dumps(request, asked)?;
+    if arguments.verbose > 0 {
+        stopwatch::tell_read(&fleet.snapshots, started.elapsed());
+    }
+    Ok(TimedFleet::new(fleet, arguments.verbose))
+}
+
+/// Returns the clusters that the arguments choose.
+fn selection(arguments: &SourceArguments) -> ClusterSelection {
+    ClusterSelection {
+        contexts: arguments.context.clone(),
+        all_contexts: arguments.all_contexts,
+        kubeconfig: arguments.kubeconfig.clone(),
+    }
+}
+
+/// Returns the contexts that the arguments name, or the current one.
+pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, Complaint> {
+    Ok(taffrail_observe::members(&selection(arguments))?)
+}
+
+/// Returns the names of all contexts there are.
+pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Complaint> {
+    Ok(taffrail_observe::contexts(&selection(arguments))?)
+}
+
+/// Does the same with each member, all at once; the results come in the order of the members.
+pub(crate) fn each<T, F>(
+    members: Vec<Member>,
+    timeout: Duration,
+    work: impl Fn(ClusterConnector) -> F,
+) -> Result<Vec<T>, Complaint>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let progress = waiting(&members);
+    let work = |live: ClusterConnector| {
+        let (name, progress) = (live.member.name.clone(), progress.clone());
+        let working = work(live);
+        async move {
+            let result = working.await;
+            progress.done(&name);
+            result
+        }
+    };
+    Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
+}
+
+/// Tells the patient of whom is waited for.
+fn waiting(members: &[Member]) -> Progress {
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let text = match names.len() {
+        1 => "asking".to_owned(),
+        several => format!("asking {several} clusters"),
+    };
+    Progress::start(text, names)
+}
